@@ -9,8 +9,8 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use common::digits::{CLASSES, PIXELS, accuracy, digits};
 use common::{OPTIONS, Options, Setup};
-use oflow::data::Loader;
 use oflow::nn::{Dropout, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
 use oflow::prelude::*;
@@ -26,8 +26,6 @@ Options:
   --lr X           learning rate  [default: 0.004]
   --dropout P      probability of dropping a hidden unit  [default: 0.1]
 ";
-const PIXELS: usize = 64;
-const CLASSES: usize = 10;
 
 struct Mlp {
     fc1: Linear,
@@ -41,35 +39,6 @@ impl Mlp {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.fc2.forward(&self.drop.forward(&self.fc1.forward(x)?.relu()?)?)
     }
-}
-
-/// Batches of images `f32[batch, 64]` (0 to 1) and labels `i64[batch]`, split along mesh axis "dp". Every fifth row is for
-/// testing, the others are for training.
-fn digits(mesh: &Placement, batch: usize, test: bool) -> Result<Loader> {
-    let (mut images, mut labels) = (vec![], vec![]);
-    for (i, line) in include_str!("data/digits.csv").lines().enumerate() {
-        let row: Vec<u8> = line.split(',').filter_map(|x| x.parse().ok()).collect();
-        let (label, pixels) = row
-            .split_last()
-            .filter(|(_, pixels)| pixels.len() == PIXELS)
-            .ok_or_else(|| Error::parse(format!("digits.csv, line {}: not 65 numbers", i + 1)))?;
-        if (i % 5 == 0) == test {
-            images.extend(pixels.iter().map(|p| f32::from(*p) / 16.0));
-            labels.push(i64::from(*label));
-        }
-    }
-    Loader::new(mesh, batch).split_along("dp")?.column(images, &[PIXELS])?.column(labels, &[])
-}
-
-/// Fraction of the test digits that the model recognises.
-fn accuracy(model: &Mlp, test: &Loader, dtype: DType) -> Result<f64> {
-    let _guard = no_grad();
-    let mut correct = 0.0;
-    for batch in test.epoch(0) {
-        let [x, y] = &batch?[..] else { continue };
-        correct += model.forward(&x.cast(dtype)?)?.argmax(-1)?.eq(y)?.sum(())?.item()?;
-    }
-    Ok(correct / test.rows() as f64)
 }
 
 fn main() -> Result<()> {
@@ -116,7 +85,7 @@ fn main() -> Result<()> {
     let outcome = training.finish()?;
 
     model.train(false);
-    let accuracy = accuracy(&model, &test, dtype)?;
+    let accuracy = accuracy(|x| model.forward(x), &test, dtype)?;
     outcome.print(&[("accuracy", accuracy)])?;
     outcome.expect(400, accuracy > 0.9, &format!("the model recognises only {:.0} % of the digits", accuracy * 100.0))
 }

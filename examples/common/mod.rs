@@ -4,6 +4,7 @@
 // Each program uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod digits;
 mod losses;
 pub mod meter;
 pub mod model;

@@ -4,12 +4,13 @@
 //! placements: the rooms above hand it [`View`]s and it computes. Start reading at [`view`] (what a kernel is given)
 //! `cpu` (the kernels) and `cuda` (those on NVIDIA GPUs).
 
-pub mod cpu;
 pub mod conv;
+pub mod cpu;
 pub mod cuda;
 mod dtype;
 pub mod expr;
 pub mod parallel;
+pub mod pool;
 mod scalar;
 pub mod view;
 pub mod vmath;

@@ -209,6 +209,66 @@ class Tensor:
     def adamw_step(self, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
         """One step of AdamW (Loshchilov and Hutter), PyTorch's formula."""
     @overload
+    def adaptive_avg_pool(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The average of each window of the last dims."""
+    @overload
+    def adaptive_avg_pool(self, *size: builtins.int) -> Tensor:
+        """The average of each window of the last dims."""
+    @overload
+    def adaptive_avg_pool1d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The averages of `output_size` windows of about one size, which cover the last dim."""
+    @overload
+    def adaptive_avg_pool1d(self, *output_size: builtins.int) -> Tensor:
+        """The averages of `output_size` windows of about one size, which cover the last dim."""
+    @overload
+    def adaptive_avg_pool2d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """As `adaptive_avg_pool1d` for 2 spatial dims."""
+    @overload
+    def adaptive_avg_pool2d(self, *output_size: builtins.int) -> Tensor:
+        """As `adaptive_avg_pool1d` for 2 spatial dims."""
+    @overload
+    def adaptive_avg_pool3d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """As `adaptive_avg_pool1d` for 3 spatial dims."""
+    @overload
+    def adaptive_avg_pool3d(self, *output_size: builtins.int) -> Tensor:
+        """As `adaptive_avg_pool1d` for 3 spatial dims."""
+    @overload
+    def adaptive_avg_pool_grad(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The gradient of avg_pool: each window's gradient, divided among its elements."""
+    @overload
+    def adaptive_avg_pool_grad(self, *size: builtins.int) -> Tensor:
+        """The gradient of avg_pool: each window's gradient, divided among its elements."""
+    @overload
+    def adaptive_max_pool(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The largest element of each window of the last dims; NaN where it has one."""
+    @overload
+    def adaptive_max_pool(self, *size: builtins.int) -> Tensor:
+        """The largest element of each window of the last dims; NaN where it has one."""
+    @overload
+    def adaptive_max_pool1d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The largest elements of `output_size` windows of about one size, which cover the last dim."""
+    @overload
+    def adaptive_max_pool1d(self, *output_size: builtins.int) -> Tensor:
+        """The largest elements of `output_size` windows of about one size, which cover the last dim."""
+    @overload
+    def adaptive_max_pool2d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """As `adaptive_max_pool1d` for 2 spatial dims."""
+    @overload
+    def adaptive_max_pool2d(self, *output_size: builtins.int) -> Tensor:
+        """As `adaptive_max_pool1d` for 2 spatial dims."""
+    @overload
+    def adaptive_max_pool3d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """As `adaptive_max_pool1d` for 3 spatial dims."""
+    @overload
+    def adaptive_max_pool3d(self, *output_size: builtins.int) -> Tensor:
+        """As `adaptive_max_pool1d` for 3 spatial dims."""
+    @overload
+    def adaptive_max_pool_index(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Where the largest element of each window is, counted over the pooled dims."""
+    @overload
+    def adaptive_max_pool_index(self, *size: builtins.int) -> Tensor:
+        """Where the largest element of each window is, counted over the pooled dims."""
+    @overload
     def add(self, b: Tensor) -> Tensor:
         """a + b."""
     @overload
@@ -272,8 +332,32 @@ class Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
     def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of attention, from its inputs and results."""
+    @overload
+    def avg_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The average of each window of the last dims."""
+    @overload
+    def avg_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, *size: builtins.int) -> Tensor:
+        """The average of each window of the last dims."""
+    def avg_pool1d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
+        """The average of each window of the last dim. With `count_include_pad` the zeros of the padding count as elements."""
+    def avg_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+        """As `avg_pool1d` for 2 spatial dims; `divisor_override` is divided by in place of the number of elements."""
+    def avg_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+        """As `avg_pool2d` for 3 spatial dims."""
+    @overload
+    def avg_pool_grad(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The gradient of avg_pool: each window's gradient, divided among its elements."""
+    @overload
+    def avg_pool_grad(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, *size: builtins.int) -> Tensor:
+        """The gradient of avg_pool: each window's gradient, divided among its elements."""
     def baddbmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+    def batch_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
+        """Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is normalised with."""
+    def batch_norm_grad(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of batch_norm_train."""
+    def batch_norm_train(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+        """Each channel, dim 1, with mean 0 and variance 1 over all other dims, then scaled and shifted; with mean and variance."""
     def bce_each(self, t: Tensor) -> Tensor:
         """The binary cross entropy of a probability x and a target t."""
     def bce_logits_each(self, t: Tensor) -> Tensor:
@@ -364,6 +448,57 @@ class Tensor:
         """x, but not below lo and not above hi."""
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
+    def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+        """The sums of x, weighted by a kernel that slides over its spatial dims."""
+    @overload
+    def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """The convolution of `[batch, channels, length]`, or without the batch, with a weight `[filters, channels / groups, kernel]`, plus `bias` (one number a filter). Lists of one number stand for all spatial dims. By name `padding` may be `"valid"` or `"same"`, which gives as many elements as x has."""
+    @overload
+    def conv1d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv1d` with the padding by a word: "valid" is none, "same" gives as many elements as x has."""
+    @overload
+    def conv1d(self, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv1d` with the padding by a word: "valid" is none, "same" gives as many elements as x has."""
+    @overload
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """As `conv1d` for `[batch, channels, height, width]` and a weight `[filters, channels / groups, height, width]`."""
+    @overload
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv2d` with the padding by a word."""
+    @overload
+    def conv2d(self, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv2d` with the padding by a word."""
+    @overload
+    def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """As `conv1d` for 3 spatial dims."""
+    @overload
+    def conv3d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv3d` with the padding by a word."""
+    @overload
+    def conv3d(self, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+        """`conv3d` with the padding by a word."""
+    def conv_transpose(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+        """The transposed convolution: each element of x adds the kernel, times it, at its place. The gradient of conv."""
+    @overload
+    def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+        """The transposed convolution of `[batch, channels, length]`, or without the batch, with a weight `[channels, filters / groups, kernel]`: the gradient of a convolution. `output_padding` adds elements at the end."""
+    @overload
+    def conv_transpose1d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+        """The transposed convolution of `[batch, channels, length]`, or without the batch, with a weight `[channels, filters / groups, kernel]`: the gradient of a convolution. `output_padding` adds elements at the end."""
+    @overload
+    def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+        """As `conv_transpose1d` for 2 spatial dims."""
+    @overload
+    def conv_transpose2d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+        """As `conv_transpose1d` for 2 spatial dims."""
+    @overload
+    def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+        """As `conv_transpose1d` for 3 spatial dims."""
+    @overload
+    def conv_transpose3d(self, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+        """As `conv_transpose1d` for 3 spatial dims."""
+    def conv_weight(self, dy: Tensor, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+        """The gradient of conv of its weight."""
     def copy(self) -> Tensor:
         """A copy in new memory. The gradient passes through."""
     def copy_(self, other: Tensor) -> Tensor:
@@ -516,6 +651,8 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
+        """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
     @overload
     def gt(self, b: Tensor) -> Tensor:
         """True where a > b."""
@@ -572,6 +709,8 @@ class Tensor:
         """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
     def index_sum(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+    def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
+        """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
     def isfinite(self) -> Tensor:
         """True where x is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
@@ -688,6 +827,30 @@ class Tensor:
     @overload
     def max(self) -> Tensor:
         """The largest element of all."""
+    @overload
+    def max_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The largest element of each window of the last dims; NaN where it has one."""
+    @overload
+    def max_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
+        """The largest element of each window of the last dims; NaN where it has one."""
+    def max_pool1d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+        """The largest element of each window of the last dim of `[batch, channels, length]`, or without the batch. `stride` is the kernel's size unless given; `padding` adds -inf on both sides, at most half of a kernel. `ceil_mode` keeps a last window that is cut off."""
+    def max_pool1d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """`max_pool1d`, and where the elements are, counted over the spatial dims."""
+    def max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+        """As `max_pool1d` for 2 spatial dims."""
+    def max_pool2d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """`max_pool2d`, and where the elements are, counted over the spatial dims."""
+    def max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+        """As `max_pool1d` for 3 spatial dims."""
+    def max_pool3d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """`max_pool3d`, and where the elements are, counted over the spatial dims."""
+    @overload
+    def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Where the largest element of each window is, counted over the pooled dims."""
+    @overload
+    def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
+        """Where the largest element of each window is, counted over the pooled dims."""
     @overload
     def maximum(self, b: Tensor) -> Tensor:
         """The larger element of each pair; NaN if either is NaN."""
@@ -1261,6 +1424,66 @@ def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.fl
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula."""
 @overload
+def adaptive_avg_pool(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The average of each window of the last dims."""
+@overload
+def adaptive_avg_pool(x: Tensor, *size: builtins.int) -> Tensor:
+    """The average of each window of the last dims."""
+@overload
+def adaptive_avg_pool1d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The averages of `output_size` windows of about one size, which cover the last dim."""
+@overload
+def adaptive_avg_pool1d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """The averages of `output_size` windows of about one size, which cover the last dim."""
+@overload
+def adaptive_avg_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """As `adaptive_avg_pool1d` for 2 spatial dims."""
+@overload
+def adaptive_avg_pool2d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """As `adaptive_avg_pool1d` for 2 spatial dims."""
+@overload
+def adaptive_avg_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """As `adaptive_avg_pool1d` for 3 spatial dims."""
+@overload
+def adaptive_avg_pool3d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """As `adaptive_avg_pool1d` for 3 spatial dims."""
+@overload
+def adaptive_avg_pool_grad(dy: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The gradient of avg_pool: each window's gradient, divided among its elements."""
+@overload
+def adaptive_avg_pool_grad(dy: Tensor, *size: builtins.int) -> Tensor:
+    """The gradient of avg_pool: each window's gradient, divided among its elements."""
+@overload
+def adaptive_max_pool(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The largest element of each window of the last dims; NaN where it has one."""
+@overload
+def adaptive_max_pool(x: Tensor, *size: builtins.int) -> Tensor:
+    """The largest element of each window of the last dims; NaN where it has one."""
+@overload
+def adaptive_max_pool1d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The largest elements of `output_size` windows of about one size, which cover the last dim."""
+@overload
+def adaptive_max_pool1d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """The largest elements of `output_size` windows of about one size, which cover the last dim."""
+@overload
+def adaptive_max_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """As `adaptive_max_pool1d` for 2 spatial dims."""
+@overload
+def adaptive_max_pool2d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """As `adaptive_max_pool1d` for 2 spatial dims."""
+@overload
+def adaptive_max_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """As `adaptive_max_pool1d` for 3 spatial dims."""
+@overload
+def adaptive_max_pool3d(x: Tensor, *output_size: builtins.int) -> Tensor:
+    """As `adaptive_max_pool1d` for 3 spatial dims."""
+@overload
+def adaptive_max_pool_index(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Where the largest element of each window is, counted over the pooled dims."""
+@overload
+def adaptive_max_pool_index(x: Tensor, *size: builtins.int) -> Tensor:
+    """Where the largest element of each window is, counted over the pooled dims."""
+@overload
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b."""
 @overload
@@ -1330,8 +1553,32 @@ def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *,
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
+@overload
+def avg_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The average of each window of the last dims."""
+@overload
+def avg_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, *size: builtins.int) -> Tensor:
+    """The average of each window of the last dims."""
+def avg_pool1d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
+    """The average of each window of the last dim. With `count_include_pad` the zeros of the padding count as elements."""
+def avg_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+    """As `avg_pool1d` for 2 spatial dims; `divisor_override` is divided by in place of the number of elements."""
+def avg_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
+    """As `avg_pool2d` for 3 spatial dims."""
+@overload
+def avg_pool_grad(dy: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The gradient of avg_pool: each window's gradient, divided among its elements."""
+@overload
+def avg_pool_grad(dy: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, *size: builtins.int) -> Tensor:
+    """The gradient of avg_pool: each window's gradient, divided among its elements."""
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
+    """Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is normalised with."""
+def batch_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of batch_norm_train."""
+def batch_norm_train(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    """Each channel, dim 1, with mean 0 and variance 1 over all other dims, then scaled and shifted; with mean and variance."""
 def bce_each(x: Tensor, t: Tensor) -> Tensor:
     """The binary cross entropy of a probability x and a target t."""
 def bce_logits_each(x: Tensor, t: Tensor) -> Tensor:
@@ -1430,6 +1677,57 @@ def clamp(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """x, but not below lo and not above hi."""
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
+def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+    """The sums of x, weighted by a kernel that slides over its spatial dims."""
+@overload
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """The convolution of `[batch, channels, length]`, or without the batch, with a weight `[filters, channels / groups, kernel]`, plus `bias` (one number a filter). Lists of one number stand for all spatial dims. By name `padding` may be `"valid"` or `"same"`, which gives as many elements as x has."""
+@overload
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv1d` with the padding by a word: "valid" is none, "same" gives as many elements as x has."""
+@overload
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv1d` with the padding by a word: "valid" is none, "same" gives as many elements as x has."""
+@overload
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """As `conv1d` for `[batch, channels, height, width]` and a weight `[filters, channels / groups, height, width]`."""
+@overload
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv2d` with the padding by a word."""
+@overload
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv2d` with the padding by a word."""
+@overload
+def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """As `conv1d` for 3 spatial dims."""
+@overload
+def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), *, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv3d` with the padding by a word."""
+@overload
+def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, *stride: builtins.int, padding: str, dilation: builtins.int | Sequence[builtins.int] = (1,), groups: builtins.int = 1) -> Tensor:
+    """`conv3d` with the padding by a word."""
+def conv_transpose(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+    """The transposed convolution: each element of x adds the kernel, times it, at its place. The gradient of conv."""
+@overload
+def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+    """The transposed convolution of `[batch, channels, length]`, or without the batch, with a weight `[channels, filters / groups, kernel]`: the gradient of a convolution. `output_padding` adds elements at the end."""
+@overload
+def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+    """The transposed convolution of `[batch, channels, length]`, or without the batch, with a weight `[channels, filters / groups, kernel]`: the gradient of a convolution. `output_padding` adds elements at the end."""
+@overload
+def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+    """As `conv_transpose1d` for 2 spatial dims."""
+@overload
+def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+    """As `conv_transpose1d` for 2 spatial dims."""
+@overload
+def conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, dilation: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+    """As `conv_transpose1d` for 3 spatial dims."""
+@overload
+def conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), output_padding: builtins.int | Sequence[builtins.int] = (0,), groups: builtins.int = 1, *dilation: builtins.int) -> Tensor:
+    """As `conv_transpose1d` for 3 spatial dims."""
+def conv_weight(x: Tensor, dy: Tensor, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
+    """The gradient of conv of its weight."""
 def copy(x: Tensor) -> Tensor:
     """A copy in new memory. The gradient passes through."""
 def copy_(x: Tensor, other: Tensor) -> Tensor:
@@ -1599,6 +1897,8 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
+    """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
 @overload
 def gt(a: Tensor, b: Tensor) -> Tensor:
     """True where a > b."""
@@ -1657,6 +1957,8 @@ def index_select(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
     """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
 def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
+    """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
 def isfinite(x: Tensor) -> Tensor:
@@ -1781,6 +2083,30 @@ def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[T
 @overload
 def max(x: Tensor) -> Tensor:
     """The largest element of all."""
+@overload
+def max_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The largest element of each window of the last dims; NaN where it has one."""
+@overload
+def max_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
+    """The largest element of each window of the last dims; NaN where it has one."""
+def max_pool1d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+    """The largest element of each window of the last dim of `[batch, channels, length]`, or without the batch. `stride` is the kernel's size unless given; `padding` adds -inf on both sides, at most half of a kernel. `ceil_mode` keeps a last window that is cut off."""
+def max_pool1d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`max_pool1d`, and where the elements are, counted over the spatial dims."""
+def max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+    """As `max_pool1d` for 2 spatial dims."""
+def max_pool2d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`max_pool2d`, and where the elements are, counted over the spatial dims."""
+def max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
+    """As `max_pool1d` for 3 spatial dims."""
+def max_pool3d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`max_pool3d`, and where the elements are, counted over the spatial dims."""
+@overload
+def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Where the largest element of each window is, counted over the pooled dims."""
+@overload
+def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
+    """Where the largest element of each window is, counted over the pooled dims."""
 @overload
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger element of each pair; NaN if either is NaN."""

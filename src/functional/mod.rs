@@ -27,6 +27,8 @@ mod algebra;
 mod arrange;
 mod autograd;
 mod by_name;
+mod channels;
+mod conv;
 mod create;
 mod data;
 mod einsum;

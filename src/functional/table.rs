@@ -7,8 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
-    shape, values,
+    algebra, arrange, channels, conv, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch,
+    reduce, select, shape, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -165,6 +165,10 @@ const ROWS: &[&[Row]] = &[
     algebra::BY_NAME,
     einsum::FUNCTIONS,
     nn::NETWORKS,
+    channels::FUNCTIONS,
+    conv::CONVOLUTIONS,
+    conv::POOLING,
+    conv::BY_NAME,
     losses::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,

@@ -6,6 +6,7 @@
 
 mod attention;
 mod block;
+mod conv;
 mod dropout;
 mod embedding;
 pub mod init;
@@ -17,6 +18,7 @@ mod sharding;
 
 pub use attention::SelfAttention;
 pub use block::{Block, BlockOptions};
+pub use conv::{Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use linear::Linear;

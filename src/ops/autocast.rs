@@ -73,7 +73,7 @@ pub enum CastPolicy {
 /// Policies of built-in ops; one that is not here keeps its inputs. Gradient ops and what lowerings call never ask: they
 /// run in the dtypes that the forward call had.
 pub const CASTS: &[(CastPolicy, &[&str])] = &[
-    (CastPolicy::Low, &["matmul", "matmul_rows", "linear", "attention"]),
+    (CastPolicy::Low, &["matmul", "matmul_rows", "linear", "conv", "conv_transpose", "attention"]),
     (
         CastPolicy::Full,
         &[
@@ -101,7 +101,7 @@ pub const CASTS: &[(CastPolicy, &[&str])] = &[
             "rms_norm",
         ],
     ),
-    (CastPolicy::Widest, &["concat"]),
+    (CastPolicy::Widest, &["concat", "batch_norm_train"]),
 ];
 
 /// The policy of a built-in op by name.

@@ -192,6 +192,71 @@ for q in (2.0, 1.0, 3.0):
     case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, q), y, z, p=q)
 case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, keepdim=True), y, z, keepdim=True)
 
+# --- convolutions and pooling --------------------------------------------------------------------------------------------
+
+for n, (conv, turned, pool, avg, widest, means) in enumerate((
+    (F.conv1d, F.conv_transpose1d, F.max_pool1d, F.avg_pool1d, F.adaptive_max_pool1d, F.adaptive_avg_pool1d),
+    (F.conv2d, F.conv_transpose2d, F.max_pool2d, F.avg_pool2d, F.adaptive_max_pool2d, F.adaptive_avg_pool2d),
+    (F.conv3d, F.conv_transpose3d, F.max_pool3d, F.avg_pool3d, F.adaptive_max_pool3d, F.adaptive_avg_pool3d),
+), 1):
+    size = (7, 6, 5)[:n]
+    image, weight, bias = values((2, 4, *size), "f64"), values((6, 4, *(3, 2, 3)[:n]), "f64", start=3), values((6,), "f64", start=8)
+    grouped = values((6, 2, *(2, 3, 2)[:n]), "f64", start=3)
+    name = f"conv{n}d"
+    case(name, lambda x, w: conv(x, w), image, weight)
+    case(name, lambda x, w, b: conv(x, w, b, 2, 1), image, weight, bias, [2], [1])
+    case(name, lambda x, w, b: conv(x, w, b, 1, 0, 2, 2), image, grouped, bias, [1], [0], [2], 2)
+    case(name, lambda x, w: conv(x, w, None, 1, "same"), image, weight, padding="same")
+    case(name, lambda x, w: conv(x, w, None, 1, "same", 2), image, weight, padding="same", dilation=[2])
+    case(name, lambda x, w: conv(x, w, None, 2, "valid"), image, weight, stride=[2], padding="valid")
+    case(name, lambda x, w: conv(x, w), values((4, *size), "f64"), weight)
+    back, few = values((6, 4, *(3, 2, 3)[:n]), "f64", start=3), values((2, 6, *(3, 3, 2)[:n]), "f64")
+    out = values((4,), "f64", start=8)
+    name = f"conv_transpose{n}d"
+    case(name, lambda x, w: turned(x, w), few, back)
+    case(name, lambda x, w, b: turned(x, w, b, 2, 1, 1), few, back, out, [2], [1], [1])
+    case(name, lambda x, w: turned(x, w, None, 1, 0, 0, 2, 2), few, grouped, stride=[1], padding=[0], output_padding=[0], groups=2, dilation=[2])
+    case(name, lambda x, w: turned(x, w), values((6, *(3, 3, 2)[:n]), "f64"), back)
+    name = f"max_pool{n}d"
+    case(name, lambda x: pool(x, 2), image, [2])
+    case(name, lambda x: pool(x, 3, 2, 1), image, [3], [2], [1])
+    case(name, lambda x: pool(x, 2, 2, 1, 2, True), image, [2], [2], [1], [2], True)
+    case(name, lambda x: pool(x, 2, 3, 0, 1, True), image[0], [2], [3], ceil_mode=True)
+    case(f"{name}_with_indices", lambda x: pool(x, 3, 2, 1, return_indices=True), image, [3], [2], [1])
+    name = f"avg_pool{n}d"
+    case(name, lambda x: avg(x, 2), image, [2])
+    for ceil in (False, True):
+        for count in (False, True):
+            case(name, lambda x: avg(x, 3, 2, 1, ceil, count), image, [3], [2], [1], ceil, count)
+    if n > 1:
+        case(name, lambda x: avg(x, 2, 1, 1, divisor_override=3), image, [2], [1], [1], divisor_override=3)
+    for to in ([1], [2], [3]):
+        case(f"adaptive_max_pool{n}d", lambda x: widest(x, to * n), image, to)
+        case(f"adaptive_avg_pool{n}d", lambda x: means(x, to * n), image, to)
+
+# --- norms of channels ---------------------------------------------------------------------------------------------------
+
+for shape in ((4, 6), (3, 6, 5), (2, 6, 3, 4), (2, 6, 2, 2, 18)):
+    image, w, b = values(shape, "f64"), values((6,), "f64", start=3), values((6,), "f64", start=8)
+    m, v = values((6,), "f64", start=11), values((6,), "f64", start=12, positive=True)
+    case("batch_norm", lambda x, w: F.batch_norm(x, None, None, w, None, True), image, weight=w, training=True)
+    case("batch_norm", lambda x, b: F.batch_norm(x, None, None, None, b, True), image, bias=b, training=True)
+    case("batch_norm", lambda x: F.batch_norm(x, None, None, training=True, eps=0.1), image, training=True, eps=0.1)
+    case("batch_norm", lambda x, m, v: F.batch_norm(x, m.clone(), v.clone(), None, None, True, 0.3), image, m, v, training=True, momentum=0.3, backward=False)
+    case("batch_norm", lambda x, m, v, w, b: F.batch_norm(x, m.detach(), v.detach(), w, b), image, m, v, w, b, backward=False)
+    case("batch_norm", lambda x, m, v: F.batch_norm(x, m.detach(), v.detach(), None, None), image, m, v, backward=False)
+    for groups in (1, 2, 6):
+        if len(shape) > 2 or groups < 6:
+            case("group_norm", lambda x, w, b: F.group_norm(x, groups, w, b), image, groups, w, b)
+            case("group_norm", lambda x: F.group_norm(x, groups, eps=0.1), image, groups, eps=0.1)
+            case("group_norm", lambda x, w: F.group_norm(x, groups, w), image, groups, w)
+    if len(shape) > 2:
+        case("instance_norm", lambda x, w: F.instance_norm(x, None, None, w), image, weight=w)
+        case("instance_norm", lambda x, b: F.instance_norm(x, None, None, None, b), image, bias=b)
+        case("instance_norm", lambda x: F.instance_norm(x, eps=0.1), image, eps=0.1)
+        case("instance_norm", lambda x, m, v: F.instance_norm(x, m.clone(), v.clone(), momentum=0.2), image, m, v, momentum=0.2, backward=False)
+        case("instance_norm", lambda x, m, v, w, b: F.instance_norm(x, m, v, w, b, False), image, m, v, w, b, use_input_stats=False, backward=False)
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

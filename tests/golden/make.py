@@ -367,6 +367,101 @@ case("layer_norm_grad", norm_grad(layer_norm(1, 1e-5), 2), dy, x, *layer_norm(1,
 case("rms_norm_grad", norm_grad(rms_norm(1, 1e-6), 1), dy, x, rms_norm(1, 1e-6)(x, w)[1], w, backward=False)
 
 
+def batch_norm(eps):
+    def f(x, w, b):
+        dims = [d for d in range(x.ndim) if d != 1]
+        wide = x.float() if x.dtype == torch.bfloat16 else x
+        return F.batch_norm(x, None, None, w, b, True, 0.1, eps), wide.mean(dims), wide.var(dims, unbiased=False)
+    return f
+
+
+for d in ("f32", "f64"):
+    case("batch_norm_train", batch_norm(1e-5), values((4, 3, 5), d), values((3,), d, start=3), values((3,), d, start=8))
+    case("batch_norm_train", batch_norm(0.1), values((6, 4), d), values((4,), d, start=3), None, attrs={"eps": 0.1})
+    case("batch_norm_train", batch_norm(1e-5), values((3, 2, 4, 5), d), None, None)
+case("batch_norm_train", batch_norm(1e-5), values((4, 3, 20), "bf16"), values((3,), "bf16", start=3), values((3,), "bf16", start=8), backward=False)
+x, w, dy = values((4, 3, 6), "f64"), values((3,), "f64", start=3), values((4, 3, 6), "f64", start=5)
+case("batch_norm_grad", norm_grad(batch_norm(1e-5), 2), dy, x, *batch_norm(1e-5)(x, w, None)[1:], w, backward=False)
+
+# Image, weight, stride, padding, dilation, groups.
+CONVS = (
+    ((2, 4, 7), (6, 4, 3), (1,), (1,), (1,), 1),
+    ((2, 3, 6, 5), (4, 3, 3, 2), (2, 1), (1, 0), (1, 2), 1),
+    ((3, 4, 5, 5), (6, 2, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    ((2, 2, 3, 4, 3), (3, 2, 2, 2, 2), (1, 2, 2), (0, 1, 1), (1, 1, 1), 1),
+)
+
+
+def slides(stride, padding, dilation, size, groups=1):
+    return {"stride": list(stride), "padding": list(padding), "dilation": list(dilation), "size": list(size), "groups": groups}
+
+
+for d in ("f32", "f64", "bf16", "f16"):
+    for x, w, s, p, l, g in CONVS[: 4 if d in ("f32", "f64") else 2]:
+        conv, turned = [(F.conv1d, F.conv_transpose1d), (F.conv2d, F.conv_transpose2d), (F.conv3d, F.conv_transpose3d)][len(x) - 3]
+        a, b, bias = values(x, d), values(w, d, start=3), values(w[:1], d, start=8)
+        y = conv(a, b, None, s, p, l, g)
+        case("conv", lambda a, b, _: conv(a, b, None, s, p, l, g), a, b, None, attrs=slides(s, p, l, y.shape[2:], g))
+        case("conv", lambda a, b, c: conv(a, b, c, s, p, l, g), a, b, bias, attrs=slides(s, p, l, y.shape[2:], g))
+        dy = values(tuple(y.shape), d, start=5)
+        c = values((x[1],), d, start=8)
+        more = [(y.shape[2 + i] - 1) * s[i] - 2 * p[i] + l[i] * (w[2 + i] - 1) + 1 for i in range(len(s))]
+        extra = [x[2 + i] - more[i] for i in range(len(s))]
+        case("conv_transpose", lambda a, b, c: turned(a, b, c, s, p, extra, g, l), dy, b, c, attrs=slides(s, p, l, x[2:], g))
+        if d in ("f32", "f64"):
+            grad = [torch.nn.grad.conv1d_weight, torch.nn.grad.conv2d_weight, torch.nn.grad.conv3d_weight][len(x) - 3]
+            case("conv_weight", lambda a, b: grad(a, w, b, s, p, l, g), a, dy, attrs=slides(s, p, l, w[2:], g), backward=False)
+
+
+def averages(kernel, stride, padding, size, count, divisor=None):
+    a = {"kernel": list(kernel), "stride": list(stride), "padding": list(padding), "count_padding": count, "size": list(size)}
+    return a | ({"divisor": divisor} if divisor else {})
+
+
+# Image, kernel, stride, padding, dilation.
+POOLS = (
+    ((2, 3, 7), (3,), (2,), (1,), (1,)),
+    ((2, 2, 5, 6), (2, 3), (2, 1), (0, 1), (1, 2)),
+    ((2, 2, 4, 4, 4), (2, 2, 2), (2, 1, 2), (1, 0, 1), (1, 1, 1)),
+)
+for d in ("f32", "f64", "bf16"):
+    for x, k, s, p, l in POOLS[: 2 if d == "bf16" else 3]:
+        n = len(k) - 1
+        pool = [F.max_pool1d, F.max_pool2d, F.max_pool3d][n]
+        avg = [F.avg_pool1d, F.avg_pool2d, F.avg_pool3d][n]
+        t = values(x, d)
+        y, ids = pool(t, k, s, p, l, return_indices=True)
+        at = {"kernel": list(k), "stride": list(s), "padding": list(p), "dilation": list(l), "size": list(y.shape[2:])}
+        case("max_pool", lambda t: pool(t, k, s, p, l), t, attrs=at)
+        case("max_pool_index", lambda t: pool(t, k, s, p, l, return_indices=True)[1], t, attrs=at, backward=False)
+        for count in (True, False):
+            z = avg(t, k, s, p, count_include_pad=count)
+            case("avg_pool", lambda t: avg(t, k, s, p, count_include_pad=count), t, attrs=averages(k, s, p, z.shape[2:], count))
+        if n > 0:
+            case("avg_pool", lambda t: avg(t, k, s, p, divisor_override=5), t, attrs=averages(k, s, p, z.shape[2:], True, 5))
+        dz = values(tuple(z.shape), d, start=4)
+
+        def spread(dz):
+            u = torch.zeros(x, dtype=dz.dtype, requires_grad=True)
+            return torch.autograd.grad(avg(u, k, s, p), u, dz)[0]
+        case("avg_pool_grad", spread, dz, attrs=averages(k, s, p, x[2:], True), backward=False)
+        size = [2, 3, 2][: n + 1]
+        widest = [F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d][n]
+        means = [F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d][n]
+        case("adaptive_max_pool", lambda t: widest(t, size), t, attrs={"size": size})
+        case("adaptive_max_pool_index", lambda t: widest(t, size, return_indices=True)[1], t, attrs={"size": size}, backward=False)
+        case("adaptive_avg_pool", lambda t: means(t, size), t, attrs={"size": size})
+        dz = values((*x[:2], *size), d, start=4)
+
+        def spread(dz):
+            u = torch.zeros(x, dtype=dz.dtype, requires_grad=True)
+            return torch.autograd.grad(means(u, size), u, dz)[0]
+        case("adaptive_avg_pool_grad", spread, dz, attrs={"size": list(x[2:])}, backward=False)
+t = torch.tensor([[1.0, nan, 2.0, 2.0, nan, nan]])
+case("max_pool", lambda t: F.max_pool1d(t, 2), t, attrs={"kernel": [2], "stride": [2], "padding": [0], "dilation": [1], "size": [3]}, backward=False)
+case("max_pool_index", lambda t: F.max_pool1d(t, 2, return_indices=True)[1], t, attrs={"kernel": [2], "stride": [2], "padding": [0], "dilation": [1], "size": [3]}, backward=False)
+
+
 def cross_entropy(ignore):
     def f(x, t):
         n = x.shape[-1]

@@ -287,3 +287,72 @@ versions! {
         }
     }
 }
+
+versions! {
+    /// `sums += x`.
+    pub(crate) fn add<A: Acc>(x: &[A], sums: &mut [A]) {
+        sums.iter_mut().zip(x).for_each(|(s, x)| *s = *s + *x);
+    }
+}
+
+versions! {
+    /// `sums += (x - centre)²`.
+    pub(crate) fn add_squares<A: Acc>(x: &[A], centre: &[A], sums: &mut [A]) {
+        for ((s, x), c) in sums.iter_mut().zip(x).zip(centre) {
+            let d = *x - *c;
+            *s = *s + d * d;
+        }
+    }
+}
+
+versions! {
+    /// `sums += dy (x - centre)`.
+    pub(crate) fn add_centred_products<A: Acc>(dy: &[A], x: &[A], centre: &[A], sums: &mut [A]) {
+        for (((s, x), c), dy) in sums.iter_mut().zip(x).zip(centre).zip(dy) {
+            *s = *s + *dy * (*x - *c);
+        }
+    }
+}
+
+versions! {
+    /// The sums of dy and of `dy (x - centre)`.
+    pub(crate) fn centred_sums<A: Acc>(dy: &[A], x: &[A], centre: A) -> (A, A) {
+        let step = |(s, p): (A, A), dy: A, x: A| (s + dy, p + dy * (x - centre));
+        fold2(dy, x, (A::ZERO, A::ZERO), step, |a, b| (a.0 + b.0, a.1 + b.1))
+    }
+}
+
+versions! {
+    /// `y = x * scale + shift`.
+    pub(crate) fn affine<A: Acc>(x: &[A], scale: A, shift: A, y: &mut [A]) {
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = *x * scale + shift);
+    }
+}
+
+versions! {
+    /// `y = x * scale + shift`, a scale and a shift for each.
+    pub(crate) fn affines<A: Acc>(x: &[A], scale: &[A], shift: &[A], y: &mut [A]) {
+        for (((y, x), scale), shift) in y.iter_mut().zip(x).zip(scale).zip(shift) {
+            *y = *x * *scale + *shift;
+        }
+    }
+}
+
+versions! {
+    /// `to = x * a + y * b + c`.
+    pub(crate) fn combined<A: Acc>(x: &[A], y: &[A], by: [A; 3], to: &mut [A]) {
+        for ((to, x), y) in to.iter_mut().zip(x).zip(y) {
+            *to = *x * by[0] + *y * by[1] + by[2];
+        }
+    }
+}
+
+versions! {
+    /// `to = x * a + y * b + c`, numbers for each.
+    pub(crate) fn combined_each<A: Acc>(x: &[A], y: &[A], by: [&[A]; 3], to: &mut [A]) {
+        let factors = by[0].iter().zip(by[1]).zip(by[2]);
+        for (((to, x), y), ((a, b), c)) in to.iter_mut().zip(x).zip(y).zip(factors) {
+            *to = *x * *a + *y * *b + *c;
+        }
+    }
+}

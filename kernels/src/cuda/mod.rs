@@ -9,8 +9,10 @@
 pub mod accumulate;
 mod ahead;
 pub mod attention;
+pub mod batch_norm;
 mod blas;
 mod compile;
+pub mod conv;
 pub mod copy;
 mod cubin;
 pub mod elementwise;
@@ -27,6 +29,7 @@ mod memory;
 pub mod norm;
 pub mod optim;
 mod pointwise;
+pub mod pool;
 pub mod probe;
 mod program;
 pub mod programs;

@@ -66,6 +66,8 @@ static LISTED: &[Listed] = listed! {
         "T=f16 D=64 DV=64 CAUSAL=1 ALIGNED=0 GRAD={0,1}",
     ],
     "attention_plain": ["T={f32,f64,bf16} TILE=32 GRAD={0,1}"],
+    "batch_norm": ["T={f32,f64} W=T B=T", "T=bf16 W={bf16,f32} B=bf16"],
+    "conv": ["T={f32,f64,bf16} FORM={0,1,2}", "T=f16 FORM=0"],
     "copy": ["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"],
     "embedding": [
         "I={i32,i64} GRAD=0 OF_BYTES={2,16}",
@@ -95,6 +97,7 @@ static LISTED: &[Listed] = listed! {
         "T=f64 W=f64 B=f64 G=f64 CENTERED=1 WEIGHT=1 BIAS=1 HAS_WEIGHT={0,1} PACKED={0,1} VEC=1 ROW=512 PER=0",
     ],
     "optim": ["P={f32,f64} G=P M=P V=P MOMENTUM={0,1}", "P=bf16 G={bf16,f32} M={bf16,f32} V=f32 MOMENTUM=1"],
+    "pool": ["T={f32,f64,bf16} FORM={0,1,2,3}"],
     "random": ["T={f32,f64,bf16} DIST={0,1,3} RUNS={0,1}", "T={i32,i64} DIST=4 RUNS=0", "T=b8 DIST=2 RUNS=0"],
     "reduce": [
         "T=f32 O=f32 TRUTH=0 OP={0,1,3} VEC={1,4} ROW={32,256} WIDE={0,1}",

@@ -4,6 +4,8 @@
 //! stands here and serves the kernels of other devices too.
 
 pub(super) mod attention;
+mod batch_norm;
+pub(super) mod conv;
 mod create;
 mod elementwise;
 mod embedding;
@@ -12,6 +14,7 @@ pub(super) mod loss;
 pub(super) mod matmul;
 pub(super) mod norm;
 pub(super) mod optim;
+pub(super) mod pool;
 mod random;
 pub(super) mod reduce;
 pub(super) mod select;
@@ -32,6 +35,8 @@ pub(super) use random::drawn;
 pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
+        batch_norm::kernels,
+        conv::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,
@@ -39,6 +44,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         matmul::kernels,
         norm::kernels,
         optim::kernels,
+        pool::kernels,
         random::kernels,
         reduce::kernels,
         select::kernels,

@@ -1,7 +1,7 @@
 //! Networks: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, invoke1, op};
+use crate::functional::{IntLike, IntList, invoke1, op};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use smallvec::smallvec;
@@ -202,6 +202,427 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::nn::cross_entropy(self, target, options.ignore_index, options.per_row, CallSite::here())
     }
+
+    /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
+    /// variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become
+    /// `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is
+    /// normalised with.
+    ///
+    /// ```text
+    /// batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 3.0, 3.0, 9.0], [2, 2], Device::Cpu)?;
+    /// let y = x.batch_norm(None, None, None, None, true, 0.1, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// With `training` if a channel has fewer than 2 elements; without it if a running statistic is missing.
+    #[track_caller]
+    pub fn batch_norm(
+        &self,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        super::super::channels::batch_norm(self, running_mean, running_var, weight, bias, training, momentum, eps, CallSite::here())
+    }
+
+    /// The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`,
+    /// which have one number a channel.
+    ///
+    /// ```text
+    /// group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn group_norm(
+        &self,
+        num_groups: impl IntLike,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        super::super::channels::group_norm(self, num_groups.int(), weight, bias, eps, CallSite::here())
+    }
+
+    /// Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are
+    /// kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them.
+    ///
+    /// ```text
+    /// instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn instance_norm(
+        &self,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        super::super::channels::instance_norm(self, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, CallSite::here())
+    }
+
+    /// The convolution of `[batch, channels, length]`, or without the batch, with a weight `[filters, channels / groups, kernel]`, plus
+    /// `bias` (one number a filter). Lists of one number stand for all spatial dims. By name `padding` may be `"valid"` or `"same"`,
+    /// which gives as many elements as x has.
+    ///
+    /// ```text
+    /// conv1d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let (x, w) = (from_vec(vec![1.0f32, 2.0, 4.0], [1, 1, 3], Device::Cpu)?, ones([1, 1, 2], Device::Cpu)?);
+    /// assert_eq!(x.conv1d(&w, None, 1, 0, 1, 1)?.to_vec::<f32>()?, [3.0, 6.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conv1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        groups: impl IntLike,
+    ) -> Result<Tensor> {
+        super::super::conv::conv1d(self, weight, bias, &stride.ints(), &padding.ints(), &dilation.ints(), groups.int(), CallSite::here())
+    }
+
+    /// As `conv1d` for `[batch, channels, height, width]` and a weight `[filters, channels / groups, height, width]`.
+    ///
+    /// ```text
+    /// conv2d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let (x, w) = (ones([2, 3, 8, 8], Device::Cpu)?, ones([4, 3, 3, 3], Device::Cpu)?);
+    /// assert_eq!(x.conv2d(&w, None, 2, 1, 1, 1)?.shape(), [2, 4, 4, 4]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conv2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        groups: impl IntLike,
+    ) -> Result<Tensor> {
+        super::super::conv::conv2d(self, weight, bias, &stride.ints(), &padding.ints(), &dilation.ints(), groups.int(), CallSite::here())
+    }
+
+    /// As `conv1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// conv3d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn conv3d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        groups: impl IntLike,
+    ) -> Result<Tensor> {
+        super::super::conv::conv3d(self, weight, bias, &stride.ints(), &padding.ints(), &dilation.ints(), groups.int(), CallSite::here())
+    }
+
+    /// The transposed convolution of `[batch, channels, length]`, or without the batch, with a weight `[channels, filters / groups,
+    /// kernel]`: the gradient of a convolution. `output_padding` adds elements at the end.
+    ///
+    /// ```text
+    /// conv_transpose1d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn conv_transpose1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_padding: impl IntList,
+        groups: impl IntLike,
+        dilation: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::conv::conv_transpose1d(self, weight, bias, &stride.ints(), &padding.ints(), &output_padding.ints(), groups.int(), &dilation.ints(), CallSite::here())
+    }
+
+    /// As `conv_transpose1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// conv_transpose2d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn conv_transpose2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_padding: impl IntList,
+        groups: impl IntLike,
+        dilation: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::conv::conv_transpose2d(self, weight, bias, &stride.ints(), &padding.ints(), &output_padding.ints(), groups.int(), &dilation.ints(), CallSite::here())
+    }
+
+    /// As `conv_transpose1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// conv_transpose3d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn conv_transpose3d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_padding: impl IntList,
+        groups: impl IntLike,
+        dilation: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::conv::conv_transpose3d(self, weight, bias, &stride.ints(), &padding.ints(), &output_padding.ints(), groups.int(), &dilation.ints(), CallSite::here())
+    }
+
+    /// The largest element of each window of the last dim of `[batch, channels, length]`, or without the batch. `stride` is the kernel's size
+    /// unless given; `padding` adds -inf on both sides, at most half of a kernel. `ceil_mode` keeps a last window that is cut off.
+    ///
+    /// ```text
+    /// max_pool1d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn max_pool1d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::conv::max_pool1d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// As `max_pool1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// max_pool2d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = arange(16, Device::Cpu.dtype(DType::F32))?.reshape([1, 1, 4, 4])?;
+    /// assert_eq!(x.max_pool2d(2, (), 0, 1, false)?.to_vec::<f32>()?, [5.0, 7.0, 13.0, 15.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_pool2d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::conv::max_pool2d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// As `max_pool1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// max_pool3d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn max_pool3d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::conv::max_pool3d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// `max_pool1d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// max_pool1d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn max_pool1d_with_indices(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Vec<Tensor>> {
+        super::super::conv::max_pool1d_with_indices(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// `max_pool2d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// max_pool2d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn max_pool2d_with_indices(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Vec<Tensor>> {
+        super::super::conv::max_pool2d_with_indices(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// `max_pool3d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// max_pool3d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn max_pool3d_with_indices(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        dilation: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Vec<Tensor>> {
+        super::super::conv::max_pool3d_with_indices(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), &dilation.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// The average of each window of the last dim. With `count_include_pad` the zeros of the padding count as elements.
+    ///
+    /// ```text
+    /// avg_pool1d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn avg_pool1d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        ceil_mode: bool,
+        count_include_pad: bool,
+    ) -> Result<Tensor> {
+        super::super::conv::avg_pool1d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), ceil_mode, count_include_pad, CallSite::here())
+    }
+
+    /// As `avg_pool1d` for 2 spatial dims; `divisor_override` is divided by in place of the number of elements.
+    ///
+    /// ```text
+    /// avg_pool2d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true, Int? divisor_override) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn avg_pool2d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        super::super::conv::avg_pool2d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), ceil_mode, count_include_pad, divisor_override, CallSite::here())
+    }
+
+    /// As `avg_pool2d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// avg_pool3d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true, Int? divisor_override) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn avg_pool3d(
+        &self,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        super::super::conv::avg_pool3d(self, &kernel_size.ints(), &stride.ints(), &padding.ints(), ceil_mode, count_include_pad, divisor_override, CallSite::here())
+    }
+
+    /// The largest elements of `output_size` windows of about one size, which cover the last dim.
+    ///
+    /// ```text
+    /// adaptive_max_pool1d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool1d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_max_pool1d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// As `adaptive_max_pool1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// adaptive_max_pool2d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool2d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_max_pool2d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// As `adaptive_max_pool1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// adaptive_max_pool3d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool3d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_max_pool3d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// The averages of `output_size` windows of about one size, which cover the last dim.
+    ///
+    /// ```text
+    /// adaptive_avg_pool1d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_avg_pool1d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_avg_pool1d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// As `adaptive_avg_pool1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// adaptive_avg_pool2d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_avg_pool2d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_avg_pool2d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// As `adaptive_avg_pool1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// adaptive_avg_pool3d(Tensor x, IntList output_size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adaptive_avg_pool3d(&self, output_size: impl IntList) -> Result<Tensor> {
+        super::super::conv::adaptive_avg_pool3d(self, &output_size.ints(), CallSite::here())
+    }
 }
 
 /// By name.
@@ -210,4 +631,28 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3).ok(), b.site)?])),
     ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.site)?])),
     ("cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor", |b| Ok(vec![super::super::nn::cross_entropy(b.given(0)?, b.given(1)?, b.int(2).ok(), b.bool(3)?, b.site)?])),
+    ("batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::batch_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
+    ("group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::group_norm(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.float(4)?, b.site)?])),
+    ("instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::instance_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
+    ("conv1d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor", |b| Ok(vec![super::super::conv::conv1d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.site)?])),
+    ("conv2d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor", |b| Ok(vec![super::super::conv::conv2d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.site)?])),
+    ("conv3d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList dilation=[1], Int groups=1) -> Tensor", |b| Ok(vec![super::super::conv::conv3d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.site)?])),
+    ("conv_transpose1d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor", |b| Ok(vec![super::super::conv::conv_transpose1d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.ints(7)?, b.site)?])),
+    ("conv_transpose2d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor", |b| Ok(vec![super::super::conv::conv_transpose2d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.ints(7)?, b.site)?])),
+    ("conv_transpose3d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], IntList padding=[0], IntList output_padding=[0], Int groups=1, IntList dilation=[1]) -> Tensor", |b| Ok(vec![super::super::conv::conv_transpose3d(b.given(0)?, b.given(1)?, b.tensor(2), b.ints(3)?, b.ints(4)?, b.ints(5)?, b.int(6)?, b.ints(7)?, b.site)?])),
+    ("max_pool1d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::conv::max_pool1d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)?])),
+    ("max_pool2d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::conv::max_pool2d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)?])),
+    ("max_pool3d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::conv::max_pool3d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)?])),
+    ("max_pool1d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)", |b| super::super::conv::max_pool1d_with_indices(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)),
+    ("max_pool2d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)", |b| super::super::conv::max_pool2d_with_indices(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)),
+    ("max_pool3d_with_indices(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList dilation=[1], Bool ceil_mode=false) -> (Tensor values, Tensor indices)", |b| super::super::conv::max_pool3d_with_indices(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.bool(5)?, b.site)),
+    ("avg_pool1d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true) -> Tensor", |b| Ok(vec![super::super::conv::avg_pool1d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.bool(5)?, b.site)?])),
+    ("avg_pool2d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true, Int? divisor_override) -> Tensor", |b| Ok(vec![super::super::conv::avg_pool2d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.bool(5)?, b.int(6).ok(), b.site)?])),
+    ("avg_pool3d(Tensor x, IntList kernel_size, IntList stride=[], IntList padding=[0], Bool ceil_mode=false, Bool count_include_pad=true, Int? divisor_override) -> Tensor", |b| Ok(vec![super::super::conv::avg_pool3d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.bool(5)?, b.int(6).ok(), b.site)?])),
+    ("adaptive_max_pool1d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_max_pool1d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_max_pool2d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_max_pool2d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_max_pool3d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_max_pool3d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_avg_pool1d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool1d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_avg_pool2d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool2d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_avg_pool3d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool3d(b.given(0)?, b.ints(1)?, b.site)?])),
 ];

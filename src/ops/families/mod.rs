@@ -2,7 +2,9 @@
 
 mod activation;
 mod attention;
+mod batch_norm;
 mod binary;
+mod conv;
 mod create;
 mod custom;
 mod embedding;
@@ -15,6 +17,7 @@ mod matmul;
 mod norm;
 mod optim;
 mod pointwise_loss;
+mod pool;
 mod prod;
 mod random;
 mod reduce;
@@ -35,7 +38,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 24] = [
+    let families: [Family; 27] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -45,8 +48,11 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Reductions", reduce::ops),
         ("Products", matmul::ops),
         ("Products", linear::ops),
+        ("Networks", conv::ops),
+        ("Networks", pool::ops),
         ("Networks", softmax::ops),
         ("Networks", norm::ops),
+        ("Networks", batch_norm::ops),
         ("Networks", embedding::ops),
         ("Choice", select::ops),
         ("Choice", index::ops),

@@ -272,7 +272,9 @@ impl<A: Acc> Job<'_, A> {
                 });
             };
             // SAFETY: the caller's promise.
-            unsafe { self.isa.strip(&Strip { rows: b.rows, weights, offsets, line, bias: &bias, places: n }, &mut put) };
+            unsafe {
+                self.isa.strip(&Strip { rows: b.rows, weights, offsets, line, bias: &bias, places: n }, &mut put)
+            };
         }
     }
 }

@@ -36,8 +36,8 @@ fn products(x: &[usize], w: &[usize], y: &[usize], s: &Sliding, mut f: impl FnMu
             let mut i = vec![j[0], group * w[1] + k[0]];
             let mut inside = true;
             for d in 0..n {
-                let p = (j[2 + d] * s.stride[3 - n + d] + k[1 + d] * s.dilation[3 - n + d]) as isize
-                    - s.padding[3 - n + d];
+                let p =
+                    (j[2 + d] * s.stride[3 - n + d] + k[1 + d] * s.dilation[3 - n + d]) as isize - s.padding[3 - n + d];
                 inside &= (0..x[2 + d] as isize).contains(&p);
                 i.push(p.max(0) as usize);
             }

@@ -1,6 +1,8 @@
 //! The GPU's kernels, one file a family of ops. They put work on the queue of the call and do not wait for it.
 
 mod attention;
+mod batch_norm;
+mod conv;
 mod create;
 mod elementwise;
 mod embedding;
@@ -9,6 +11,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod optim;
+mod pool;
 mod random;
 mod reduce;
 mod select;
@@ -28,6 +31,8 @@ pub(super) use elementwise::elementwise;
 pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
+        batch_norm::kernels,
+        conv::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,
@@ -35,6 +40,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         matmul::kernels,
         norm::kernels,
         optim::kernels,
+        pool::kernels,
         random::kernels,
         reduce::kernels,
         select::kernels,

@@ -1,0 +1,95 @@
+//! Trains a small convolutional network on 8x8 images of handwritten digits, on one rank or on several:
+//!
+//! ```text
+//! cargo run --release --bin oflaunch -- --nproc 2 examples/convnet.rs -- --parallel tp
+//! ```
+//!
+//! With `tp` the output channels of the first convolution are split, and the input channels of the second, as the units of a linear
+//! layer are.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::digits::{CLASSES, accuracy, digits};
+use common::{OPTIONS, Options, Setup};
+use oflow::nn::{Conv2d, ConvOptions, Linear, Module};
+use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
+use oflow::prelude::*;
+
+const USAGE: &str = "\
+Trains a convolutional network on 8x8 images of handwritten digits.
+
+Options:
+  --epochs N       passes over the training set  [default: 30]
+  --steps N        largest number of steps
+  --batch N        rows of a global batch  [default: 64]
+  --channels N     channels of the first convolution; the second has twice as many  [default: 16]
+  --lr X           learning rate  [default: 0.004]
+";
+
+struct ConvNet {
+    conv1: Conv2d,
+    conv2: Conv2d,
+    fc: Linear,
+}
+oflow::module!(ConvNet { conv1, conv2, fc });
+
+impl ConvNet {
+    fn new(channels: usize, target: impl IntoTarget) -> Result<ConvNet> {
+        let target = target.into_target();
+        let padded = || ConvOptions { padding: [1, 1], ..Default::default() };
+        Ok(ConvNet {
+            conv1: Conv2d::with(1, channels, [3, 3], padded(), &target)?,
+            conv2: Conv2d::with(channels, 2 * channels, [3, 3], padded(), &target)?,
+            fc: Linear::new(2 * channels * 2 * 2, CLASSES, &target)?,
+        })
+    }
+    /// Logits `[N, 10]` of images `[N, 64]`.
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = x.reshape((x.shape()[0], 1, 8, 8))?;
+        let x = self.conv1.forward(&x)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
+        let x = self.conv2.forward(&x)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
+        self.fc.forward(&x.reshape((x.shape()[0], -1))?)
+    }
+}
+
+fn main() -> Result<()> {
+    let mut o = Options::from_args([USAGE, OPTIONS].concat());
+    let world = oflow::init()?;
+    let (epochs, steps) = (o.count("--epochs", 30)?, o.count("--steps", usize::MAX)?);
+    let (batch, channels, lr) = (o.count("--batch", 64)?, o.count("--channels", 16)?, o.or("--lr", 0.004)?);
+    let setup = Setup::new(&world, o)?;
+    let (mesh, dtype, precision) = (setup.mesh.clone(), setup.dtype, setup.precision);
+
+    let mut model = ConvNet::new(channels, (&mesh, sbp![B, B]).dtype(dtype))?;
+    if setup.splits_weights {
+        model.to_global(&mesh, &[("conv1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])])?;
+    }
+    setup.describe(&model);
+
+    let (train, test) = (digits(&mesh, batch, false)?.shuffled(setup.seed), digits(&mesh, 256, true)?);
+    let mut batches = train.stream();
+    let mut opt = AdamW::new(model.parameters(), AdamWOptions { lr, ..Default::default() });
+    let total = (epochs * train.batches()).min(steps);
+    let schedule = Schedule::WarmupCosine { warmup: total / 20, total, floor: 0.02 };
+
+    let mut training = setup.start(total, &mut [("model", &mut model), ("opt", &mut opt), ("data", &mut batches)])?;
+    for step in training.steps() {
+        let [x, y] = &batches.next()?[..] else { continue };
+        let loss = {
+            let _guard = autocast(precision);
+            model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
+        };
+        opt.zero_grad();
+        training.scaler.scale(&loss)?.backward()?;
+        opt.set_lr(lr * schedule.at(step));
+        training.scaler.step(&mut opt)?;
+        training.after(step, &loss, &[("model", &model), ("opt", &opt), ("data", &batches)])?;
+    }
+    let outcome = training.finish()?;
+
+    model.train(false);
+    let accuracy = accuracy(|x| model.forward(x), &test, dtype)?;
+    outcome.print(&[("accuracy", accuracy)])?;
+    outcome.expect(400, accuracy > 0.96, &format!("the model recognises only {:.1} % of the digits", accuracy * 100.0))
+}

@@ -1,0 +1,298 @@
+//! Pooling: the largest element of windows, where it is, and averages with their gradient. A window is reduced along its rows first,
+//! which are vectors of the image, then along the row that is left.
+
+use super::acc::{Acc, load, store, with_acc};
+use crate::parallel::{GRAIN, parallel_for};
+use crate::pool::{Divisor, Planes, Window, Windows};
+use crate::{DType, KernelError, Result, View};
+
+/// The windows of each dim.
+struct Grid {
+    planes: Planes,
+    windows: [Vec<Window>; 3],
+}
+
+impl Grid {
+    fn new(planes: Planes, windows: &Windows) -> Grid {
+        let of = |d: usize| {
+            let (count, size) = (planes.result[d], planes.image[d]);
+            (0..count).map(|j| windows.window(d, j, count, size)).collect()
+        };
+        Grid { planes, windows: std::array::from_fn(of) }
+    }
+    /// Elements of a plane of the image and of the result.
+    fn elements(&self) -> [usize; 2] {
+        [self.planes.image, self.planes.result].map(|d| d.iter().product())
+    }
+    /// Calls `run` for ranges of the planes, in parallel.
+    fn each(&self, run: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
+        let [image, result] = self.elements();
+        parallel_for(self.planes.count, (GRAIN / image.max(result).max(1)).max(1), run);
+    }
+    /// Calls `row(result's row, image's row)` for all rows of the image that a row of windows sees, and `done(result's row, windows)`
+    /// after them.
+    fn rows(&self, mut row: impl FnMut(usize, usize), mut done: impl FnMut(usize, [Window; 2])) {
+        for (i, a) in self.windows[0].iter().enumerate() {
+            for (j, b) in self.windows[1].iter().enumerate() {
+                let to = i * self.planes.result[1] + j;
+                for d in (a.start..a.end).step_by(a.step) {
+                    for h in (b.start..b.end).step_by(b.step) {
+                        row(to, d * self.planes.image[1] + h);
+                    }
+                }
+                done(to, [*a, *b]);
+            }
+        }
+    }
+}
+
+fn at(v: &View, element: usize) -> *mut u8 {
+    v.ptr().wrapping_add(element * v.dtype().size())
+}
+
+fn grid(x: &View, out: &View, spatial: usize, windows: &Windows) -> Result<Grid> {
+    let planes = Planes::of(x, out, spatial)?;
+    // Adaptive windows of no elements have nothing to choose from.
+    if out.len() > 0 && planes.image.contains(&0) {
+        return Err(KernelError::new(format!("an image of {:?} has no elements", x.dims())));
+    }
+    Ok(Grid::new(planes, windows))
+}
+
+fn same_floats(a: &View, b: &View) -> Result<()> {
+    match a.dtype().is_float() && a.dtype() == b.dtype() {
+        true => Ok(()),
+        false => Err(KernelError::new(format!("pools floats, not {} into {}", a.dtype(), b.dtype()))),
+    }
+}
+
+/// The greater of two, and NaN where one is.
+#[inline(always)]
+fn greater<A: Acc>(a: A, b: A) -> A {
+    if b > a || b != b { b } else { a }
+}
+
+/// The largest element of each window; NaN where it has one.
+///
+/// # Errors
+/// If the tensors do not fit.
+pub fn max(x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
+    same_floats(x, out)?;
+    let grid = grid(x, out, spatial, windows)?;
+    with_acc!(x.dtype(), reduced(&grid, x, out, f64::NEG_INFINITY, greater, |_, v| v));
+    Ok(())
+}
+
+/// The average of each window.
+///
+/// # Errors
+/// If the tensors do not fit.
+pub fn avg(x: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
+    same_floats(x, out)?;
+    let grid = grid(x, out, spatial, windows)?;
+    match x.dtype() {
+        DType::F64 => reduced::<f64>(&grid, x, out, 0.0, |a, b| a + b, |w, v| v / divisor.of(w)),
+        _ => reduced::<f32>(&grid, x, out, 0.0, |a, b| a + b, |w, v| v / divisor.of(w) as f32),
+    }
+    Ok(())
+}
+
+fn reduced<A: Acc>(
+    grid: &Grid,
+    x: &View,
+    out: &View,
+    neutral: f64,
+    join: impl Fn(A, A) -> A + Copy + Sync,
+    finish: impl Fn([Window; 3], A) -> A + Sync,
+) {
+    let [image, result] = grid.elements();
+    let (width, count) = (grid.planes.image[2], grid.planes.result[2]);
+    let neutral = A::from_f64(neutral);
+    let columns = &grid.windows[2];
+    grid.each(&|planes| {
+        let mut seen = vec![neutral; width];
+        let mut row = vec![neutral; width];
+        let mut found = vec![neutral; count];
+        for plane in planes {
+            let joined = std::cell::RefCell::new(&mut seen);
+            grid.rows(
+                |_, from| {
+                    // SAFETY: a row of the contiguous image.
+                    unsafe { load(x.dtype(), at(x, plane * image + from * width), 1, &mut row) };
+                    joined.borrow_mut().iter_mut().zip(&row).for_each(|(s, x)| *s = join(*s, *x));
+                },
+                |to, [a, b]| {
+                    let mut seen = joined.borrow_mut();
+                    for (found, c) in found.iter_mut().zip(columns) {
+                        let mut value = neutral;
+                        for w in (c.start..c.end).step_by(c.step) {
+                            value = join(value, seen[w]);
+                        }
+                        *found = finish([a, b, *c], value);
+                    }
+                    // SAFETY: a row of the contiguous output, which belongs to this plane.
+                    unsafe { store(out.dtype(), at(out, plane * result + to * count), 1, &found) };
+                    seen.fill(neutral);
+                },
+            );
+        }
+    });
+}
+
+/// Where the largest element of each window is, counted over the spatial dims: among equals the first, of NaNs the last.
+///
+/// # Errors
+/// If the tensors do not fit.
+pub fn max_index(x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
+    if !x.dtype().is_float() || out.dtype() != DType::I64 {
+        return Err(KernelError::new(format!("gives i64 indices of floats, not {} of {}", out.dtype(), x.dtype())));
+    }
+    let grid = grid(x, out, spatial, windows)?;
+    with_acc!(x.dtype(), indices(&grid, x, out))
+}
+
+fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
+    let [image, result] = grid.elements();
+    let sizes = grid.planes.image;
+    grid.each(&|planes| {
+        let mut values = vec![A::ZERO; image];
+        for plane in planes {
+            // SAFETY: a plane of the contiguous image.
+            unsafe { load(x.dtype(), at(x, plane * image), 1, &mut values) };
+            let mut to = at(out, plane * result).cast::<i64>();
+            for a in &grid.windows[0] {
+                for b in &grid.windows[1] {
+                    for c in &grid.windows[2] {
+                        let mut best = (-A::INFINITY, (a.start * sizes[1] + b.start) * sizes[2] + c.start);
+                        for d in (a.start..a.end).step_by(a.step) {
+                            for h in (b.start..b.end).step_by(b.step) {
+                                for w in (c.start..c.end).step_by(c.step) {
+                                    let i = (d * sizes[1] + h) * sizes[2] + w;
+                                    if values[i] > best.0 || values[i] != values[i] {
+                                        best = (values[i], i);
+                                    }
+                                }
+                            }
+                        }
+                        // SAFETY: the elements of the output's plane, one after the other.
+                        unsafe {
+                            to.write(best.1 as i64);
+                            to = to.add(1);
+                        }
+                    }
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The gradient of [`avg`]: each window's gradient, divided, added to its elements.
+///
+/// # Errors
+/// If the tensors do not fit.
+pub fn avg_grad(dy: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
+    same_floats(dy, out)?;
+    let grid = grid(out, dy, spatial, windows)?;
+    with_acc!(dy.dtype(), spread(&grid, dy, divisor, out))
+}
+
+fn spread<A: Acc>(grid: &Grid, dy: &View, divisor: Divisor, out: &View) -> Result<()> {
+    let [image, result] = grid.elements();
+    let (width, count) = (grid.planes.image[2], grid.planes.result[2]);
+    grid.each(&|planes| {
+        let mut sums = vec![A::ZERO; image];
+        let mut gradients = vec![A::ZERO; count];
+        let mut row = vec![A::ZERO; width];
+        for plane in planes {
+            sums.fill(A::ZERO);
+            for (i, a) in grid.windows[0].iter().enumerate() {
+                for (j, b) in grid.windows[1].iter().enumerate() {
+                    let from = plane * result + (i * grid.planes.result[1] + j) * count;
+                    // SAFETY: a row of the contiguous gradient.
+                    unsafe { load(dy.dtype(), at(dy, from), 1, &mut gradients) };
+                    row.fill(A::ZERO);
+                    for (g, c) in gradients.iter().zip(&grid.windows[2]) {
+                        let share = *g / A::from_f64(divisor.of([*a, *b, *c]));
+                        (c.start..c.end).step_by(c.step).for_each(|w| row[w] = row[w] + share);
+                    }
+                    for d in (a.start..a.end).step_by(a.step) {
+                        for h in (b.start..b.end).step_by(b.step) {
+                            let to = &mut sums[(d * grid.planes.image[1] + h) * width..][..width];
+                            to.iter_mut().zip(&row).for_each(|(to, r)| *to = *to + *r);
+                        }
+                    }
+                }
+            }
+            // SAFETY: the plane of the contiguous output.
+            unsafe { store(out.dtype(), at(out, plane * image), 1, &sums) };
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Owned, read};
+
+    fn line(values: &[f64]) -> Owned {
+        Owned::from_f64(DType::F32, &[1, values.len()], values)
+    }
+
+    #[test]
+    fn windows_at_the_edges() {
+        let slides = |k: i64, s: i64, p: i64, d: i64| Windows::sliding(&[k], &[s], &[p], &[d]).unwrap();
+        let w = |windows: &Windows, j: usize, size: usize| {
+            let w = windows.window(2, j, 9, size);
+            (w.start, w.end, w.span)
+        };
+        let three = slides(3, 2, 1, 1);
+        assert_eq!([w(&three, 0, 4), w(&three, 1, 4), w(&three, 2, 4)], [(0, 2, 3), (1, 4, 3), (3, 4, 2)]);
+        let apart = slides(2, 1, 1, 3);
+        // Elements -1 and 2, then 0 and 3.
+        assert_eq!([w(&apart, 0, 5), w(&apart, 1, 5)], [(2, 5, 6), (0, 5, 6)]);
+        let all: Vec<_> = (0..3).map(|j| Windows::Adaptive.window(2, j, 3, 5)).map(|w| (w.start, w.end)).collect();
+        assert_eq!(all, [(0, 2), (1, 4), (3, 5)]);
+        for bad in [(0, 1, 0, 1), (1, 0, 0, 1), (1, 1, -1, 1), (1, 1, 0, 0), (i64::MAX, 1, 0, 1)] {
+            assert!(Windows::sliding(&[bad.0], &[bad.1], &[bad.2], &[bad.3]).is_err());
+        }
+    }
+
+    #[test]
+    fn by_hand() {
+        let x = line(&[1.0, 5.0, f64::NAN, 2.0, 2.0, -1.0]);
+        let windows = Windows::sliding(&[2], &[2], &[0], &[1]).unwrap();
+        let (y, at) = (Owned::zeros(DType::F32, &[1, 3]), Owned::zeros(DType::I64, &[1, 3]));
+        max(&x.view(), &windows, 1, &y.view()).unwrap();
+        max_index(&x.view(), &windows, 1, &at.view()).unwrap();
+        let got = read(&y.view());
+        assert!(got[0] == 5.0 && got[1].is_nan() && got[2] == 2.0, "{got:?}");
+        assert_eq!(read(&at.view()), [1.0, 2.0, 4.0]);
+        let x = line(&[1.0, 2.0, 3.0, 4.0]);
+        let windows = Windows::sliding(&[3], &[2], &[1], &[1]).unwrap();
+        for (divisor, want) in
+            [(Divisor::Inside, [1.5, 3.0]), (Divisor::WithPadding, [1.0, 3.0]), (Divisor::Fixed(2), [1.5, 4.5])]
+        {
+            let y = Owned::zeros(DType::F32, &[1, 2]);
+            avg(&x.view(), &windows, divisor, 1, &y.view()).unwrap();
+            assert_eq!(read(&y.view()), want, "{divisor:?}");
+            // The gradient is the transposed map.
+            let dx = Owned::zeros(DType::F32, &[1, 4]);
+            avg_grad(&y.view(), &windows, divisor, 1, &dx.view()).unwrap();
+            let dot = |a: &Owned, b: &[f64]| read(&a.view()).iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let (forth, back) = (dot(&y, &want), dot(&dx, &[1.0, 2.0, 3.0, 4.0]));
+            assert!((forth - back).abs() < 1e-6, "{divisor:?}: {forth} {back}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let (x, y) = (Owned::zeros(DType::F32, &[2, 0]), Owned::zeros(DType::F32, &[2, 1]));
+        assert!(max(&x.view(), &Windows::Adaptive, 1, &y.view()).is_err());
+        let (x, y) = (Owned::zeros(DType::F32, &[2, 4]), Owned::zeros(DType::F32, &[3, 1]));
+        assert!(max(&x.view(), &Windows::Adaptive, 1, &y.view()).is_err());
+        let ints = Owned::zeros(DType::I64, &[2, 4]);
+        assert!(avg(&ints.view(), &Windows::Adaptive, Divisor::Inside, 1, &ints.view()).is_err());
+    }
+}

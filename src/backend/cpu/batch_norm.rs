@@ -1,0 +1,19 @@
+//! Kernels of batch norm.
+
+use super::{OpKernel, kernel};
+use oflow_kernels::cpu::batch_norm;
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    vec![
+        kernel("batch_norm_train", |cx| {
+            let (x, eps) = (cx.input(0)?, cx.scalar("eps")?.to_f64());
+            let (y, mean, var) = (cx.output(0), cx.output(1), cx.output(2));
+            Ok(batch_norm::batch_norm(x, cx.opt_input(1), cx.opt_input(2), eps, y, mean, var)?)
+        }),
+        kernel("batch_norm_grad", |cx| {
+            let (statistics, eps) = ([cx.input(2)?, cx.input(3)?], cx.scalar("eps")?.to_f64());
+            let outputs = [cx.output(0), cx.output(1), cx.output(2)];
+            Ok(batch_norm::batch_norm_grad(cx.input(0)?, cx.input(1)?, statistics, cx.opt_input(4), eps, outputs)?)
+        }),
+    ]
+}

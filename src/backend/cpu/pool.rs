@@ -1,0 +1,68 @@
+//! Kernels of pooling.
+
+use super::{OpKernel, kernel};
+use crate::error::Result;
+use crate::ops::{AttrValue, KernelCx};
+use oflow_kernels::cpu::pool;
+use oflow_kernels::pool::{Divisor, Windows};
+
+/// The windows of a call, and how many dims they have.
+pub(in crate::backend) fn windows(cx: &KernelCx<'_>) -> Result<(Windows, usize)> {
+    let spatial = cx.ints("size")?.len();
+    if cx.op.sig.attr("kernel").is_none() {
+        return Ok((Windows::Adaptive, spatial));
+    }
+    let kernel = cx.ints("kernel")?;
+    let ones = vec![1; kernel.len()];
+    let dilation = if cx.op.sig.attr("dilation").is_some() { cx.ints("dilation")? } else { &ones };
+    Ok((Windows::sliding(kernel, cx.ints("stride")?, cx.ints("padding")?, dilation)?, spatial))
+}
+
+/// By what an average is divided.
+pub(in crate::backend) fn divisor(cx: &KernelCx<'_>) -> Result<Divisor> {
+    if cx.op.sig.attr("divisor").is_none() {
+        return Ok(Divisor::Inside);
+    }
+    Ok(match cx.attr("divisor")? {
+        AttrValue::Int(n) => Divisor::Fixed(*n),
+        _ if cx.bool("count_padding")? => Divisor::WithPadding,
+        _ => Divisor::Inside,
+    })
+}
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let max = |op: &'static str| {
+        kernel(op, |cx| {
+            let (windows, spatial) = windows(cx)?;
+            Ok(pool::max(cx.input(0)?, &windows, spatial, cx.output(0))?)
+        })
+    };
+    let index = |op: &'static str| {
+        kernel(op, |cx| {
+            let (windows, spatial) = windows(cx)?;
+            Ok(pool::max_index(cx.input(0)?, &windows, spatial, cx.output(0))?)
+        })
+    };
+    let avg = |op: &'static str| {
+        kernel(op, |cx| {
+            let (windows, spatial) = windows(cx)?;
+            Ok(pool::avg(cx.input(0)?, &windows, divisor(cx)?, spatial, cx.output(0))?)
+        })
+    };
+    let gradient = |op: &'static str| {
+        kernel(op, |cx| {
+            let (windows, spatial) = windows(cx)?;
+            Ok(pool::avg_grad(cx.input(0)?, &windows, divisor(cx)?, spatial, cx.output(0))?)
+        })
+    };
+    vec![
+        max("max_pool"),
+        max("adaptive_max_pool"),
+        index("max_pool_index"),
+        index("adaptive_max_pool_index"),
+        avg("avg_pool"),
+        avg("adaptive_avg_pool"),
+        gradient("avg_pool_grad"),
+        gradient("adaptive_avg_pool_grad"),
+    ]
+}

@@ -1,0 +1,243 @@
+//! Norms over the channels of images: batch norm, group norm, instance norm.
+
+use super::{invoke, invoke1, op};
+use crate::context::{inner_calls, no_grad};
+use crate::error::{CallSite, Error, Result};
+use crate::ops::AttrValue;
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::smallvec;
+
+functions! {
+    FUNCTIONS, "Networks";
+    /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
+    /// variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become
+    /// `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is
+    /// normalised with.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 3.0, 3.0, 9.0], [2, 2], Device::Cpu)?;
+    /// let y = x.batch_norm(None, None, None, None, true, 0.1, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, -1.0, 1.0, 1.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// With `training` if a channel has fewer than 2 elements; without it if a running statistic is missing.
+    "batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor" = batch_norm;
+    /// The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`,
+    /// which have one number a channel.
+    "group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor" = group_norm;
+    /// Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are
+    /// kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them.
+    "instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor" = instance_norm;
+}
+
+fn refused(name: &str, x: &Tensor, site: CallSite, e: Error) -> Error {
+    e.in_call(|| format!("{name}({})", x.short())).at(site)
+}
+
+/// One number for each channel, beside x.
+fn beside(v: &Tensor, rank: usize, site: CallSite) -> Result<Tensor> {
+    let shape: Vec<usize> = (0..rank).map(|d| if d == 1 { v.numel() } else { 1 }).collect();
+    Ok(v.reshape_at(&shape, site)?.into_result())
+}
+
+/// `x * scale + shift` by channels, in one pass.
+fn affine(x: &Tensor, scale: Option<&Tensor>, shift: Option<&Tensor>, site: CallSite) -> Result<Tensor> {
+    let side = |v: &Tensor| beside(v, x.ndim(), site);
+    match (scale, shift) {
+        (None, None) => Ok(x.clone()),
+        (Some(w), None) => invoke1(op!("mul"), &[Some(x), Some(&side(w)?)], smallvec![], smallvec![], site),
+        (None, Some(b)) => invoke1(op!("add"), &[Some(x), Some(&side(b)?)], smallvec![], smallvec![], site),
+        (Some(w), Some(b)) => {
+            let one = smallvec![Scalar::Float(1.0).into()];
+            invoke1(op!("addcmul"), &[Some(&side(b)?), Some(x), Some(&side(w)?)], smallvec![], one, site)
+        }
+    }
+}
+
+/// Checks that there is a channel dim, and that what is given has a number for each.
+fn check(name: &str, x: &Tensor, numbers: &[(&str, Option<&Tensor>)], site: CallSite) -> Result<usize> {
+    let [_, channels, ..] = x.shape() else {
+        let e = Error::shape("x needs at least 2 dims, batch and channels");
+        return Err(refused(name, x, site, e));
+    };
+    for (what, v) in numbers {
+        if let Some(v) = v.filter(|v| v.shape() != [*channels]) {
+            let e = Error::shape(format!("{what} has shape {:?}; x has {channels} channels", v.shape()));
+            return Err(refused(name, x, site, e));
+        }
+    }
+    Ok(*channels)
+}
+
+/// `running += momentum * (now - running)`, in place.
+fn keep(running: &Tensor, now: &Tensor, momentum: f64, site: CallSite) -> Result<()> {
+    let _quiet = no_grad();
+    let inputs = [Some(running), Some(now)];
+    super::inplace::write_over(
+        op!("lerp_scalar"),
+        &inputs,
+        smallvec![],
+        smallvec![Scalar::Float(momentum).into()],
+        site,
+    )
+}
+
+/// Keeps the statistics of `n` elements.
+fn keep_both(
+    running: [Option<&Tensor>; 2],
+    [mean, var]: [&Tensor; 2],
+    n: usize,
+    momentum: f64,
+    site: CallSite,
+) -> Result<()> {
+    let _quiet = no_grad();
+    if let Some(r) = running[0] {
+        keep(r, &mean.detach().cast(r.dtype())?, momentum, site)?;
+    }
+    if let Some(r) = running[1] {
+        let unbiased = Scalar::Float(n as f64 / (n as f64 - 1.0)).into();
+        let var = invoke1(op!("mul_scalar"), &[Some(&var.detach())], smallvec![], smallvec![unbiased], site)?;
+        keep(r, &var.cast(r.dtype())?, momentum, site)?;
+    }
+    Ok(())
+}
+
+/// x normalised with given statistics.
+fn with_statistics(
+    name: &str,
+    x: &Tensor,
+    running: [Option<&Tensor>; 2],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let [Some(mean), Some(var)] = running else {
+        let e = Error::argument("without training it normalises with running_mean and running_var: both are needed");
+        return Err(refused(name, x, site, e));
+    };
+    let inner = inner_calls();
+    let one = |name: Result<&'static crate::ops::Op>, inputs: &[Option<&Tensor>]| {
+        invoke1(name, inputs, smallvec![], smallvec![], site)
+    };
+    let eps = Scalar::Float(eps).into();
+    let added = invoke1(op!("add_scalar"), &[Some(var)], smallvec![], smallvec![eps], site)?;
+    let mut scale = one(op!("rsqrt"), &[Some(&added)])?;
+    if let Some(w) = weight {
+        scale = one(op!("mul"), &[Some(&scale), Some(w)])?;
+    }
+    let moved = one(op!("mul"), &[Some(mean), Some(&scale)])?;
+    let shift = match bias {
+        Some(b) => one(op!("sub"), &[Some(b), Some(&moved)])?,
+        None => one(op!("neg"), &[Some(&moved)])?,
+    };
+    let (scale, shift) = (scale.cast(x.dtype())?, shift.cast(x.dtype())?);
+    drop(inner);
+    affine(x, Some(&scale), Some(&shift), site)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn batch_norm(
+    x: &Tensor,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let name = "batch_norm";
+    let numbers =
+        [("running_mean", running_mean), ("running_var", running_var), ("the weight", weight), ("the bias", bias)];
+    let channels = check(name, x, &numbers, site)?;
+    let running = [running_mean, running_var];
+    if !training {
+        return with_statistics(name, x, running, weight, bias, eps, site);
+    }
+    let n = x.numel() / channels.max(1);
+    if n < 2 && channels > 0 {
+        let e = Error::shape(format!("a channel has {n} elements; training needs 2 or more"));
+        return Err(refused(name, x, site, e));
+    }
+    let inputs = [Some(x), weight, bias];
+    let out = invoke(op!("batch_norm_train"), &inputs, smallvec![], smallvec![Scalar::Float(eps)], site)?;
+    let inner = inner_calls();
+    keep_both(running, [&out[1], &out[2]], n, momentum, site)?;
+    drop(inner);
+    Ok(out[0].clone())
+}
+
+/// The groups of each image as rows of a layer norm.
+fn grouped(x: &Tensor, groups: usize, eps: f64, site: CallSite) -> Result<Tensor> {
+    let (shape, batch) = (x.shape().to_vec(), x.shape()[0]);
+    let each = x.numel() / (batch * groups).max(1);
+    let rows = x.reshape_at(&[batch, groups, each], site)?.into_result();
+    let axes = smallvec![AttrValue::Int(1)];
+    let out = invoke(op!("layer_norm"), &[Some(&rows), None, None], axes, smallvec![Scalar::Float(eps)], site)?;
+    Ok(out[0].reshape_at(&shape, site)?.into_result())
+}
+
+pub(super) fn group_norm(
+    x: &Tensor,
+    num_groups: i64,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let channels = check("group_norm", x, &[("the weight", weight), ("the bias", bias)], site)?;
+    let groups = usize::try_from(num_groups).ok().filter(|g| *g > 0 && channels.is_multiple_of(*g));
+    let Some(groups) = groups else {
+        let e = Error::argument(format!("{channels} channels do not fall in {num_groups} groups of as many"));
+        return Err(refused("group_norm", x, site, e));
+    };
+    let inner = inner_calls();
+    let y = grouped(x, groups, eps, site)?;
+    drop(inner);
+    affine(&y, weight, bias, site)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn instance_norm(
+    x: &Tensor,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    use_input_stats: bool,
+    momentum: f64,
+    eps: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let name = "instance_norm";
+    let numbers =
+        [("running_mean", running_mean), ("running_var", running_var), ("the weight", weight), ("the bias", bias)];
+    let channels = check(name, x, &numbers, site)?;
+    let running = [running_mean, running_var];
+    if !use_input_stats {
+        return with_statistics(name, x, running, weight, bias, eps, site);
+    }
+    let n = x.numel() / (channels * x.shape()[0]).max(1);
+    if n < 2 && channels > 0 {
+        let e = Error::shape(format!("a channel of an image has {n} elements; it needs 2 or more"));
+        return Err(refused(name, x, site, e));
+    }
+    let inner = inner_calls();
+    let y = grouped(x, channels.max(1), eps, site)?;
+    if running.iter().any(|r| r.is_some()) {
+        let _quiet = no_grad();
+        let _scope = site.scope();
+        let rows = x.detach().reshape([x.shape()[0], channels, n])?;
+        let mean = rows.mean([0, 2])?;
+        let var = rows.var_with(2, &crate::functional::VarOptions { correction: 0.0, ..Default::default() })?;
+        keep_both(running, [&mean, &var.mean(0)?], n, momentum, site)?;
+    }
+    drop(inner);
+    affine(&y, weight, bias, site)
+}

@@ -1,0 +1,134 @@
+//! Convolutions and their transposed forms, over 1 to 3 spatial dims.
+
+use super::init;
+use crate::error::{CallSite, Error, Result};
+use crate::functional::IntoTarget;
+use crate::tensor::Tensor;
+
+/// What a convolution of `N` spatial dims does besides its sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConvOptions<const N: usize> {
+    /// Elements from one place of the kernel to the next; 1 at first.
+    pub stride: [usize; N],
+    /// Zeros around the image; 0 at first.
+    pub padding: [usize; N],
+    /// Elements from tap to tap; 1 at first.
+    pub dilation: [usize; N],
+    /// Groups of channels that see each other only; 1 at first.
+    pub groups: usize,
+    /// With a bias; at first there is one.
+    pub bias: bool,
+    /// Of a transposed convolution: elements that are added at the end; 0 at first.
+    pub output_padding: [usize; N],
+}
+
+impl<const N: usize> Default for ConvOptions<N> {
+    fn default() -> Self {
+        ConvOptions { stride: [1; N], padding: [0; N], dilation: [1; N], groups: 1, bias: true, output_padding: [0; N] }
+    }
+}
+
+/// The groups of a layer, which must divide its channels.
+fn groups(name: &str, inputs: usize, outputs: usize, groups: usize, site: CallSite) -> Result<usize> {
+    match groups > 0 && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
+        true => Ok(groups),
+        false => {
+            Err(Error::argument(format!("{name}: {inputs} and {outputs} channels do not fall in {groups} groups"))
+                .at(site))
+        }
+    }
+}
+
+macro_rules! layer {
+    ($name:ident, $n:literal, $doc:expr, $weight:expr, $inputs:ident, $outputs:ident, $shape:expr, $forward:expr) => {
+        #[doc = $doc]
+        pub struct $name {
+            #[doc = $weight]
+            pub weight: Tensor,
+            /// Bias, one number for each output channel; `None` adds nothing.
+            pub bias: Option<Tensor>,
+            /// How the kernel slides.
+            pub options: ConvOptions<$n>,
+        }
+        crate::module!($name { weight, bias });
+
+        impl $name {
+            /// Makes a layer with bias, a stride of 1 and no padding.
+            #[track_caller]
+            pub fn new($inputs: usize, $outputs: usize, kernel: [usize; $n], target: impl IntoTarget) -> Result<Self> {
+                Self::with($inputs, $outputs, kernel, ConvOptions::default(), target)
+            }
+            /// Makes a layer. Weight and bias are uniform in ±1/√(inputs of an output), PyTorch's default.
+            ///
+            /// # Errors
+            /// If the groups do not divide the channels.
+            #[track_caller]
+            pub fn with(
+                $inputs: usize,
+                $outputs: usize,
+                kernel: [usize; $n],
+                options: ConvOptions<$n>,
+                target: impl IntoTarget,
+            ) -> Result<Self> {
+                let groups = groups(stringify!($name), $inputs, $outputs, options.groups, CallSite::here())?;
+                let target = target.into_target();
+                let [first, second]: [usize; 2] = $shape(groups);
+                let shape: Vec<usize> = [first, second].into_iter().chain(kernel).collect();
+                let fan: usize = second * kernel.iter().product::<usize>();
+                let bound = 1.0 / (fan.max(1) as f64).sqrt();
+                let weight = init::uniform(&shape, bound, &target)?;
+                let bias = if options.bias { Some(init::uniform([$outputs], bound, &target)?) } else { None };
+                Ok(Self { weight, bias, options })
+            }
+            /// Maps `[batch, inputs, spatial dims…]` to `[batch, outputs, spatial dims…]`; the batch may be missing.
+            #[track_caller]
+            pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+                let o = &self.options;
+                $forward(x, &self.weight, self.bias.as_ref(), o)
+            }
+        }
+    };
+    (direct $name:ident, $n:literal, $call:ident, $dims:literal) => {
+        layer!(
+            $name,
+            $n,
+            concat!(
+                "A convolution over ",
+                $dims,
+                ". S(0) on the weight splits the output channels, S(1) the input channels."
+            ),
+            "Weight, `[outputs, inputs / groups, kernel…]`.",
+            inputs,
+            outputs,
+            |groups: usize| [outputs, inputs / groups],
+            |x: &Tensor, w: &Tensor, b: Option<&Tensor>, o: &ConvOptions<$n>| {
+                x.$call(w, b, o.stride, o.padding, o.dilation, o.groups)
+            }
+        );
+    };
+    (transposed $name:ident, $n:literal, $call:ident, $dims:literal) => {
+        layer!(
+            $name,
+            $n,
+            concat!(
+                "A transposed convolution over ",
+                $dims,
+                ". S(1) on the weight splits the output channels, S(0) the input channels."
+            ),
+            "Weight, `[inputs, outputs / groups, kernel…]`.",
+            inputs,
+            outputs,
+            |groups: usize| [inputs, outputs / groups],
+            |x: &Tensor, w: &Tensor, b: Option<&Tensor>, o: &ConvOptions<$n>| {
+                x.$call(w, b, o.stride, o.padding, o.output_padding, o.groups, o.dilation)
+            }
+        );
+    };
+}
+
+layer!(direct Conv1d, 1, conv1d, "one spatial dim");
+layer!(direct Conv2d, 2, conv2d, "two spatial dims");
+layer!(direct Conv3d, 3, conv3d, "three spatial dims");
+layer!(transposed ConvTranspose1d, 1, conv_transpose1d, "one spatial dim");
+layer!(transposed ConvTranspose2d, 2, conv_transpose2d, "two spatial dims");
+layer!(transposed ConvTranspose3d, 3, conv_transpose3d, "three spatial dims");
