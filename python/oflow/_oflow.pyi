@@ -246,6 +246,8 @@ class Tensor:
         """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
     def argmin(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
+        """The indices that sort each line along `dim`: those of `sort`."""
     def asin(self) -> Tensor:
         """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
     def asin_(self) -> Tensor:
@@ -388,6 +390,12 @@ class Tensor:
         """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+    def cumprod(self, dim: builtins.int) -> Tensor:
+        """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -586,6 +594,8 @@ class Tensor:
         """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
     def kron(self, b: Tensor) -> Tensor:
         """The Kronecker product: each element of a times the whole of b."""
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
     def l1_each(self, t: Tensor) -> Tensor:
         """|x - t|."""
     def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -620,6 +630,8 @@ class Tensor:
         """`lerp` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+    def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
+        """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -648,6 +660,8 @@ class Tensor:
         """log(eᵃ + eᵇ), also where the powers overflow."""
     def logaddexp_(self, b: Tensor) -> Tensor:
         """`logaddexp` in place: the result is written over the first argument."""
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
     def logical_and(self, b: Tensor) -> Tensor:
         """True where both elements are nonzero."""
     def logical_not(self) -> Tensor:
@@ -703,6 +717,14 @@ class Tensor:
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
     @overload
+    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
+    @overload
+    def median(self) -> Tensor:
+        """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
+    def middle(self) -> tuple[Tensor, Tensor]:
+        """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
+    @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The smallest elements along `dim`, and where they are: among equals the first."""
     @overload
@@ -734,6 +756,8 @@ class Tensor:
         """(x - t)²."""
     def mse_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+    def msort(self) -> Tensor:
+        """x sorted along its first dim."""
     @overload
     def mul(self, b: Tensor) -> Tensor:
         """a b, element by element."""
@@ -964,6 +988,8 @@ class Tensor:
         """x / (1 + |x|)."""
     def softsign_(self) -> Tensor:
         """`softsign` in place: the result is written over the first argument."""
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
     def sqrt(self) -> Tensor:
@@ -1041,6 +1067,8 @@ class Tensor:
         """The rank's shard as a local tensor."""
     def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """The gradients of a global tensor's shards, as a global tensor."""
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+        """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -1304,6 +1332,8 @@ def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tens
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
 def argmin(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
+    """The indices that sort each line along `dim`: those of `sort`."""
 def asin(x: Tensor) -> Tensor:
     """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
 def asin_(x: Tensor) -> Tensor:
@@ -1454,6 +1484,12 @@ def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int 
     """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
+def cummax(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+def cummin(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
+    """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
@@ -1675,6 +1711,8 @@ def kl_log_each(x: Tensor, t: Tensor) -> Tensor:
     """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """The Kronecker product: each element of a times the whole of b."""
+def kthvalue(x: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
 def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -1709,6 +1747,8 @@ def lerp_(a: Tensor, b: Tensor, weight: Number) -> Tensor:
     """`lerp` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
+    """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
 def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
 def log(x: Tensor) -> Tensor:
@@ -1739,6 +1779,8 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """log(eᵃ + eᵇ), also where the powers overflow."""
 def logaddexp_(a: Tensor, b: Tensor) -> Tensor:
     """`logaddexp` in place: the result is written over the first argument."""
+def logcumsumexp(x: Tensor, dim: builtins.int) -> Tensor:
+    """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """True where both elements are nonzero."""
 def logical_not(x: Tensor) -> Tensor:
@@ -1795,8 +1837,16 @@ def maximum_(x: Tensor, s: Number) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+@overload
+def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
+@overload
+def median(x: Tensor) -> Tensor:
+    """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
 def meshgrid(xs: Sequence[Tensor], *, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are exchanged."""
+def middle(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
 @overload
 def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The smallest elements along `dim`, and where they are: among equals the first."""
@@ -1829,6 +1879,8 @@ def mse_each(x: Tensor, t: Tensor) -> Tensor:
     """(x - t)²."""
 def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+def msort(x: Tensor) -> Tensor:
+    """x sorted along its first dim."""
 @overload
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """a b, element by element."""
@@ -2096,6 +2148,8 @@ def softsign(x: Tensor) -> Tensor:
     """x / (1 + |x|)."""
 def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
+def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
 def sqrt(x: Tensor) -> Tensor:
@@ -2180,6 +2234,8 @@ def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) ->
     """The rank's shard as a local tensor."""
 def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """The gradients of a global tensor's shards, as a global tensor."""
+def topk(x: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
 def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
 def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:

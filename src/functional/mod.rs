@@ -48,6 +48,7 @@ mod reduce;
 mod rules;
 mod select;
 mod shape;
+mod sort;
 mod table;
 mod transforms;
 mod values;

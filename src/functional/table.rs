@@ -8,7 +8,7 @@ use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
     algebra, arrange, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
-    shape, values,
+    shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -159,6 +159,7 @@ const ROWS: &[&[Row]] = &[
     select::FUNCTIONS,
     gather::FUNCTIONS,
     gather::BY_NAME,
+    sort::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
     algebra::FUNCTIONS,

@@ -192,6 +192,23 @@ for q in (2.0, 1.0, 3.0):
     case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, q), y, z, p=q)
 case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, keepdim=True), y, z, keepdim=True)
 
+# --- order ---------------------------------------------------------------------------------------------------------------
+
+for descending in (False, True):
+    case("argsort", lambda x: torch.argsort(x, dim=1, descending=descending, stable=True), x, 1, descending)
+    case("argsort", lambda x: torch.argsort(x, dim=-1, descending=descending, stable=True), values((3, 6), "i64", below=4), descending=descending)
+    case("sort", lambda x: torch.sort(x, dim=0, descending=descending, stable=True), x, 0, descending)
+    case("sort", lambda x: torch.sort(x, stable=True, descending=descending), values((7,), "i64", below=4), descending=descending)
+case("msort", torch.msort, x)
+case("msort", torch.msort, values((5,), "i32"))
+case("median", torch.median, x)
+case("median", torch.median, torch.tensor([2.0, 1.0, 2.0, nan]), note="NaN", backward=False)
+for dim, keep in ((0, False), (-1, True)):
+    case("median", lambda x: torch.median(x, dim, keep), x, dim, keep)
+    case("kthvalue", lambda x: torch.kthvalue(x, 2, dim, keep), x, 2, dim, keep)
+    case("topk", lambda x: torch.topk(x, 2, dim), x, 2, dim)
+    case("topk", lambda x: torch.topk(x, 2, dim, False), x, 2, dim, largest=False)
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -23,8 +23,10 @@ pub(crate) mod rowmath;
 pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod scan;
 pub mod select;
 pub mod softmax;
+pub mod sort;
 pub mod strided;
 pub mod take;
 #[cfg(test)]

@@ -34,9 +34,11 @@ mod queue;
 pub mod random;
 pub mod reduce;
 mod rows;
+pub mod run;
 pub mod scan;
 pub mod select;
 pub mod softmax;
+pub mod sort;
 mod stream;
 pub mod take;
 #[cfg(test)]

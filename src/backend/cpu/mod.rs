@@ -14,9 +14,11 @@ pub(super) mod norm;
 pub(super) mod optim;
 mod random;
 pub(super) mod reduce;
+mod scan;
 pub(super) mod select;
 pub(super) mod shape;
 mod softmax;
+pub(super) mod sort;
 pub(super) mod strided;
 
 use super::kernels::OpKernel;
@@ -41,9 +43,11 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         optim::kernels,
         random::kernels,
         reduce::kernels,
+        scan::kernels,
         select::kernels,
         shape::kernels,
         softmax::kernels,
+        sort::kernels,
         strided::kernels,
     ];
     families.into_iter().flat_map(|family| family()).collect()

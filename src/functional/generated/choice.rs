@@ -1,11 +1,18 @@
 //! Choice: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, IntList, invoke1, op};
+use crate::functional::{IntLike, IntList, invoke, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
+
+/// Options of [`Tensor::sort_with`](crate::Tensor::sort_with).
+#[derive(Clone, Debug, Default)]
+pub struct SortOptions {
+    /// `Bool stable=false`. `false` by default.
+    pub stable: bool,
+}
 
 /// Options of [`Tensor::index_add_with`](crate::Tensor::index_add_with).
 #[derive(Clone, Debug)]
@@ -20,6 +27,24 @@ impl Default for IndexAddOptions {
             alpha: Scalar::Int(1),
         }
     }
+}
+
+/// Options of [`Tensor::argsort_with`](crate::Tensor::argsort_with).
+#[derive(Clone, Debug, Default)]
+pub struct ArgsortOptions {
+    /// `Bool stable=false`. `false` by default.
+    pub stable: bool,
+}
+
+/// The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal
+/// elements share the gradient.
+///
+/// ```text
+/// median(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
+    super::super::sort::median_of_all(x, CallSite::here())
 }
 
 impl Tensor {
@@ -93,6 +118,78 @@ impl Tensor {
     #[track_caller]
     pub fn flip(&self, dims: impl IntList) -> Result<Tensor> {
         invoke1(op!("flip"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], CallSite::here())
+    }
+
+    /// The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing.
+    ///
+    /// ```text
+    /// sort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> (Tensor values, Tensor indices)
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![3.0f32, 1.0, 2.0], [3], Device::Cpu)?;
+    /// let sorted = x.sort()?;
+    /// assert_eq!(sorted[0].to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// assert_eq!(sorted[1].to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sort(&self, dim: impl IntLike, descending: bool) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("sort"), &[Some(self)], smallvec![dim.int().into(), descending.into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::sort`](crate::Tensor::sort) with its options.
+    #[track_caller]
+    pub fn sort_with(
+        &self,
+        dim: impl IntLike,
+        descending: bool,
+        options: &crate::functional::SortOptions,
+    ) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("sort"), &[Some(self)], smallvec![dim.int().into(), descending.into(), options.stable.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest.
+    ///
+    /// ```text
+    /// topk(Tensor x, Int k, Int dim=-1, Bool largest=true, Bool sorted=true) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn topk(&self, k: impl IntLike, dim: impl IntLike, largest: bool, sorted: bool) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("topk"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), largest.into(), sorted.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest.
+    ///
+    /// ```text
+    /// kthvalue(Tensor x, Int k, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn kthvalue(&self, k: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("kthvalue"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::kthvalue`](crate::Tensor::kthvalue) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn kthvalue_keepdim(&self, k: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("kthvalue"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), true.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins.
+    ///
+    /// ```text
+    /// median(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn median(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("median"), &[Some(self)], smallvec![dim.int().into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::median`](crate::Tensor::median) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn median_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("median"), &[Some(self)], smallvec![dim.int().into(), true.into()], smallvec![], CallSite::here())?.into_vec())
     }
 
     /// The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient
@@ -231,6 +328,37 @@ impl Tensor {
     pub fn min_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
         super::super::gather::min(self, dim.int(), true, CallSite::here())
     }
+
+    /// The indices that sort each line along `dim`: those of `sort`.
+    ///
+    /// ```text
+    /// argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn argsort(&self, dim: impl IntLike, descending: bool) -> Result<Tensor> {
+        super::super::sort::argsort(self, dim.int(), descending, false, CallSite::here())
+    }
+
+    /// [`Tensor::argsort`](crate::Tensor::argsort) with its options.
+    #[track_caller]
+    pub fn argsort_with(
+        &self,
+        dim: impl IntLike,
+        descending: bool,
+        options: &crate::functional::ArgsortOptions,
+    ) -> Result<Tensor> {
+        super::super::sort::argsort(self, dim.int(), descending, options.stable, CallSite::here())
+    }
+
+    /// x sorted along its first dim.
+    ///
+    /// ```text
+    /// msort(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn msort(&self) -> Result<Tensor> {
+        super::super::sort::msort(self, CallSite::here())
+    }
 }
 
 /// By name.
@@ -244,4 +372,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::index_copy(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::max(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::min(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor", |b| Ok(vec![super::super::sort::argsort(b.given(0)?, b.int(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
+    ("msort(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::msort(b.given(0)?, b.site)?])),
+    ("median(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::median_of_all(b.given(0)?, b.site)?])),
 ];

@@ -20,7 +20,7 @@ pub mod functions {
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
     pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, CrossEntropyOptions};
-    pub use super::choice::IndexAddOptions;
+    pub use super::choice::{SortOptions, IndexAddOptions, ArgsortOptions, median_of_all};
     pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack};
     pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
     pub use super::products::{MatmulOptions, AddmmOptions, AddmvOptions, BaddbmmOptions, einsum};

@@ -20,9 +20,11 @@ mod random;
 mod reduce;
 mod reshape;
 mod scalar;
+mod scan;
 mod select;
 mod shape;
 mod softmax;
+mod sort;
 mod strided;
 mod unary;
 
@@ -35,7 +37,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 24] = [
+    let families: [Family; 26] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -43,6 +45,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Elementwise", binary::ops),
         ("Elementwise", scalar::ops),
         ("Reductions", reduce::ops),
+        ("Reductions", scan::ops),
         ("Products", matmul::ops),
         ("Products", linear::ops),
         ("Networks", softmax::ops),
@@ -51,6 +54,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Choice", select::ops),
         ("Choice", index::ops),
         ("Choice", gather::ops),
+        ("Choice", sort::ops),
         ("Networks", loss::ops),
         ("Losses", pointwise_loss::ops),
         ("Networks", attention::ops),

@@ -11,9 +11,11 @@ mod norm;
 mod optim;
 mod random;
 mod reduce;
+mod scan;
 mod select;
 mod shape;
 mod softmax;
+mod sort;
 mod strided;
 
 use super::queue;
@@ -37,9 +39,11 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         optim::kernels,
         random::kernels,
         reduce::kernels,
+        scan::kernels,
         select::kernels,
         shape::kernels,
         softmax::kernels,
+        sort::kernels,
         strided::kernels,
     ];
     families.into_iter().flat_map(|family| family()).collect()
