@@ -114,11 +114,13 @@ impl Builtin {
     }
 
     /// Whether this is f16, bf16, f32 or f64.
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), DTypeKind::Float)
     }
 
     /// Whether this is f16 or bf16, which kernels accumulate in f32.
+    #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, Builtin::F16 | Builtin::BF16)
     }
