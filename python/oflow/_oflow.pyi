@@ -286,6 +286,8 @@ class Tensor:
         """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
     def binary_cross_entropy_with_logits(self, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+    def bincount(self, *, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the length."""
     @overload
     def bitwise_and(self, b: Tensor) -> Tensor:
         """The bits that both have."""
@@ -350,6 +352,8 @@ class Tensor:
     @overload
     def bitwise_xor_(self, s: Number) -> Tensor:
         """`bitwise_xor` in place: the result is written over the first argument."""
+    def bucketize(self, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+        """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
     def ceil(self) -> Tensor:
@@ -382,6 +386,8 @@ class Tensor:
         """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
     def cosine_similarity(self, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
         """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
+    def count_index(self, size: builtins.int) -> Tensor:
+        """How often each index below `size` occurs, i64."""
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
@@ -550,6 +556,10 @@ class Tensor:
         """x where t is 1, else max(0, margin - x)."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
         """x where the target is 1, else max(0, margin - x)."""
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+    def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
     def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / 2 where |x - t| is at most delta, else delta (|x - t| - delta / 2)."""
     def huber_loss(self, target: Tensor, *, delta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -770,6 +780,8 @@ class Tensor:
     @overload
     def mul_(self, s: Number) -> Tensor:
         """`mul` in place: the result is written over the first argument."""
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+        """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -928,6 +940,8 @@ class Tensor:
         """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
     def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
         """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+    def searchsorted(self, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+        """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The element `index` along `dim`, which is removed. A negative index counts from the end."""
     def selu(self) -> Tensor:
@@ -1091,8 +1105,12 @@ class Tensor:
     @overload
     def unflatten(self, dim: builtins.int, *sizes: builtins.int) -> Tensor:
         """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+    @overload
     def unique(self) -> Tensor:
         """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+    @overload
+    def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
@@ -1374,6 +1392,8 @@ def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = N
     """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+def bincount(x: Tensor, *, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the length."""
 @overload
 def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
     """The bits that both have."""
@@ -1442,6 +1462,8 @@ def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+    """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
 def cast(x: Tensor, dtype: _dtype) -> Tensor:
     """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
 def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
@@ -1476,6 +1498,8 @@ def cosine_embedding_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: bui
     """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
     """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
+def count_index(ids: Tensor, size: builtins.int) -> Tensor:
+    """How often each index below `size` occurs, i64."""
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
@@ -1661,6 +1685,10 @@ def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, else max(0, margin - x)."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, else max(0, margin - x)."""
+def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
 def hstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 where they have one dim."""
 def huber_each(x: Tensor, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
@@ -1893,6 +1921,8 @@ def mul_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def mul_(x: Tensor, s: Number) -> Tensor:
     """`mul` in place: the result is written over the first argument."""
+def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+    """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1988,6 +2018,8 @@ def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float 
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
 def randn_like(x: Tensor) -> Tensor:
     """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+def randperm(n: builtins.int, *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise."""
 def ranking_each(a: Tensor, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
     """max(0, margin - t (a - b))."""
 def rdiv(x: Tensor, s: Number) -> Tensor:
@@ -2084,6 +2116,8 @@ def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tens
     """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
 def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
     """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+def searchsorted(sorted: Tensor, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+    """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
 def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The element `index` along `dim`, which is removed. A negative index counts from the end."""
 def selu(x: Tensor) -> Tensor:
@@ -2258,8 +2292,12 @@ def unflatten(x: Tensor, dim: builtins.int, sizes: builtins.int | Sequence[built
 @overload
 def unflatten(x: Tensor, dim: builtins.int, *sizes: builtins.int) -> Tensor:
     """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+@overload
 def unique(x: Tensor) -> Tensor:
     """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+@overload
+def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:

@@ -7,8 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
-    shape, sort, values,
+    algebra, arrange, count, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, random,
+    reduce, select, shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -160,6 +160,8 @@ const ROWS: &[&[Row]] = &[
     gather::FUNCTIONS,
     gather::BY_NAME,
     sort::FUNCTIONS,
+    count::FUNCTIONS,
+    random::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
     algebra::FUNCTIONS,

@@ -632,6 +632,25 @@ for d in ("f32", "f64", "bf16"):
     for dim, reverse in ((0, False), (1, True)):
         case("linear_scan", lambda a, b: recurrence(a.double(), b.double(), dim, reverse).to(a.dtype), values((4, 3), d), values((4, 3), d, start=7), attrs={"dim": dim, "reverse": reverse}, backward=d != "bf16")
 
+# --- places and counts ----------------------------------------------------------------------------------------------------
+
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+    line, rows = torch.sort(apart((7,), d))[0], torch.sort(apart((2, 5), d), 1)[0]
+    asked = torch.cat([line[2:5], apart((9,), d)]).reshape(3, 4)
+    for right in (False, True):
+        case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right), line, asked, attrs={"right": right}, backward=False)
+        case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right, out_int32=True), rows, rows[:, [1, 1, 4]], attrs={"right": right, "out_int32": True}, backward=False)
+case("searchsorted", torch.searchsorted, torch.tensor([-1.0, 0.0, 0.0, 2.0]), torch.tensor([-inf, -0.0, 0.0, inf, nan]), backward=False, name="edges")
+case("searchsorted", torch.searchsorted, torch.zeros(0), torch.tensor([1.0, 2.0]), backward=False, name="empty sequence")
+case("searchsorted", torch.searchsorted, torch.tensor([1.0, 2.0]), torch.zeros(0, 2), backward=False, name="no values")
+case("searchsorted", lambda s, x: torch.searchsorted(s, x), torch.tensor([1.0, 2.0]), torch.tensor(1.5), backward=False, name="0-dim")
+for d in ("i64", "i32"):
+    case("count_index", lambda x: torch.bincount(x.reshape(-1), minlength=7), values((3, 4), d, below=5), attrs={"size": 7}, backward=False)
+for d in ("f32", "f64"):
+    for n, lo, hi in ((4, -1.0, 1.5), (1, -0.2, 0.2), (7, -2.0, 2.0)):
+        case("histogram_within", lambda x: torch.histc(x, n, lo, hi), values((5, 6), d), attrs={"bins": n, "lo": lo, "hi": hi}, backward=False)
+    case("histogram_within", lambda x: torch.histc(x, 4, 0, 1), torch.tensor([0.0, 0.25, 1.0, nan, inf, -inf, 0.7499], dtype=DTYPES[d]), attrs={"bins": 4, "lo": 0.0, "hi": 1.0}, backward=False, name="edges")
+
 with open("ops.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 

@@ -8,6 +8,7 @@ pub mod argreduce;
 pub mod attention;
 pub(crate) mod bundle;
 pub mod copy;
+pub mod count;
 pub mod elementwise;
 pub mod gather;
 pub mod index;

@@ -12,6 +12,7 @@ pub mod attention;
 mod blas;
 mod compile;
 pub mod copy;
+pub mod count;
 mod cubin;
 pub mod elementwise;
 pub mod embedding;

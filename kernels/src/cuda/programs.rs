@@ -67,6 +67,12 @@ static LISTED: &[Listed] = listed! {
     ],
     "attention_plain": ["T={f32,f64,bf16} TILE=32 GRAD={0,1}"],
     "copy": ["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"],
+    "count": [
+        "KIND=0 T={f32,bf16,i64,u8} O=i64 RIGHT={0,1}",
+        "KIND=0 T=f32 O=i32 RIGHT=0",
+        "KIND=1 I={i32,i64}",
+        "KIND=2 T={f32,f64}",
+    ],
     "embedding": [
         "I={i32,i64} GRAD=0 OF_BYTES={2,16}",
         "I=i64 GRAD=1 T={f32,f64} OF_V=1",

@@ -4,6 +4,7 @@
 //! stands here and serves the kernels of other devices too.
 
 pub(super) mod attention;
+pub(super) mod count;
 mod create;
 mod elementwise;
 mod embedding;
@@ -34,6 +35,7 @@ pub(super) use random::drawn;
 pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
+        count::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,

@@ -14,6 +14,15 @@ pub struct SortOptions {
     pub stable: bool,
 }
 
+/// Options of [`Tensor::searchsorted_with`](crate::Tensor::searchsorted_with).
+#[derive(Clone, Debug, Default)]
+pub struct SearchsortedOptions {
+    /// `Bool out_int32=false`. `false` by default.
+    pub out_int32: bool,
+    /// `Bool right=false`. `false` by default.
+    pub right: bool,
+}
+
 /// Options of [`Tensor::index_add_with`](crate::Tensor::index_add_with).
 #[derive(Clone, Debug)]
 pub struct IndexAddOptions {
@@ -36,6 +45,45 @@ pub struct ArgsortOptions {
     pub stable: bool,
 }
 
+/// Options of [`Tensor::bucketize_with`](crate::Tensor::bucketize_with).
+#[derive(Clone, Debug, Default)]
+pub struct BucketizeOptions {
+    /// `Bool out_int32=false`. `false` by default.
+    pub out_int32: bool,
+    /// `Bool right=false`. `false` by default.
+    pub right: bool,
+}
+
+/// Options of [`Tensor::bincount_with`](crate::Tensor::bincount_with).
+#[derive(Clone, Debug, Default)]
+pub struct BincountOptions {
+    /// `Tensor? weights`. Not given by default.
+    pub weights: Option<Tensor>,
+    /// `Int minlength=0`. `0` by default.
+    pub minlength: i64,
+}
+
+/// Options of [`functional::unique_of_with`](crate::functional::unique_of_with).
+#[derive(Clone, Debug)]
+pub struct UniqueOfOptions {
+    /// `Bool sorted=true`. `true` by default.
+    pub sorted: bool,
+    /// `Bool return_inverse=false`. `false` by default.
+    pub return_inverse: bool,
+    /// `Bool return_counts=false`. `false` by default.
+    pub return_counts: bool,
+}
+
+impl Default for UniqueOfOptions {
+    fn default() -> UniqueOfOptions {
+        UniqueOfOptions {
+            sorted: true,
+            return_inverse: false,
+            return_counts: false,
+        }
+    }
+}
+
 /// The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal
 /// elements share the gradient.
 ///
@@ -45,6 +93,23 @@ pub struct ArgsortOptions {
 #[track_caller]
 pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
     super::super::sort::median_of_all(x, CallSite::here())
+}
+
+/// The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how
+/// often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`.
+///
+/// ```text
+/// unique(Tensor x, *, Bool sorted=true, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn unique_of(x: &Tensor) -> Result<Vec<Tensor>> {
+    super::super::count::unique_of(x, true, false, false, CallSite::here())
+}
+
+/// [`functional::unique_of`](crate::functional::unique_of) with its options.
+#[track_caller]
+pub fn unique_of_with(x: &Tensor, options: &crate::functional::UniqueOfOptions) -> Result<Vec<Tensor>> {
+    super::super::count::unique_of(x, options.sorted, options.return_inverse, options.return_counts, CallSite::here())
 }
 
 impl Tensor {
@@ -129,7 +194,7 @@ impl Tensor {
     /// ```
     /// use oflow::prelude::*;
     /// let x = from_vec(vec![3.0f32, 1.0, 2.0], [3], Device::Cpu)?;
-    /// let sorted = x.sort()?;
+    /// let sorted = x.sort(0, false)?;
     /// assert_eq!(sorted[0].to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// assert_eq!(sorted[1].to_vec::<i64>()?, [1, 2, 0]);
     /// # Ok::<(), oflow::Error>(())
@@ -190,6 +255,34 @@ impl Tensor {
     #[track_caller]
     pub fn median_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
         Ok(invoke(op!("median"), &[Some(self)], smallvec![dim.int().into(), true.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum).
+    ///
+    /// ```text
+    /// searchsorted(Tensor sorted, Tensor x, *, Bool out_int32=false, Bool right=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let sorted = from_vec(vec![1.0f32, 3.0, 5.0], [3], Device::Cpu)?;
+    /// let x = from_vec(vec![0.0f32, 3.0, 4.0], [3], Device::Cpu)?;
+    /// assert_eq!(sorted.searchsorted(&x)?.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn searchsorted(&self, x: &Tensor) -> Result<Tensor> {
+        invoke1(op!("searchsorted"), &[Some(self), Some(x)], smallvec![false.into(), false.into()], smallvec![], CallSite::here())
+    }
+
+    /// [`Tensor::searchsorted`](crate::Tensor::searchsorted) with its options.
+    #[track_caller]
+    pub fn searchsorted_with(
+        &self,
+        x: &Tensor,
+        options: &crate::functional::SearchsortedOptions,
+    ) -> Result<Tensor> {
+        invoke1(op!("searchsorted"), &[Some(self), Some(x)], smallvec![options.out_int32.into(), options.right.into()], smallvec![], CallSite::here())
     }
 
     /// The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient
@@ -359,6 +452,66 @@ impl Tensor {
     pub fn msort(&self) -> Result<Tensor> {
         super::super::sort::msort(self, CallSite::here())
     }
+
+    /// `searchsorted` of the elements of x in one sorted sequence of boundaries.
+    ///
+    /// ```text
+    /// bucketize(Tensor x, Tensor boundaries, *, Bool out_int32=false, Bool right=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
+        super::super::count::bucketize(self, boundaries, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::bucketize`](crate::Tensor::bucketize) with its options.
+    #[track_caller]
+    pub fn bucketize_with(
+        &self,
+        boundaries: &Tensor,
+        options: &crate::functional::BucketizeOptions,
+    ) -> Result<Tensor> {
+        super::super::count::bucketize(self, boundaries, options.out_int32, options.right, CallSite::here())
+    }
+
+    /// How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands
+    /// beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the
+    /// length.
+    ///
+    /// ```text
+    /// bincount(Tensor x, *, Tensor? weights, Int minlength=0) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1i64, 3, 1], [3], Device::Cpu)?;
+    /// assert_eq!(x.bincount()?.to_vec::<i64>()?, [0, 2, 0, 1]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If x is no list of integers or one of them is negative; in a dry run.
+    #[track_caller]
+    pub fn bincount(&self) -> Result<Tensor> {
+        super::super::count::bincount(self, None, 0, CallSite::here())
+    }
+
+    /// [`Tensor::bincount`](crate::Tensor::bincount) with its options.
+    #[track_caller]
+    pub fn bincount_with(&self, options: &crate::functional::BincountOptions) -> Result<Tensor> {
+        super::super::count::bincount(self, options.weights.as_ref(), options.minlength, CallSite::here())
+    }
+
+    /// How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same,
+    /// they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has
+    /// the dtype of x.
+    ///
+    /// ```text
+    /// histc(Tensor x, Int bins=100, Float min=0.0, Float max=0.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn histc(&self, bins: impl IntLike, min: f64, max: f64) -> Result<Tensor> {
+        super::super::count::histc(self, bins.int(), min, max, CallSite::here())
+    }
 }
 
 /// By name.
@@ -375,4 +528,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor", |b| Ok(vec![super::super::sort::argsort(b.given(0)?, b.int(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
     ("msort(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::msort(b.given(0)?, b.site)?])),
     ("median(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::median_of_all(b.given(0)?, b.site)?])),
+    ("bucketize(Tensor x, Tensor boundaries, *, Bool out_int32=false, Bool right=false) -> Tensor", |b| Ok(vec![super::super::count::bucketize(b.given(0)?, b.given(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
+    ("bincount(Tensor x, *, Tensor? weights, Int minlength=0) -> Tensor", |b| Ok(vec![super::super::count::bincount(b.given(0)?, b.tensor(1), b.int(2)?, b.site)?])),
+    ("histc(Tensor x, Int bins=100, Float min=0.0, Float max=0.0) -> Tensor", |b| Ok(vec![super::super::count::histc(b.given(0)?, b.int(1)?, b.float(2)?, b.float(3)?, b.site)?])),
+    ("unique(Tensor x, *, Bool sorted=true, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple", |b| super::super::count::unique_of(b.given(0)?, b.bool(1)?, b.bool(2)?, b.bool(3)?, b.site)),
 ];

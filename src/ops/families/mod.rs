@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod binary;
+mod count;
 mod create;
 mod custom;
 mod embedding;
@@ -37,7 +38,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 26] = [
+    let families: [Family; 27] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -55,6 +56,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Choice", index::ops),
         ("Choice", gather::ops),
         ("Choice", sort::ops),
+        ("Choice", count::ops),
         ("Networks", loss::ops),
         ("Losses", pointwise_loss::ops),
         ("Networks", attention::ops),

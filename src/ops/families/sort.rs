@@ -14,7 +14,7 @@ const SORT: &str = "The elements of each line along a dim from the smallest to t
 ```
 use oflow::prelude::*;
 let x = from_vec(vec![3.0f32, 1.0, 2.0], [3], Device::Cpu)?;
-let sorted = x.sort()?;
+let sorted = x.sort(0, false)?;
 assert_eq!(sorted[0].to_vec::<f32>()?, [1.0, 2.0, 3.0]);
 assert_eq!(sorted[1].to_vec::<i64>()?, [1, 2, 0]);
 # Ok::<(), oflow::Error>(())

@@ -1,6 +1,7 @@
 //! The GPU's kernels, one file a family of ops. They put work on the queue of the call and do not wait for it.
 
 mod attention;
+mod count;
 mod create;
 mod elementwise;
 mod embedding;
@@ -30,6 +31,7 @@ pub(super) use elementwise::elementwise;
 pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
+        count::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,
