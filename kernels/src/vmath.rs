@@ -95,6 +95,26 @@ pub trait Real:
     /// The angle of the point (`x`, `self`), in `-pi..=pi`, as C's `atan2`.
     fn atan2(self, x: Self) -> Self;
 
+    /// The length of the vector (`self`, `other`), also where the squares overflow; infinite where one of both is, whatever the other.
+    #[inline(always)]
+    fn hypot(self, other: Self) -> Self {
+        let (a, b) = (self.abs(), other.abs());
+        // A NaN passes either choice.
+        let big = if a > b { a } else { b };
+        let small = if a > b { b } else { a };
+        let r = small / big;
+        let y = big * (Self::ONE + r * r).sqrt();
+        let y = if big == Self::ZERO { small } else { y };
+        if (a == Self::INFINITY) | (b == Self::INFINITY) { Self::INFINITY } else { y }
+    }
+    /// `log(exp(self) + exp(other))`, also where the powers overflow.
+    #[inline(always)]
+    fn logaddexp(self, other: Self) -> Self {
+        let big = if self > other { self } else { other };
+        let y = big + (-(self - other).abs()).exp().log1p();
+        // Infinities of one sign, too.
+        if self == other { self + Self::from_f64(std::f64::consts::LN_2) } else { y }
+    }
     /// Tangent. Branches for huge arguments; see [`Real::sin_cos_fast`].
     #[inline(always)]
     fn tan(self) -> Self {

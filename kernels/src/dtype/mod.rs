@@ -105,6 +105,7 @@ impl Builtin {
     }
 
     /// Returns the kind: bool, int or float.
+    #[inline]
     pub const fn kind(self) -> DTypeKind {
         match self {
             Builtin::Bool => DTypeKind::Bool,
