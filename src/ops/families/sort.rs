@@ -3,9 +3,9 @@
 
 use super::gather::dim_of;
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, GradCtx, InferCtx, OpDef, ShapeRule};
+use crate::ops::{DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, ShapeRule, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::smallvec;
 
 const SORT: &str = "The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where \
@@ -87,6 +87,47 @@ fn sort() -> Result<OpDef> {
         ]))
 }
 
+/// The first elements of a split dim: those of each shard, and of these. Equal shards are lines of their own, one for each; others, and
+/// those with too few elements, are gathered.
+fn of_shards(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let (x, k, largest) = (call.input(0)?, call.size("k")?, call.bool("largest")?);
+    let mut shape = e.shape(x);
+    let dim = crate::ops::normalize_dim(call.int("dim")?, shape.len())?;
+    let (shards, n) = (e.shards(x, dim), shape[dim]);
+    let whole = |e: &mut dyn Emit, v: Value| match e.nd_sbp(v) {
+        Some(sbp) => e.box_to(v, &sbp.map(|s| if s == Sbp::Split(dim) { Sbp::Broadcast } else { s })),
+        None => Ok(v),
+    };
+    let first = |e: &mut dyn Emit, v: Value, dim: usize| -> Result<[Value; 2]> {
+        let attrs = [("k", k.into()), ("dim", dim.into()), ("largest", largest.into())];
+        let outs = e.emit("topk", &[Some(v)], &attrs)?;
+        Ok([outs[0], outs[1]])
+    };
+    if shards < 2 || k == 0 || n % shards != 0 || n / shards < k {
+        let x = whole(e, x)?;
+        return Ok(first(e, x, dim)?.into());
+    }
+    let each = n / shards;
+    shape[dim] = each;
+    shape.insert(dim, shards);
+    let lines = e.call("reshape", &[x], &[("shape", shape.as_slice().into())])?;
+    let found = first(e, lines, dim + 1)?;
+    shape.remove(dim);
+    shape[dim] = shards * k;
+    let mut candidates = found;
+    for v in &mut candidates {
+        let flat = e.call("reshape", &[*v], &[("shape", shape.as_slice().into())])?;
+        *v = whole(e, flat)?;
+    }
+    // Of equal candidates the first stood first, too: shards are in order.
+    let [values, at] = first(e, candidates[0], dim)?;
+    let inside = e.call("gather", &[candidates[1], at], &[("dim", dim.into())])?;
+    let number = |n: usize| [("s", Scalar::Int(n as i64).into())];
+    let shard = e.call("floor_divide_scalar", &[at], &number(k))?;
+    let before = e.call("mul_scalar", &[shard], &number(each))?;
+    Ok(vec![values, e.call("add", &[inside, before], &[])?])
+}
+
 fn topk() -> Result<OpDef> {
     Ok(OpDef::new("topk(x; k: int, dim: int = -1, largest: bool = true, sorted: bool = true) -> (values, indices)")?
         .doc(TOPK)
@@ -107,8 +148,18 @@ fn topk() -> Result<OpDef> {
         })
         .dtype(dtypes())
         .get_sbp(others)
+        .lowering(
+            |c| {
+                let (dim, _) = ordered(c)?;
+                let whole = Signature::new(&[Sbp::Split(dim)], &[Sbp::Broadcast, Sbp::Broadcast]);
+                Ok(if c.shape(0)?.is_empty() { vec![] } else { vec![whole] })
+            },
+            of_shards,
+        )
         .grad(Grad::rule_saving(&[], &[1], chosen))
         .samples(&[
+            "f32[3, 12]; k=2",
+            "i64[8, 2]<3; k=2, dim=0, largest=false",
             "f32[3, 7]; k=3",
             "f64[5, 3, 2]; k=2, dim=0, largest=false",
             "i64[3, 6]<3; k=4",
