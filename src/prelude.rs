@@ -6,8 +6,8 @@ pub use crate::context::{
 pub use crate::error::{Error, Result};
 pub use crate::functional::{
     IndexRange as _, IntoLayout, IntoTarget, TensorIndex, arange, bernoulli, cat, distribute, einsum, eye, from_vec,
-    full, full_like, linspace, ones, ones_like, rand, randint, randn, range, scalar_tensor, stack, where_, zeros,
-    zeros_like,
+    full, full_like, linspace, ones, ones_like, rand, randint, randn, randperm, range, scalar_tensor, stack, where_,
+    zeros, zeros_like,
 };
 pub use crate::interpreter::autocast;
 pub use crate::ops::Autocast;

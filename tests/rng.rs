@@ -1,5 +1,7 @@
 //! Random numbers: the same for every placement and SBP; a rank makes only its shard. The balanced split as properties.
 
+use oflow::Generator;
+use oflow::functional::MultinomialOptions;
 use oflow::kernels::cpu::random;
 use oflow::kernels::{ShardBox, View};
 use oflow::placement::shard_range;
@@ -17,13 +19,16 @@ fn layouts(axes: usize) -> Vec<NdSbp> {
 type Draw = fn(&Placement, &NdSbp) -> Result<Tensor>;
 
 /// Each random function, global.
-const DRAWS: [(&str, Draw); 6] = [
+const DRAWS: [(&str, Draw); 9] = [
     ("rand", |p, s| rand([7, 5], (p, s))),
     ("randn", |p, s| randn([7, 5], (p, s))),
     ("randn bf16", |p, s| randn([7, 5], (p, s).dtype(DType::BF16))),
     ("bernoulli", |p, s| bernoulli([7, 5], 0.3, (p, s))),
     ("randint", |p, s| randint(-3, 9, [7, 5], (p, s))),
     ("dropout", |p, s| ones([7, 5], (p, s))?.dropout(0.4)),
+    ("multinomial", |p, s| rand([7, 5], (p, s))?.multinomial(5, false)?.to_global((p, s))),
+    ("multinomial with replacement", |p, s| rand([7, 5], (p, s))?.multinomial(5, true)?.to_global((p, s))),
+    ("randperm", |p, s| randperm(35, (p, NdSbp::broadcast(p.axes())))?.reshape([7, 5])?.to_global((p, s))),
 ];
 
 #[test]
@@ -51,6 +56,37 @@ fn i10_numbers_do_not_depend_on_placement_or_sbp() {
         }
     }
     println!("{count} layouts of random tensors");
+}
+
+#[test]
+fn drawn_indices_follow_their_weights() {
+    let generator = Generator::new(5);
+    let weights = from_vec(vec![3.0f32, 0.0, 1.0, 4.0, 0.0, 0.0, 2.0, 2.0], [2, 4], Device::Cpu).unwrap();
+    let options = MultinomialOptions { generator: Some(generator.clone()) };
+    let drawn = weights.multinomial_with(8000, true, &options).unwrap().to_vec::<i64>().unwrap();
+    let share = |row: usize, i: i64| drawn[row * 8000..][..8000].iter().filter(|d| **d == i).count() as f64 / 8000.0;
+    for (row, i, want) in [(0, 0, 0.375), (0, 1, 0.0), (0, 2, 0.125), (0, 3, 0.5), (1, 1, 0.0), (1, 2, 0.5)] {
+        assert!((share(row, i) - want).abs() < 0.03 && (want > 0.0 || share(row, i) == 0.0), "{row} {i}");
+    }
+    // The first of two drawn without replacement has these shares too; what has no weight comes last.
+    let many = weights.slice(0, 0, 1, 1).unwrap().expand([8000, 4]).unwrap();
+    let drawn = many.multinomial_with(4, false, &options).unwrap().to_vec::<i64>().unwrap();
+    let first = |i: i64| drawn.chunks(4).filter(|d| d[0] == i).count() as f64 / 8000.0;
+    assert!((first(0) - 0.375).abs() < 0.03 && (first(3) - 0.5).abs() < 0.03 && first(1) == 0.0);
+    for row in drawn.chunks(4) {
+        let mut all = row.to_vec();
+        all.sort();
+        assert_eq!((all, row[3]), (vec![0, 1, 2, 3], 1));
+    }
+    // Every place of a permutation is as likely for every number.
+    let mut at = [0; 6];
+    for _ in 0..1200 {
+        let order = randperm(6, Device::Cpu.generator(&generator)).unwrap().to_vec::<i64>().unwrap();
+        at[order.iter().position(|i| *i == 2).unwrap()] += 1;
+    }
+    assert!(at.iter().all(|n| (140..260).contains(n)), "{at:?}");
+    assert_eq!(randperm(0, Device::Cpu).unwrap().shape(), [0]);
+    assert_eq!(randperm(3, Device::Cpu.dtype(DType::I32)).unwrap().dtype(), DType::I32);
 }
 
 #[test]

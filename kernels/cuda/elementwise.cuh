@@ -38,6 +38,11 @@
     OF_FN T of_div(T a, T b) { return a / b; }                                                                         \
     OF_FN T of_pow(T a, T b) { return pow##S(a, b); }                                                                  \
     OF_FN T of_atan2(T a, T b) { return atan2##S(a, b); }                                                              \
+    OF_FN T of_hypot(T a, T b) { return hypot##S(a, b); }                                                              \
+    OF_FN T of_logaddexp(T a, T b) {                                                                                   \
+        T big = a > b ? a : b;                                                                                         \
+        return a == b ? a + (T)0.6931471805599453 : big + log1p##S(exp##S(-fabs##S(a - b)));                           \
+    }                                                                                                                  \
     OF_FN T of_fmod(T a, T b) { return fmod##S(a, b); }                                                                \
     OF_FN T of_remainder(T a, T b) {                                                                                   \
         T r = fmod##S(a, b);                                                                                           \

@@ -95,6 +95,26 @@ pub trait Real:
     /// The angle of the point (`x`, `self`), in `-pi..=pi`, as C's `atan2`.
     fn atan2(self, x: Self) -> Self;
 
+    /// The length of the vector (`self`, `other`), also where the squares overflow; infinite where one of both is, whatever the other.
+    #[inline(always)]
+    fn hypot(self, other: Self) -> Self {
+        let (a, b) = (self.abs(), other.abs());
+        // A NaN passes either choice.
+        let big = if a > b { a } else { b };
+        let small = if a > b { b } else { a };
+        let r = small / big;
+        let y = big * (Self::ONE + r * r).sqrt();
+        let y = if big == Self::ZERO { small } else { y };
+        if (a == Self::INFINITY) | (b == Self::INFINITY) { Self::INFINITY } else { y }
+    }
+    /// `log(exp(self) + exp(other))`, also where the powers overflow.
+    #[inline(always)]
+    fn logaddexp(self, other: Self) -> Self {
+        let big = if self > other { self } else { other };
+        let y = big + (-(self - other).abs()).exp().log1p();
+        // Infinities of one sign, too.
+        if self == other { self + Self::from_f64(std::f64::consts::LN_2) } else { y }
+    }
     /// Tangent. Branches for huge arguments; see [`Real::sin_cos_fast`].
     #[inline(always)]
     fn tan(self) -> Self {
@@ -458,9 +478,21 @@ fn erfc64(x: f64) -> f64 {
     if a >= 0.5 { large } else { 1.0 - horner!(a * a, k64::ERF_SMALL) * x }
 }
 
+/// As `erfc64`, with `(x + 2) exp(x^2) erfc(x)` for the polynomial: it falls by half only, so no digits cancel.
 #[inline(always)]
 fn erfc32(x: f32) -> f32 {
-    erfc64(x as f64) as f32
+    let a = x.abs();
+    let b = if a > 11.0 { 11.0 } else { a };
+    let high = f32::from_bits(b.to_bits() & !0xfff);
+    let bell = Real::exp(-(high * high)) * Real::exp(-((b - high) * (b + high)));
+    let r = 1.0 / (b + 2.0);
+    let t = (b - 2.0) * r;
+    let large = bell * (horner!(t, k32::ERFC) * r);
+    let large = if x < 0.0 { 2.0 - large } else { large };
+    // Written so that NaN takes the second arm.
+    let square = a * a;
+    let small = 1.0 - horner!(square, k32::ERF_SMALL) * x;
+    if a >= 0.5 { large } else { small }
 }
 
 real!(f32, i32, u32, k32, erf32, erfc32);

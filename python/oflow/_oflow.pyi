@@ -306,6 +306,8 @@ class Tensor:
         """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
     def argmin(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
+        """The indices that sort each line along `dim`: those of `sort`."""
     def asin(self) -> Tensor:
         """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
     def asin_(self) -> Tensor:
@@ -368,6 +370,8 @@ class Tensor:
         """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
     def binary_cross_entropy_with_logits(self, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+    def bincount(self, *, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the length."""
     @overload
     def bitwise_and(self, b: Tensor) -> Tensor:
         """The bits that both have."""
@@ -432,6 +436,8 @@ class Tensor:
     @overload
     def bitwise_xor_(self, s: Number) -> Tensor:
         """`bitwise_xor` in place: the result is written over the first argument."""
+    def bucketize(self, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+        """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
     def ceil(self) -> Tensor:
@@ -515,6 +521,8 @@ class Tensor:
         """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
     def cosine_similarity(self, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
         """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
+    def count_index(self, size: builtins.int) -> Tensor:
+        """How often each index below `size` occurs, i64."""
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
@@ -523,6 +531,12 @@ class Tensor:
         """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
+    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+        """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+    def cumprod(self, dim: builtins.int) -> Tensor:
+        """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -679,6 +693,10 @@ class Tensor:
         """x where t is 1, else max(0, margin - x)."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
         """x where the target is 1, else max(0, margin - x)."""
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+    def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
     def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / 2 where |x - t| is at most delta, else delta (|x - t| - delta / 2)."""
     def huber_loss(self, target: Tensor, *, delta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -725,6 +743,8 @@ class Tensor:
         """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
     def kron(self, b: Tensor) -> Tensor:
         """The Kronecker product: each element of a times the whole of b."""
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
     def l1_each(self, t: Tensor) -> Tensor:
         """|x - t|."""
     def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -759,6 +779,8 @@ class Tensor:
         """`lerp` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+    def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
+        """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -787,6 +809,8 @@ class Tensor:
         """log(eᵃ + eᵇ), also where the powers overflow."""
     def logaddexp_(self, b: Tensor) -> Tensor:
         """`logaddexp` in place: the result is written over the first argument."""
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
     def logical_and(self, b: Tensor) -> Tensor:
         """True where both elements are nonzero."""
     def logical_not(self) -> Tensor:
@@ -866,6 +890,14 @@ class Tensor:
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
     @overload
+    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
+    @overload
+    def median(self) -> Tensor:
+        """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
+    def middle(self) -> tuple[Tensor, Tensor]:
+        """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
+    @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The smallest elements along `dim`, and where they are: among equals the first."""
     @overload
@@ -897,6 +929,8 @@ class Tensor:
         """(x - t)²."""
     def mse_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+    def msort(self) -> Tensor:
+        """x sorted along its first dim."""
     @overload
     def mul(self, b: Tensor) -> Tensor:
         """a b, element by element."""
@@ -909,6 +943,8 @@ class Tensor:
     @overload
     def mul_(self, s: Number) -> Tensor:
         """`mul` in place: the result is written over the first argument."""
+    def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+        """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1067,6 +1103,8 @@ class Tensor:
         """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
     def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
         """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+    def searchsorted(self, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+        """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The element `index` along `dim`, which is removed. A negative index counts from the end."""
     def selu(self) -> Tensor:
@@ -1127,6 +1165,8 @@ class Tensor:
         """x / (1 + |x|)."""
     def softsign_(self) -> Tensor:
         """`softsign` in place: the result is written over the first argument."""
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
     def sqrt(self) -> Tensor:
@@ -1204,6 +1244,8 @@ class Tensor:
         """The rank's shard as a local tensor."""
     def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """The gradients of a global tensor's shards, as a global tensor."""
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+        """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -1226,8 +1268,12 @@ class Tensor:
     @overload
     def unflatten(self, dim: builtins.int, *sizes: builtins.int) -> Tensor:
         """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+    @overload
     def unique(self) -> Tensor:
         """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+    @overload
+    def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
@@ -1527,6 +1573,8 @@ def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tens
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
 def argmin(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
+    """The indices that sort each line along `dim`: those of `sort`."""
 def asin(x: Tensor) -> Tensor:
     """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
 def asin_(x: Tensor) -> Tensor:
@@ -1591,6 +1639,8 @@ def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = N
     """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+def bincount(x: Tensor, *, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the length."""
 @overload
 def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
     """The bits that both have."""
@@ -1659,6 +1709,8 @@ def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
+def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+    """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
 def cast(x: Tensor, dtype: _dtype) -> Tensor:
     """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
 def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
@@ -1744,6 +1796,8 @@ def cosine_embedding_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: bui
     """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
     """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
+def count_index(ids: Tensor, size: builtins.int) -> Tensor:
+    """How often each index below `size` occurs, i64."""
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
@@ -1752,6 +1806,12 @@ def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int 
     """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
+def cummax(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+def cummin(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
+    """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
@@ -1925,6 +1985,10 @@ def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, else max(0, margin - x)."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, else max(0, margin - x)."""
+def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
 def hstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 where they have one dim."""
 def huber_each(x: Tensor, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
@@ -1977,6 +2041,8 @@ def kl_log_each(x: Tensor, t: Tensor) -> Tensor:
     """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """The Kronecker product: each element of a times the whole of b."""
+def kthvalue(x: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
 def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
@@ -2011,6 +2077,8 @@ def lerp_(a: Tensor, b: Tensor, weight: Number) -> Tensor:
     """`lerp` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
+    """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
 def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
 def log(x: Tensor) -> Tensor:
@@ -2041,6 +2109,8 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """log(eᵃ + eᵇ), also where the powers overflow."""
 def logaddexp_(a: Tensor, b: Tensor) -> Tensor:
     """`logaddexp` in place: the result is written over the first argument."""
+def logcumsumexp(x: Tensor, dim: builtins.int) -> Tensor:
+    """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """True where both elements are nonzero."""
 def logical_not(x: Tensor) -> Tensor:
@@ -2121,8 +2191,16 @@ def maximum_(x: Tensor, s: Number) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+@overload
+def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
+@overload
+def median(x: Tensor) -> Tensor:
+    """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
 def meshgrid(xs: Sequence[Tensor], *, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are exchanged."""
+def middle(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
 @overload
 def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The smallest elements along `dim`, and where they are: among equals the first."""
@@ -2155,6 +2233,8 @@ def mse_each(x: Tensor, t: Tensor) -> Tensor:
     """(x - t)²."""
 def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+def msort(x: Tensor) -> Tensor:
+    """x sorted along its first dim."""
 @overload
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """a b, element by element."""
@@ -2167,6 +2247,8 @@ def mul_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def mul_(x: Tensor, s: Number) -> Tensor:
     """`mul` in place: the result is written over the first argument."""
+def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+    """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -2262,6 +2344,8 @@ def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float 
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
 def randn_like(x: Tensor) -> Tensor:
     """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+def randperm(n: builtins.int, *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise."""
 def ranking_each(a: Tensor, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
     """max(0, margin - t (a - b))."""
 def rdiv(x: Tensor, s: Number) -> Tensor:
@@ -2358,6 +2442,8 @@ def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tens
     """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
 def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
     """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+def searchsorted(sorted: Tensor, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+    """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
 def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The element `index` along `dim`, which is removed. A negative index counts from the end."""
 def selu(x: Tensor) -> Tensor:
@@ -2422,6 +2508,8 @@ def softsign(x: Tensor) -> Tensor:
     """x / (1 + |x|)."""
 def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
+def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
 def sqrt(x: Tensor) -> Tensor:
@@ -2506,6 +2594,8 @@ def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) ->
     """The rank's shard as a local tensor."""
 def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """The gradients of a global tensor's shards, as a global tensor."""
+def topk(x: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
 def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
 def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -2528,8 +2618,12 @@ def unflatten(x: Tensor, dim: builtins.int, sizes: builtins.int | Sequence[built
 @overload
 def unflatten(x: Tensor, dim: builtins.int, *sizes: builtins.int) -> Tensor:
     """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+@overload
 def unique(x: Tensor) -> Tensor:
     """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+@overload
+def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:

@@ -4,7 +4,7 @@ use super::choice::{ChoiceInput, choose, forward_price};
 use super::{Layout, cost};
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, op_in_lowering, resolve_symbolic,
+    AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, op_in_lowering, resolve_symbolic, shards_of,
 };
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
@@ -59,6 +59,9 @@ impl Emit for DryEmit<'_> {
     }
     fn nd_sbp(&self, v: Value) -> Option<NdSbp> {
         Some(self.values[v.0 as usize].1.clone())
+    }
+    fn shards(&self, v: Value, dim: usize) -> usize {
+        shards_of(self.placement, &self.values[v.0 as usize].1, dim)
     }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         let (t, have) = self.values[v.0 as usize].clone();

@@ -311,8 +311,7 @@ pub(super) fn diag_embed(x: &Tensor, offset: i64, site: CallSite) -> Result<Tens
     embedded(x, offset, "diag_embed", site)
 }
 
-/// In row-major order the elements of a diagonal stand `n + 1` places apart: each is followed by `n` zeros, and zeros stand before
-/// the first and after the last.
+/// In row-major order the elements of a diagonal stand `n + 1` places apart.
 fn embedded(x: &Tensor, offset: i64, method: &str, site: CallSite) -> Result<Tensor> {
     let named = in_method(method, x, site);
     let Some((len, lead)) = x.shape().split_last() else {
@@ -321,21 +320,16 @@ fn embedded(x: &Tensor, offset: i64, method: &str, site: CallSite) -> Result<Ten
     let away = usize::try_from(offset.unsigned_abs()).ok();
     let n = away.and_then(|o| o.checked_add(*len)).filter(|n| n.checked_mul(n + 1).is_some());
     let n = n.ok_or_else(|| named(Error::shape(format!("with the offset {offset} it cannot be addressed"))))?;
-    let before = if offset < 0 { (n - len) * n } else { n - len };
-    let of = |shape: &[usize]| [lead, shape].concat();
-    let inner = inner_calls();
-    let zeros = |shape: &[usize]| super::create::zeros(&of(shape), &x.target(), site);
-    let _scope = site.scope();
-    let rows = cat(&[&x.reshape_at(&of(&[*len, 1]), site)?, &zeros(&[*len, n])?], -1)?;
-    let rows = rows.reshape_at(&of(&[len * (n + 1)]), site)?;
-    let whole = before + len * (n + 1);
-    // The last row is not followed by a whole row of zeros.
-    let flat = match whole < n * n {
-        true => cat(&[&zeros(&[before])?, &rows, &zeros(&[n * n - whole])?], -1)?,
-        false => super::shape::narrow(&cat(&[&zeros(&[before])?, &rows], -1)?, -1, 0, (n * n) as i64, site)?,
+    let first = match (*len, offset < 0) {
+        (0, _) => 0,
+        (_, true) => (n - len) * n,
+        (_, false) => n - len,
     };
+    let inner = inner_calls();
+    let attrs = smallvec![lead.len().into(), first.into(), (n + 1).into(), (n * n).into()];
+    let flat = invoke1(op!("slice_grad"), &[Some(x)], attrs, smallvec![], site)?;
     drop(inner);
-    flat.reshape_at(&of(&[n, n]), site)
+    Ok(flat.reshape_at(&[lead, &[n, n]].concat(), site)?.into_result())
 }
 
 pub(super) fn diag(x: &Tensor, diagonal: i64, site: CallSite) -> Result<Tensor> {

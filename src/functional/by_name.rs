@@ -178,6 +178,14 @@ impl Bound {
             None => target,
         })
     }
+    /// The same, with numbers of the generator of parameter `generator`.
+    pub(super) fn drawing_target_of(&self, i: usize, dtype: Option<usize>, generator: usize) -> Result<TargetSpec> {
+        let target = self.target_of(i, dtype)?;
+        Ok(match self.generator(generator) {
+            Some(g) => target.generator(g),
+            None => target,
+        })
+    }
     /// The device of parameter `i`.
     pub fn device(&self, i: usize) -> Result<Device> {
         match self.attr(i) {

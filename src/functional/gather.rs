@@ -74,15 +74,18 @@ fn line(x: &Tensor, site: CallSite) -> Result<Tensor> {
     if x.ndim() == 0 { x.reshape_at(&[1], site) } else { Ok(x.clone()) }
 }
 
-/// The first elements of each dim but one, as many as the indices have.
-fn first_of(x: &Tensor, ids: &Tensor, dim: usize, site: CallSite) -> Result<Tensor> {
+/// The first elements of each dim, as many as the indices have; of `whole` all.
+fn first_of(x: &Tensor, ids: &Tensor, whole: Option<usize>, site: CallSite) -> Result<Tensor> {
+    if x.ndim() != ids.ndim() {
+        return Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", x.shape(), ids.shape())));
+    }
     let mut y = x.clone();
-    for d in (0..x.ndim()).filter(|d| *d != dim) {
-        let n = ids.shape()[d];
-        if n > x.shape()[d] {
-            return Err(Error::shape(format!("dim {d} has {n} indices for {} elements", x.shape()[d])));
+    for d in (0..x.ndim()).filter(|d| Some(*d) != whole) {
+        let (n, have) = (ids.shape()[d], x.shape()[d]);
+        if n > have {
+            return Err(Error::shape(format!("dim {d} has {n} indices for {have} elements")));
         }
-        if n < x.shape()[d] {
+        if n < have {
             y = super::shape::narrow(&y, d as i64, 0, n as i64, site)?;
         }
     }
@@ -104,7 +107,7 @@ pub(super) fn gather(x: &Tensor, dim: i64, ids: &Tensor, site: CallSite) -> Resu
     let d = dim_of(x, ids, dim).map_err(&named)?;
     let inner = inner_calls();
     let (table, list) = (line(x, site)?, line(ids, site)?);
-    let table = first_of(&table, &list, d, site).map_err(&named)?;
+    let table = first_of(&table, &list, Some(d), site).map_err(&named)?;
     if ids.ndim() == 0 {
         let y = invoke1(op!("gather"), &[Some(&table), Some(&list)], smallvec![d.into()], smallvec![], site)?;
         drop(inner);
@@ -134,24 +137,6 @@ pub(super) fn take_along_dim(x: &Tensor, ids: &Tensor, dim: i64, site: CallSite)
     gather(&x, d as i64, &ids, site)
 }
 
-/// The part of `src` that has indices.
-fn written(src: &Tensor, ids: &Tensor, site: CallSite) -> Result<Tensor> {
-    if src.ndim() != ids.ndim() {
-        return Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", src.shape(), ids.shape())));
-    }
-    let mut y = src.clone();
-    for d in 0..ids.ndim() {
-        let (n, have) = (ids.shape()[d], src.shape()[d]);
-        if n > have {
-            return Err(Error::shape(format!("dim {d} has {n} indices for {have} values")));
-        }
-        if n < have {
-            y = super::shape::narrow(&y, d as i64, 0, n as i64, site)?;
-        }
-    }
-    Ok(y)
-}
-
 pub(super) fn scatter(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {
     scatter_in("scatter", [x, ids, src], dim, site)
 }
@@ -163,8 +148,8 @@ fn scatter_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallSite)
     let d = dim_of(x, ids, dim).map_err(&named)?;
     let inner = inner_calls();
     let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
-    let src = written(&src, &list, site).map_err(&named)?;
-    let part = first_of(&table, &list, d, site).map_err(&named)?;
+    let src = first_of(&src, &list, None, site).map_err(&named)?;
+    let part = first_of(&table, &list, Some(d), site).map_err(&named)?;
     let whole = part.shape() == x.shape();
     if whole {
         drop(inner);
@@ -217,8 +202,8 @@ fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallS
     }
     let inner = inner_calls();
     let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
-    let src = written(&src, &list, site).map_err(&named)?;
-    first_of(&table, &list, d, site).map_err(&named)?;
+    let src = first_of(&src, &list, None, site).map_err(&named)?;
+    first_of(&table, &list, Some(d), site).map_err(&named)?;
     let rows = table.shape()[d];
     let mut sums =
         invoke1(op!("scatter_sum"), &[Some(&src), Some(&list)], smallvec![d.into(), rows.into()], smallvec![], site)?;

@@ -7,8 +7,7 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, channels, conv, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch,
-    reduce, select, shape, values,
+    algebra, arrange, channels, conv, count, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, random, reduce, select, shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -159,6 +158,9 @@ const ROWS: &[&[Row]] = &[
     select::FUNCTIONS,
     gather::FUNCTIONS,
     gather::BY_NAME,
+    sort::FUNCTIONS,
+    count::FUNCTIONS,
+    random::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
     algebra::FUNCTIONS,

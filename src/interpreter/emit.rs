@@ -6,7 +6,7 @@ use super::layout::to_layout;
 use super::policy::Cause;
 use crate::error::{CallSite, Result};
 use crate::ops::resolve_attrs;
-use crate::ops::{AttrValue, Emit, Op, Value, find, lookup};
+use crate::ops::{AttrValue, Emit, Op, Value, find, lookup, shards_of};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Dims};
@@ -85,6 +85,9 @@ impl Emit for EagerEmit {
     }
     fn nd_sbp(&self, v: Value) -> Option<NdSbp> {
         self.values[v.0 as usize].global().map(|g| g.sbp.clone())
+    }
+    fn shards(&self, v: Value, dim: usize) -> usize {
+        self.values[v.0 as usize].global().map_or(1, |g| shards_of(&g.placement, &g.sbp, dim))
     }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         let t = self.get(v);

@@ -174,6 +174,9 @@ impl Emit for EagerGrad<'_> {
     fn nd_sbp(&self, v: Value) -> Option<NdSbp> {
         self.emit.nd_sbp(v)
     }
+    fn shards(&self, v: Value, dim: usize) -> usize {
+        self.emit.shards(v, dim)
+    }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         self.emit.box_to(v, sbp)
     }

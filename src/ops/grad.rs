@@ -29,6 +29,8 @@ pub trait Emit {
     fn dtype(&self, v: Value) -> DType;
     /// nd-SBP, for global values.
     fn nd_sbp(&self, v: Value) -> Option<NdSbp>;
+    /// Into how many shards dim `dim` of a value is cut: the product of the mesh axes that split it; 1 of a local value.
+    fn shards(&self, v: Value, dim: usize) -> usize;
     /// Boxes a global value on its placement; a local value is returned as it is.
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value>;
     /// Marks a value as not differentiable from here on.
@@ -51,6 +53,11 @@ impl dyn Emit + '_ {
             _ => Ok(v),
         }
     }
+}
+
+/// Into how many shards an nd-SBP cuts a dim.
+pub(crate) fn shards_of(placement: &Placement, sbp: &NdSbp, dim: usize) -> usize {
+    placement.dims().iter().zip(sbp.iter()).filter(|(_, s)| **s == Sbp::Split(dim)).map(|(n, _)| n).product()
 }
 
 /// What a gradient rule is given.

@@ -4,7 +4,9 @@ use super::build::Builder;
 use super::request::{Input, Request, TypeRef, Where};
 use super::step::{BufferId, For, Numbers, Step};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Emit, LowerCall, NdSignature, RuntimeArg, Value, op_in_lowering, resolve_symbolic};
+use crate::ops::{
+    AttrValue, Emit, LowerCall, NdSignature, RuntimeArg, Value, op_in_lowering, resolve_symbolic, shards_of,
+};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, DTypeKind, Dims};
@@ -134,6 +136,9 @@ impl Emit for PlanEmit<'_, '_> {
     }
     fn nd_sbp(&self, v: Value) -> Option<NdSbp> {
         self.ty(v).map(|g| g.sbp.clone())
+    }
+    fn shards(&self, v: Value, dim: usize) -> usize {
+        self.ty(v).map_or(1, |g| shards_of(self.placement, &g.sbp, dim))
     }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         Ok(Value(self.plan.boxed(BufferId(v.0), self.placement, sbp, For::Lowering)?.0))

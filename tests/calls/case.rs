@@ -272,6 +272,7 @@ impl Run {
             "gather",
             "scatter_sum",
             "scatter_into",
+            "count_index",
         ];
         let told = |n: &&str| name.contains(*n) || text.contains(&format!("{n}: "));
         if e.kind() == ErrorKind::Value && !by_values.iter().any(told) {

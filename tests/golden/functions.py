@@ -256,6 +256,48 @@ for shape in ((4, 6), (3, 6, 5), (2, 6, 3, 4), (2, 6, 2, 2, 18)):
         case("instance_norm", lambda x: F.instance_norm(x, eps=0.1), image, eps=0.1)
         case("instance_norm", lambda x, m, v: F.instance_norm(x, m.clone(), v.clone(), momentum=0.2), image, m, v, momentum=0.2, backward=False)
         case("instance_norm", lambda x, m, v, w, b: F.instance_norm(x, m, v, w, b, False), image, m, v, w, b, use_input_stats=False, backward=False)
+# --- order ---------------------------------------------------------------------------------------------------------------
+
+for descending in (False, True):
+    case("argsort", lambda x: torch.argsort(x, dim=1, descending=descending, stable=True), x, 1, descending)
+    case("argsort", lambda x: torch.argsort(x, dim=-1, descending=descending, stable=True), values((3, 6), "i64", below=4), descending=descending)
+    case("sort", lambda x: torch.sort(x, dim=0, descending=descending, stable=True), x, 0, descending)
+    case("sort", lambda x: torch.sort(x, stable=True, descending=descending), values((7,), "i64", below=4), descending=descending)
+case("msort", torch.msort, x)
+case("msort", torch.msort, values((5,), "i32"))
+case("median", torch.median, x)
+case("median", torch.median, torch.tensor([2.0, 1.0, 2.0, nan]), note="NaN", backward=False)
+for dim, keep in ((0, False), (-1, True)):
+    case("median", lambda x: torch.median(x, dim, keep), x, dim, keep)
+    case("kthvalue", lambda x: torch.kthvalue(x, 2, dim, keep), x, 2, dim, keep)
+    case("topk", lambda x: torch.topk(x, 2, dim), x, 2, dim)
+    case("topk", lambda x: torch.topk(x, 2, dim, False), x, 2, dim, largest=False)
+
+# --- places and counts ----------------------------------------------------------------------------------------------------
+
+# No value stands on a boundary: parts of a sum need not add up to the last bit. The cases of the op have some that do.
+line, rows = torch.sort(values((9,), "f64") * 1.07)[0], torch.sort(values((2, 3, 5), "f64") * 1.07, 2)[0]
+for right in (False, True):
+    case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right), line, x, right=right, backward=False)
+    case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right, out_int32=True), rows, x, right=right, out_int32=True, backward=False)
+    case("bucketize", lambda x, s: torch.bucketize(x, s, right=right), x, line, right=right, backward=False)
+ids = values((11,), "i64", below=7)
+case("bincount", torch.bincount, ids)
+case("bincount", torch.bincount, ids.to(torch.uint8))
+case("bincount", lambda x: torch.bincount(x, minlength=10), ids.int(), minlength=10)
+case("bincount", torch.bincount, torch.zeros(0, dtype=torch.int64))
+for d in ("f32", "f64", "i64"):
+    case("bincount", lambda x, w: torch.bincount(x, w), ids, weights=values((11,), d), backward=False)
+case("histc", torch.histc, torch.tensor([0.0, 1.0, 0.505, 0.125]), backward=False)
+for args in ((5,), (4, -1.0, 0.5)):
+    case("histc", lambda x: torch.histc(x, *args), x, *args, backward=False)
+    case("histc", lambda x: torch.histc(x, *args), values((20,)), *args, backward=False)
+case("histc", lambda x: torch.histc(x, 3), torch.ones(4), 3, backward=False, note="all alike")
+for t in (values((3, 5), "i64", below=6), values((4,), "bool"), torch.tensor([[2.0, -1.0, 2.0], [0.0, 7.5, -1.0]]), torch.zeros((0, 2))):
+    case("unique", torch.unique, t, backward=False)
+    case("unique", lambda x: torch.unique(x, return_inverse=True), t, return_inverse=True, backward=False)
+    case("unique", lambda x: torch.unique(x, return_counts=True), t, return_counts=True, backward=False)
+    case("unique", lambda x: torch.unique(x, return_inverse=True, return_counts=True), t, return_inverse=True, return_counts=True, backward=False)
 
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

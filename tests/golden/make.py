@@ -645,6 +645,107 @@ case("count_nonzero", torch.count_nonzero, holes, backward=False)
 case("count_nonzero", lambda x: torch.count_nonzero(x, 1), holes, attrs={"dims": [1]}, backward=False)
 case("count_nonzero", lambda x: torch.count_nonzero(x, (0, 2)), values((3, 2, 2), "i32", below=2), attrs={"dims": [0, 2]}, backward=False)
 
+# --- order ---------------------------------------------------------------------------------------------------------------
+
+ALL = ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8", "bool")
+unordered = torch.tensor([[2.5, nan, -1.0, inf, 0.0, -inf, -0.0, nan, 2.5], [nan, 1.0, -0.0, 0.0, 3.0, -3.0, 1.0, inf, -inf]])
+for d in ALL:
+    for descending in (False, True):
+        case("sort", lambda x: torch.sort(x, dim=1, descending=descending, stable=True), values((3, 7), d), attrs={"dim": 1, "descending": descending})
+        case("sort", lambda x: torch.sort(x, dim=0, descending=descending, stable=True), values((4, 2, 3), d), attrs={"dim": -3, "descending": descending})
+for d in ("f32", "f64", "bf16", "f16"):
+    for descending in (False, True):
+        case("sort", lambda x: torch.sort(x, descending=descending, stable=True), unordered.to(DTYPES[d]), attrs={"descending": descending}, backward=False, name="NaN is the greatest")
+case("sort", lambda x: torch.sort(x, stable=True), values((300,)), name="a long line")
+case("sort", lambda x: torch.sort(x, stable=True), values((300,), "i64", below=17), name="many alike")
+case("sort", torch.sort, values((0, 3)), attrs={"dim": 0}, backward=False, name="empty")
+case("sort", torch.sort, torch.tensor(2.5), name="0-dim")
+apart = lambda shape, d: values(shape, d) if d in DIGITS else values(shape, d, below=100)
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+    for k, largest in ((2, True), (3, False), (7, True), (0, True)):
+        case("topk", lambda x: torch.topk(x, k, 1, largest), apart((3, 7), d), attrs={"k": k, "dim": 1, "largest": largest}, backward=k > 0)
+    case("topk", lambda x: torch.topk(x, 2, 0), apart((4, 2, 3), d), attrs={"k": 2, "dim": 0})
+    for k, dim, keep in ((1, 1, False), (5, -1, True), (2, 0, False)):
+        case("kthvalue", lambda x: torch.kthvalue(x, k, dim, keep), apart((3, 7), d), attrs={"k": k, "dim": dim, "keepdim": keep})
+    for dim, keep in ((1, False), (0, True)):
+        case("median", lambda x: torch.median(x, dim, keep), apart((4, 7), d), attrs={"dim": dim, "keepdim": keep})
+case("topk", lambda x: torch.topk(x, 1, 0), torch.tensor(2.5), attrs={"k": 1, "dim": 0}, name="0-dim")
+case("topk", lambda x: torch.topk(x, 100), values((2, 300)), attrs={"k": 100}, name="many of a long line")
+case("topk", lambda x: torch.topk(x, 3), torch.tensor([1.0, nan, inf, -inf, 2.0]), attrs={"k": 3}, backward=False, name="NaN is the greatest")
+case("kthvalue", lambda x: torch.kthvalue(x, 4), torch.tensor([1.0, nan, inf, -inf, 2.0]), attrs={"k": 4}, backward=False, name="NaN is the greatest")
+case("kthvalue", lambda x: torch.kthvalue(x, 1, 0), torch.tensor(2.5), attrs={"k": 1, "dim": 0}, name="0-dim")
+case("median", lambda x: torch.median(x, 0), torch.tensor([[1.0, nan], [nan, 1.0], [2.0, 5.0]]), attrs={"dim": 0}, backward=False, name="NaN wins")
+case("median", lambda x: torch.median(x, 0), torch.tensor(2.5), attrs={"dim": 0}, name="0-dim")
+
+
+def middle(x):
+    y = torch.median(x)
+    return y, torch.tensor(next((i for i, v in enumerate(x.reshape(-1)) if v == y or (v != v and y != y)), 0))
+
+
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+    case("middle", middle, apart((3, 4), d))
+case("middle", middle, torch.tensor([1.0, 3.0, 2.0, 2.0, 0.0]), name="equals share the gradient")
+case("middle", middle, torch.tensor([1.0, nan, 2.0, nan]), name="NaN wins")
+case("middle", middle, torch.zeros(0), backward=False, name="empty")
+case("middle", middle, torch.tensor(2.5), name="0-dim")
+
+# --- running along a dim --------------------------------------------------------------------------------------------------
+
+zeros = values((4, 5), "f64").clone()
+zeros[1, 2] = zeros[2, 0] = zeros[2, 3] = 0.0
+for d in ALL:
+    for dim in (1, 0, -1):
+        case("cumprod", lambda x: torch.cumprod(x, dim), values((4, 3, 2), d), attrs={"dim": dim})
+        case("cummax", lambda x: torch.cummax(x, dim), values((4, 3, 2), d), attrs={"dim": dim})
+        case("cummin", lambda x: torch.cummin(x, dim), values((4, 3, 2), d), attrs={"dim": dim})
+for d in ("f32", "f64"):
+    for dim in (0, 1):
+        case("cumprod", lambda x: torch.cumprod(x, dim), zeros.to(DTYPES[d]), attrs={"dim": dim}, name="with zeros")
+for d in ("f32", "f64", "bf16", "f16"):
+    for dim in (1, 0):
+        case("logcumsumexp", lambda x: torch.logcumsumexp(x, dim), values((4, 7), d), attrs={"dim": dim})
+for op, f in {"cumprod": torch.cumprod, "cummax": torch.cummax, "cummin": torch.cummin, "logcumsumexp": torch.logcumsumexp}.items():
+    case(op, lambda x: f(x, 0), torch.tensor(2.5), attrs={"dim": 0}, name="0-dim")
+    case(op, lambda x: f(x, 1), values((3, 0)), attrs={"dim": 1}, backward=False, name="empty")
+    case(op, lambda x: f(x, 1), unordered, attrs={"dim": 1}, backward=False, name="edges")
+for op, f in {"cummax": torch.cummax, "cummin": torch.cummin}.items():
+    case(op, lambda x: f(x, 0), torch.tensor([1.0, 2.0, 2.0, 1.0, 1.0, 3.0]), attrs={"dim": 0}, name="the last of equals")
+case("logcumsumexp", lambda x: torch.logcumsumexp(x, 0), torch.tensor([-1e4, 1e4, 1e4, -5.0, 2e4], dtype=torch.float64), attrs={"dim": 0}, name="large")
+case("logcumsumexp", lambda x: torch.logcumsumexp(x, 0), torch.tensor([-inf, -inf, 1.0, -inf, 2.0]), attrs={"dim": 0}, backward=False, name="nothing first")
+
+
+def recurrence(a, b, dim, reverse):
+    turn = lambda x: x.flip(dim) if reverse else x
+    rs = []
+    for x, y in zip(turn(a).unbind(dim), turn(b).unbind(dim)):
+        rs.append(y + x * rs[-1] if rs else y)
+    return turn(torch.stack(rs, dim))
+
+
+for d in ("f32", "f64", "bf16"):
+    for dim, reverse in ((0, False), (1, True)):
+        case("linear_scan", lambda a, b: recurrence(a.double(), b.double(), dim, reverse).to(a.dtype), values((4, 3), d), values((4, 3), d, start=7), attrs={"dim": dim, "reverse": reverse}, backward=d != "bf16")
+
+# --- places and counts ----------------------------------------------------------------------------------------------------
+
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+    line, rows = torch.sort(apart((7,), d))[0], torch.sort(apart((2, 5), d), 1)[0]
+    asked = torch.cat([line[2:5], apart((9,), d)]).reshape(3, 4)
+    for right in (False, True):
+        case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right), line, asked, attrs={"right": right}, backward=False)
+        case("searchsorted", lambda s, x: torch.searchsorted(s, x, right=right, out_int32=True), rows, rows[:, [1, 1, 4]], attrs={"right": right, "out_int32": True}, backward=False)
+case("searchsorted", torch.searchsorted, torch.tensor([-1.0, 0.0, 0.0, 2.0]), torch.tensor([-inf, -0.0, 0.0, inf, nan]), backward=False, name="edges")
+case("searchsorted", torch.searchsorted, torch.zeros(0), torch.tensor([1.0, 2.0]), backward=False, name="empty sequence")
+case("searchsorted", torch.searchsorted, torch.tensor([1.0, 2.0]), torch.zeros(0, 2), backward=False, name="no values")
+case("searchsorted", lambda s, x: torch.searchsorted(s, x), torch.tensor([1.0, 2.0]), torch.tensor(1.5), backward=False, name="0-dim")
+for d in ("i64", "i32"):
+    case("count_index", lambda x: torch.bincount(x.reshape(-1), minlength=7), values((3, 4), d, below=5), attrs={"size": 7}, backward=False)
+for d in ("f32", "f64"):
+    for n, lo, hi in ((4, -1.0, 1.5), (1, -0.2, 0.2), (7, -2.0, 2.0)):
+        case("histogram_within", lambda x: torch.histc(x, n, lo, hi), values((5, 6), d), attrs={"bins": n, "lo": lo, "hi": hi}, backward=False)
+    case("histogram_within", lambda x: torch.histc(x, 4, 0, 1), torch.tensor([0.0, 0.25, 1.0, nan, inf, -inf, 0.7499], dtype=DTYPES[d]), attrs={"bins": 4, "lo": 0.0, "hi": 1.0}, backward=False, name="edges")
+
 with open("ops.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 

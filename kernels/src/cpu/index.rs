@@ -141,6 +141,38 @@ pub(crate) fn index_dtype(ids: &View) -> Result<()> {
     }
 }
 
+/// A type of indices.
+pub(super) trait Id: Copy {
+    /// As i64.
+    fn wide(self) -> i64;
+}
+impl Id for i32 {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+}
+impl Id for i64 {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        self
+    }
+}
+
+/// Evaluates an expression with `$I` bound to the type of the indices of a view.
+macro_rules! with_ids {
+    ($ids:expr, $I:ident => $body:expr) => {
+        if $ids.dtype() == $crate::DType::I32 {
+            type $I = i32;
+            $body
+        } else {
+            type $I = i64;
+            $body
+        }
+    };
+}
+pub(super) use with_ids;
+
 /// # Safety
 /// `p` addresses an element of an index tensor of this dtype.
 pub(super) unsafe fn load_index(p: *const u8, dtype: DType) -> i64 {

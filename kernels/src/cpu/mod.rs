@@ -10,6 +10,7 @@ pub mod batch_norm;
 pub(crate) mod bundle;
 pub mod conv;
 pub mod copy;
+pub mod count;
 pub mod elementwise;
 pub mod gather;
 pub mod index;
@@ -26,8 +27,10 @@ pub(crate) mod rowmath;
 pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod scan;
 pub mod select;
 pub mod softmax;
+pub mod sort;
 pub mod strided;
 pub mod take;
 #[cfg(test)]

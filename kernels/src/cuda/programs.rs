@@ -69,6 +69,12 @@ static LISTED: &[Listed] = listed! {
     "batch_norm": ["T={f32,f64} W=T B=T", "T=bf16 W={bf16,f32} B=bf16"],
     "conv": ["T={f32,f64,bf16} FORM={0,1,2}", "T=f16 FORM=0"],
     "copy": ["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"],
+    "count": [
+        "KIND=0 T={f32,bf16,i64,u8} O=i64 RIGHT={0,1}",
+        "KIND=0 T=f32 O=i32 RIGHT=0",
+        "KIND=1 I={i32,i64}",
+        "KIND=2 T={f32,f64}",
+    ],
     "embedding": [
         "I={i32,i64} GRAD=0 OF_BYTES={2,16}",
         "I=i64 GRAD=1 T={f32,f64} OF_V=1",
@@ -108,6 +114,14 @@ static LISTED: &[Listed] = listed! {
         "T=i64 O=i64 TRUTH=1 OP=0 VEC={1,2} ROW=256 WIDE=0",
         "T={f32,f64,bf16,i64} O=i64 TRUTH=0 OP={4,5} VEC=2 ROW=256 WIDE=0",
     ],
+    "run": [
+        "KIND=0 T=f32 O=f32 REVERSE=0",
+        "KIND=0 T=i32 O=i64 REVERSE=0",
+        "KIND={1,2} T=f32 O=f32 REVERSE=0",
+        "KIND={1,2} T=i64 O=i64 REVERSE=0",
+        "KIND=3 T=bf16 O=bf16 REVERSE=0",
+        "KIND=4 T=f32 O=f32 REVERSE={0,1}",
+    ],
     "scan": ["T={f32,f64,bf16} O=f32 ROW={32,256} REVERSE={0,1}", "T={b8,u8,i64} O=i64 ROW={32,256} REVERSE=0"],
     "select": ["T={b8,u8,i64,f16,f32,f64} M=u8", "T=b8 M={f16,i32,i64}"],
     "softmax": [
@@ -117,6 +131,7 @@ static LISTED: &[Listed] = listed! {
         "T=bf16 LOG={0,1} VEC=8 ROW={32,256} PER=2",
         "T=f64 LOG={0,1} VEC=2 ROW={32,256} PER={0,4}",
     ],
+    "sort": ["T={b8,u8,i8,i32,f16,bf16,f32} WIDE=0", "T={i64,f64,f32} WIDE=1"],
     "take": ["M={u8,f16,i32,i64} I=i64", "M=i32 I=i32"],
     "transpose": ["OF_BYTES={1,2,4,8}"],
     "triangle": ["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"],

@@ -105,6 +105,7 @@ impl Builtin {
     }
 
     /// Returns the kind: bool, int or float.
+    #[inline]
     pub const fn kind(self) -> DTypeKind {
         match self {
             Builtin::Bool => DTypeKind::Bool,
@@ -114,11 +115,13 @@ impl Builtin {
     }
 
     /// Whether this is f16, bf16, f32 or f64.
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), DTypeKind::Float)
     }
 
     /// Whether this is f16 or bf16, which kernels accumulate in f32.
+    #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, Builtin::F16 | Builtin::BF16)
     }

@@ -158,6 +158,11 @@ fn diff_binary(op: BinaryOp, a: &Expr, b: &Expr, da: Expr, db: Expr) -> Expr {
             let by_a = times(bin(Div, b(), square.clone()), da);
             bin(Sub, by_a, times(bin(Div, a(), square), db))
         }
+        Hypot => bin(Div, bin(Add, times(a(), da), times(b(), db)), bin(Hypot, a(), b())),
+        LogAddExp => {
+            let share = |x: Expr| un(Exp, bin(Sub, x, bin(LogAddExp, a(), b())));
+            bin(Add, times(share(a()), da), times(share(b()), db))
+        }
         Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor | FloorDiv => constant(0.0),
         BitAnd | BitOr | BitXor | Shl | Shr => constant(0.0),
     }

@@ -122,6 +122,8 @@ binary_ops! {
     Remainder "remainder" "Remainder with the sign of `b` (Python)." |a, b| remainder(a, b);
     FloorDiv "floordiv" "Quotient rounded down (Python)." |a, b| floor_div(a, b);
     Atan2 "atan2" "The angle of the point (b, a), in -pi to pi (C)." |a, b| Real::atan2(a, b);
+    Hypot "hypot" "The length of the vector (a, b), also where the squares overflow." |a, b| Real::hypot(a, b);
+    LogAddExp "logaddexp" "log(exp(a) + exp(b)), also where the powers overflow." |a, b| Real::logaddexp(a, b);
     BitAnd "bitand" "Integers: bits that both have." |a, b| (a as i64 & b as i64) as f64;
     BitOr "bitor" "Integers: bits that one of both has." |a, b| (a as i64 | b as i64) as f64;
     BitXor "bitxor" "Integers: bits in which both differ." |a, b| (a as i64 ^ b as i64) as f64;
@@ -138,12 +140,12 @@ impl BinaryOp {
             Add | Sub => Some(2),
             Mul | Div => Some(3),
             Pow | Max | Min | And | Or | Xor | Fmod | Remainder | FloorDiv => None,
-            Atan2 | BitAnd | BitOr | BitXor | Shl | Shr => None,
+            Atan2 | Hypot | LogAddExp | BitAnd | BitOr | BitXor | Shl | Shr => None,
         }
     }
     /// True where the function means nothing for integers.
     pub fn needs_float(self) -> bool {
-        self == BinaryOp::Atan2
+        matches!(self, BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::LogAddExp)
     }
     /// True where the function means nothing for floats: it works on bits.
     pub fn needs_int(self) -> bool {

@@ -53,18 +53,15 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         }),
         kernel("gather", |cx| {
             let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
-            index::check_indices(cx.input(1)?, 0, size as i64)?;
-            Ok(gather::gather(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first)?)
+            Ok(gather::gather(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)
         }),
         kernel("scatter_into", |cx| {
             let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
-            index::check_indices(cx.input(1)?, 0, size as i64)?;
-            Ok(gather::scatter(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.output(0), dim, first)?)
+            Ok(gather::scatter(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.output(0), dim, first, size)?)
         }),
         kernel("scatter_sum", |cx| {
             let (dim, first, size) = chosen_along(cx, cx.output_box(0))?;
-            index::check_indices(cx.input(1)?, 0, size as i64)?;
-            Ok(gather::scatter_sum(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first)?)
+            Ok(gather::scatter_sum(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)
         }),
         kernel("wrap_index", |cx| {
             let size = cx.int("size")? as usize;

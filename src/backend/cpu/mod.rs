@@ -6,6 +6,7 @@
 pub(super) mod attention;
 mod batch_norm;
 pub(super) mod conv;
+pub(super) mod count;
 mod create;
 mod elementwise;
 mod embedding;
@@ -17,9 +18,11 @@ pub(super) mod optim;
 pub(super) mod pool;
 mod random;
 pub(super) mod reduce;
+mod scan;
 pub(super) mod select;
 pub(super) mod shape;
 mod softmax;
+pub(super) mod sort;
 pub(super) mod strided;
 
 use super::kernels::OpKernel;
@@ -37,6 +40,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         attention::kernels,
         batch_norm::kernels,
         conv::kernels,
+        count::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,
@@ -47,9 +51,11 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         pool::kernels,
         random::kernels,
         reduce::kernels,
+        scan::kernels,
         select::kernels,
         shape::kernels,
         softmax::kernels,
+        sort::kernels,
         strided::kernels,
     ];
     families.into_iter().flat_map(|family| family()).collect()

@@ -1,11 +1,27 @@
 //! Choice: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, IntList, invoke1, op};
+use crate::functional::{IntLike, IntList, invoke, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
+
+/// Options of [`Tensor::sort_with`](crate::Tensor::sort_with).
+#[derive(Clone, Debug, Default)]
+pub struct SortOptions {
+    /// `Bool stable=false`. `false` by default.
+    pub stable: bool,
+}
+
+/// Options of [`Tensor::searchsorted_with`](crate::Tensor::searchsorted_with).
+#[derive(Clone, Debug, Default)]
+pub struct SearchsortedOptions {
+    /// `Bool out_int32=false`. `false` by default.
+    pub out_int32: bool,
+    /// `Bool right=false`. `false` by default.
+    pub right: bool,
+}
 
 /// Options of [`Tensor::index_add_with`](crate::Tensor::index_add_with).
 #[derive(Clone, Debug)]
@@ -20,6 +36,80 @@ impl Default for IndexAddOptions {
             alpha: Scalar::Int(1),
         }
     }
+}
+
+/// Options of [`Tensor::argsort_with`](crate::Tensor::argsort_with).
+#[derive(Clone, Debug, Default)]
+pub struct ArgsortOptions {
+    /// `Bool stable=false`. `false` by default.
+    pub stable: bool,
+}
+
+/// Options of [`Tensor::bucketize_with`](crate::Tensor::bucketize_with).
+#[derive(Clone, Debug, Default)]
+pub struct BucketizeOptions {
+    /// `Bool out_int32=false`. `false` by default.
+    pub out_int32: bool,
+    /// `Bool right=false`. `false` by default.
+    pub right: bool,
+}
+
+/// Options of [`Tensor::bincount_with`](crate::Tensor::bincount_with).
+#[derive(Clone, Debug, Default)]
+pub struct BincountOptions {
+    /// `Tensor? weights`. Not given by default.
+    pub weights: Option<Tensor>,
+    /// `Int minlength=0`. `0` by default.
+    pub minlength: i64,
+}
+
+/// Options of [`functional::unique_of_with`](crate::functional::unique_of_with).
+#[derive(Clone, Debug)]
+pub struct UniqueOfOptions {
+    /// `Bool sorted=true`. `true` by default.
+    pub sorted: bool,
+    /// `Bool return_inverse=false`. `false` by default.
+    pub return_inverse: bool,
+    /// `Bool return_counts=false`. `false` by default.
+    pub return_counts: bool,
+}
+
+impl Default for UniqueOfOptions {
+    fn default() -> UniqueOfOptions {
+        UniqueOfOptions {
+            sorted: true,
+            return_inverse: false,
+            return_counts: false,
+        }
+    }
+}
+
+/// The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal
+/// elements share the gradient.
+///
+/// ```text
+/// median(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn median_of_all(x: &Tensor) -> Result<Tensor> {
+    super::super::sort::median_of_all(x, CallSite::here())
+}
+
+/// The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how
+/// often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`.
+///
+/// ```text
+/// unique(Tensor x, *, Bool sorted=true, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn unique_of(x: &Tensor) -> Result<Vec<Tensor>> {
+    super::super::count::unique_of(x, true, false, false, CallSite::here())
+}
+
+/// [`functional::unique_of`](crate::functional::unique_of) with its options.
+#[track_caller]
+pub fn unique_of_with(x: &Tensor, options: &crate::functional::UniqueOfOptions) -> Result<Vec<Tensor>> {
+    super::super::count::unique_of(x, options.sorted, options.return_inverse, options.return_counts, CallSite::here())
 }
 
 impl Tensor {
@@ -93,6 +183,106 @@ impl Tensor {
     #[track_caller]
     pub fn flip(&self, dims: impl IntList) -> Result<Tensor> {
         invoke1(op!("flip"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], CallSite::here())
+    }
+
+    /// The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing.
+    ///
+    /// ```text
+    /// sort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> (Tensor values, Tensor indices)
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![3.0f32, 1.0, 2.0], [3], Device::Cpu)?;
+    /// let sorted = x.sort(0, false)?;
+    /// assert_eq!(sorted[0].to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// assert_eq!(sorted[1].to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sort(&self, dim: impl IntLike, descending: bool) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("sort"), &[Some(self)], smallvec![dim.int().into(), descending.into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::sort`](crate::Tensor::sort) with its options.
+    #[track_caller]
+    pub fn sort_with(
+        &self,
+        dim: impl IntLike,
+        descending: bool,
+        options: &crate::functional::SortOptions,
+    ) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("sort"), &[Some(self)], smallvec![dim.int().into(), descending.into(), options.stable.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest.
+    ///
+    /// ```text
+    /// topk(Tensor x, Int k, Int dim=-1, Bool largest=true, Bool sorted=true) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn topk(&self, k: impl IntLike, dim: impl IntLike, largest: bool, sorted: bool) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("topk"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), largest.into(), sorted.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest.
+    ///
+    /// ```text
+    /// kthvalue(Tensor x, Int k, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn kthvalue(&self, k: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("kthvalue"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::kthvalue`](crate::Tensor::kthvalue) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn kthvalue_keepdim(&self, k: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("kthvalue"), &[Some(self)], smallvec![k.int().into(), dim.int().into(), true.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins.
+    ///
+    /// ```text
+    /// median(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn median(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("median"), &[Some(self)], smallvec![dim.int().into(), false.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// [`Tensor::median`](crate::Tensor::median) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn median_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("median"), &[Some(self)], smallvec![dim.int().into(), true.into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum).
+    ///
+    /// ```text
+    /// searchsorted(Tensor sorted, Tensor x, *, Bool out_int32=false, Bool right=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let sorted = from_vec(vec![1.0f32, 3.0, 5.0], [3], Device::Cpu)?;
+    /// let x = from_vec(vec![0.0f32, 3.0, 4.0], [3], Device::Cpu)?;
+    /// assert_eq!(sorted.searchsorted(&x)?.to_vec::<i64>()?, [0, 1, 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn searchsorted(&self, x: &Tensor) -> Result<Tensor> {
+        invoke1(op!("searchsorted"), &[Some(self), Some(x)], smallvec![false.into(), false.into()], smallvec![], CallSite::here())
+    }
+
+    /// [`Tensor::searchsorted`](crate::Tensor::searchsorted) with its options.
+    #[track_caller]
+    pub fn searchsorted_with(
+        &self,
+        x: &Tensor,
+        options: &crate::functional::SearchsortedOptions,
+    ) -> Result<Tensor> {
+        invoke1(op!("searchsorted"), &[Some(self), Some(x)], smallvec![options.out_int32.into(), options.right.into()], smallvec![], CallSite::here())
     }
 
     /// The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient
@@ -231,6 +421,97 @@ impl Tensor {
     pub fn min_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
         super::super::gather::min(self, dim.int(), true, CallSite::here())
     }
+
+    /// The indices that sort each line along `dim`: those of `sort`.
+    ///
+    /// ```text
+    /// argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn argsort(&self, dim: impl IntLike, descending: bool) -> Result<Tensor> {
+        super::super::sort::argsort(self, dim.int(), descending, false, CallSite::here())
+    }
+
+    /// [`Tensor::argsort`](crate::Tensor::argsort) with its options.
+    #[track_caller]
+    pub fn argsort_with(
+        &self,
+        dim: impl IntLike,
+        descending: bool,
+        options: &crate::functional::ArgsortOptions,
+    ) -> Result<Tensor> {
+        super::super::sort::argsort(self, dim.int(), descending, options.stable, CallSite::here())
+    }
+
+    /// x sorted along its first dim.
+    ///
+    /// ```text
+    /// msort(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn msort(&self) -> Result<Tensor> {
+        super::super::sort::msort(self, CallSite::here())
+    }
+
+    /// `searchsorted` of the elements of x in one sorted sequence of boundaries.
+    ///
+    /// ```text
+    /// bucketize(Tensor x, Tensor boundaries, *, Bool out_int32=false, Bool right=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bucketize(&self, boundaries: &Tensor) -> Result<Tensor> {
+        super::super::count::bucketize(self, boundaries, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::bucketize`](crate::Tensor::bucketize) with its options.
+    #[track_caller]
+    pub fn bucketize_with(
+        &self,
+        boundaries: &Tensor,
+        options: &crate::functional::BucketizeOptions,
+    ) -> Result<Tensor> {
+        super::super::count::bucketize(self, boundaries, options.out_int32, options.right, CallSite::here())
+    }
+
+    /// How often each number from 0 on occurs in a list of integers, at least up to `minlength`; with `weights` the sums of what stands
+    /// beside each. Counts are i64, sums f32 of f32 and f64 of anything else. The call waits for the greatest number, which decides the
+    /// length.
+    ///
+    /// ```text
+    /// bincount(Tensor x, *, Tensor? weights, Int minlength=0) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1i64, 3, 1], [3], Device::Cpu)?;
+    /// assert_eq!(x.bincount()?.to_vec::<i64>()?, [0, 2, 0, 1]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If x is no list of integers or one of them is negative; in a dry run.
+    #[track_caller]
+    pub fn bincount(&self) -> Result<Tensor> {
+        super::super::count::bincount(self, None, 0, CallSite::here())
+    }
+
+    /// [`Tensor::bincount`](crate::Tensor::bincount) with its options.
+    #[track_caller]
+    pub fn bincount_with(&self, options: &crate::functional::BincountOptions) -> Result<Tensor> {
+        super::super::count::bincount(self, options.weights.as_ref(), options.minlength, CallSite::here())
+    }
+
+    /// How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same,
+    /// they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has
+    /// the dtype of x.
+    ///
+    /// ```text
+    /// histc(Tensor x, Int bins=100, Float min=0.0, Float max=0.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn histc(&self, bins: impl IntLike, min: f64, max: f64) -> Result<Tensor> {
+        super::super::count::histc(self, bins.int(), min, max, CallSite::here())
+    }
 }
 
 /// By name.
@@ -244,4 +525,11 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::index_copy(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::max(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::min(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor", |b| Ok(vec![super::super::sort::argsort(b.given(0)?, b.int(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
+    ("msort(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::msort(b.given(0)?, b.site)?])),
+    ("median(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::median_of_all(b.given(0)?, b.site)?])),
+    ("bucketize(Tensor x, Tensor boundaries, *, Bool out_int32=false, Bool right=false) -> Tensor", |b| Ok(vec![super::super::count::bucketize(b.given(0)?, b.given(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
+    ("bincount(Tensor x, *, Tensor? weights, Int minlength=0) -> Tensor", |b| Ok(vec![super::super::count::bincount(b.given(0)?, b.tensor(1), b.int(2)?, b.site)?])),
+    ("histc(Tensor x, Int bins=100, Float min=0.0, Float max=0.0) -> Tensor", |b| Ok(vec![super::super::count::histc(b.given(0)?, b.int(1)?, b.float(2)?, b.float(3)?, b.site)?])),
+    ("unique(Tensor x, *, Bool sorted=true, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple", |b| super::super::count::unique_of(b.given(0)?, b.bool(1)?, b.bool(2)?, b.bool(3)?, b.site)),
 ];

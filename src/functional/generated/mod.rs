@@ -15,12 +15,12 @@ mod layouts;
 
 /// What is no method.
 pub mod functions {
-    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions};
+    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions, randperm, MultinomialOptions};
     pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions};
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
     pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, CrossEntropyOptions};
-    pub use super::choice::IndexAddOptions;
+    pub use super::choice::{SortOptions, SearchsortedOptions, IndexAddOptions, ArgsortOptions, median_of_all, BucketizeOptions, BincountOptions, unique_of, unique_of_with, UniqueOfOptions};
     pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack};
     pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
     pub use super::products::{MatmulOptions, AddmmOptions, AddmvOptions, BaddbmmOptions, einsum};
@@ -29,6 +29,7 @@ pub mod functions {
 
 /// Of each function of several ops its text, and what reads its arguments from a call by name.
 pub(super) const BY_NAME: &[&[ByName]] = &[
+    random_numbers::BY_NAME,
     in_place::BY_NAME,
     reductions::BY_NAME,
     networks::BY_NAME,

@@ -51,6 +51,13 @@ pub struct DropoutOptions {
     pub generator: Option<Generator>,
 }
 
+/// Options of [`Tensor::multinomial_with`](crate::Tensor::multinomial_with).
+#[derive(Clone, Debug, Default)]
+pub struct MultinomialOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
 /// Uniform numbers in [lo, hi).
 ///
 /// ```text
@@ -134,6 +141,23 @@ pub fn randint(
     super::super::create(op!("randint"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::I64).into()], smallvec![lo.int().into(), hi.int().into(), seed, ordinal], target.target(), site)
 }
 
+/// The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise.
+///
+/// ```text
+/// randperm(Int n, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor
+/// ```
+///
+/// ```
+/// use oflow::prelude::*;
+/// assert_eq!(randperm(4, Device::Cpu)?.msort()?.to_vec::<i64>()?, [0, 1, 2, 3]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn randperm(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::randperm(n.int(), &target, CallSite::here())
+}
+
 impl Tensor {
     /// Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead.
     ///
@@ -157,4 +181,33 @@ impl Tensor {
         let [seed, ordinal] = super::super::random::drawn(options.generator.as_ref()).map_err(|e| e.at(site))?;
         invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), seed, ordinal], site)
     }
+
+    /// `num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no
+    /// index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to
+    /// one. The indices do not depend on placement or SBP.
+    ///
+    /// ```text
+    /// multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn multinomial(&self, num_samples: impl IntLike, replacement: bool) -> Result<Tensor> {
+        super::super::random::multinomial(self, num_samples.int(), replacement, None, CallSite::here())
+    }
+
+    /// [`Tensor::multinomial`](crate::Tensor::multinomial) with its options.
+    #[track_caller]
+    pub fn multinomial_with(
+        &self,
+        num_samples: impl IntLike,
+        replacement: bool,
+        options: &crate::functional::MultinomialOptions,
+    ) -> Result<Tensor> {
+        super::super::random::multinomial(self, num_samples.int(), replacement, options.generator.as_ref(), CallSite::here())
+    }
 }
+
+/// By name.
+pub(super) const BY_NAME: &[super::ByName] = &[
+    ("randperm(Int n, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::randperm(b.int(0)?, &b.drawing_target_of(1, Some(2), 3)?, b.site)?])),
+    ("multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::multinomial(b.given(0)?, b.int(1)?, b.bool(2)?, b.generator(3), b.site)?])),
+];

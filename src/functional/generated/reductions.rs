@@ -1,7 +1,7 @@
 //! Reductions: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, IntList, invoke1, op};
+use crate::functional::{IntLike, IntList, invoke, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -217,6 +217,49 @@ impl Tensor {
     #[track_caller]
     pub fn cumsum_with(&self, dim: impl IntLike, options: &crate::functional::CumsumOptions) -> Result<Tensor> {
         invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.int().into(), options.reverse.into()], smallvec![], CallSite::here())
+    }
+
+    /// The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care.
+    ///
+    /// ```text
+    /// cumprod(Tensor x, Int dim) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cumprod(&self, dim: impl IntLike) -> Result<Tensor> {
+        invoke1(op!("cumprod"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
+    }
+
+    /// The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN.
+    ///
+    /// ```text
+    /// cummax(Tensor x, Int dim) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn cummax(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("cummax"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN.
+    ///
+    /// ```text
+    /// cummin(Tensor x, Int dim) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn cummin(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        Ok(invoke(op!("cummin"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())?.into_vec())
+    }
+
+    /// The logarithm of the running sum of eˣ along a dim, also where the powers overflow.
+    ///
+    /// ```text
+    /// logcumsumexp(Tensor x, Int dim) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn logcumsumexp(&self, dim: impl IntLike) -> Result<Tensor> {
+        invoke1(op!("logcumsumexp"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
     }
 
     /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less

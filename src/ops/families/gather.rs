@@ -28,7 +28,7 @@ fn indexed(c: &InferCtx<'_>, table: &[usize], ids: usize) -> Result<usize> {
 }
 
 /// The dim of an attribute, counted from the front.
-fn dim_of(g: &dyn GradCtx) -> Result<usize> {
+pub(super) fn dim_of(g: &dyn GradCtx) -> Result<usize> {
     match g.attr("dim")? {
         AttrValue::Int(d) => Ok(d.rem_euclid(g.input_shape(0).len().max(1) as i64) as usize),
         v => Err(Error::argument(format!("the dim is {v}"))),

@@ -5,6 +5,7 @@ mod attention;
 mod batch_norm;
 mod binary;
 mod conv;
+mod count;
 mod create;
 mod custom;
 mod embedding;
@@ -23,9 +24,11 @@ mod random;
 mod reduce;
 mod reshape;
 mod scalar;
+mod scan;
 mod select;
 mod shape;
 mod softmax;
+mod sort;
 mod strided;
 mod unary;
 
@@ -38,7 +41,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 27] = [
+    let families: [Family; 30] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -46,6 +49,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Elementwise", binary::ops),
         ("Elementwise", scalar::ops),
         ("Reductions", reduce::ops),
+        ("Reductions", scan::ops),
         ("Products", matmul::ops),
         ("Products", linear::ops),
         ("Networks", conv::ops),
@@ -57,6 +61,8 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Choice", select::ops),
         ("Choice", index::ops),
         ("Choice", gather::ops),
+        ("Choice", sort::ops),
+        ("Choice", count::ops),
         ("Networks", loss::ops),
         ("Losses", pointwise_loss::ops),
         ("Networks", attention::ops),

@@ -124,6 +124,7 @@ fn masked_spread() -> Result<OpDef> {
 fn unique() -> Result<OpDef> {
     Ok(OpDef::new("unique(x) -> y")?
         .doc(UNIQUE)
+        .function("unique(Tensor x) -> Tensor")
         .traits(|t| t.cpu_only = true)
         .length_by_kernel()
         .shape1(|c| Ok([elements(c, 0)?].into_iter().collect()))

@@ -296,7 +296,9 @@ impl<'a> Form<'a> {
                 _ => {}
             }
         }
-        if let Some(p) = self.params().iter().find(|p| p.kind == ParamKind::Generator) {
+        // Functions of several ops draw their numbers themselves.
+        let generator = self.params().iter().find(|p| p.kind == ParamKind::Generator && self.code.is_none());
+        if let Some(p) = generator {
             lines.push("let site = CallSite::here();".into());
             let numbers = match (self.target(), variant) {
                 (Some(at), _) => format!("{}.drawn()", self.params()[at].name),
@@ -355,7 +357,7 @@ impl<'a> Form<'a> {
 
     fn option_value(&self, p: &FnParam, variant: Variant) -> String {
         match (variant, p.kind) {
-            (Variant::WithOptions, ParamKind::Tensor) => format!("options.{}.as_ref()", p.name),
+            (Variant::WithOptions, ParamKind::Tensor | ParamKind::Generator) => format!("options.{}.as_ref()", p.name),
             (Variant::WithOptions, ParamKind::Attr(AttrKind::Ints)) => format!("&options.{}", p.name),
             (Variant::WithOptions, _) => format!("options.{}", p.name),
             (_, ParamKind::Attr(AttrKind::Ints)) => option_default(p).unwrap_or_default().replace("vec!", "&"),
@@ -448,14 +450,19 @@ pub fn adapter(def: &FnDef) -> Option<String> {
     let params = &def.sig.params;
     let has_target = params.iter().any(|p| p.kind == ParamKind::Target);
     let dtype = params.iter().position(|p| has_target && p.name == "dtype");
+    let generator = params.iter().position(|p| has_target && p.kind == ParamKind::Generator);
     let mut args: Vec<String> = vec![];
-    for (i, p) in params.iter().enumerate().filter(|(i, _)| Some(*i) != dtype) {
+    for (i, p) in params.iter().enumerate().filter(|(i, _)| Some(*i) != dtype && Some(*i) != generator) {
         let read = |how: &str| if p.optional { format!("b.{how}({i}).ok()") } else { format!("b.{how}({i})?") };
         args.push(match p.kind {
             ParamKind::Tensor if p.optional => format!("b.tensor({i})"),
             ParamKind::Tensor => format!("b.given({i})?"),
             ParamKind::TensorTuple => format!("&b.tensors({i})?.iter().collect::<Vec<_>>()"),
-            ParamKind::Target => format!("&b.target_of({i}, {dtype:?})?"),
+            ParamKind::Target => match generator {
+                Some(g) => format!("&b.drawing_target_of({i}, {dtype:?}, {g})?"),
+                None => format!("&b.target_of({i}, {dtype:?})?"),
+            },
+            ParamKind::Generator => format!("b.generator({i})"),
             ParamKind::Attr(AttrKind::Int) => read("int"),
             ParamKind::Attr(AttrKind::Float) => read("float"),
             ParamKind::Attr(AttrKind::Bool) => read("bool"),

@@ -125,6 +125,24 @@ unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
     }
 }
 
+/// [`map1`] with the function written into the loop.
+macro_rules! written {
+    ($x:expr, |$v:ident| $result:expr) => {{
+        let Block { a, dst, n, .. } = $x;
+        if a.cast_mut() == dst {
+            for i in 0..n {
+                let $v = dst.add(i).read();
+                dst.add(i).write($result);
+            }
+        } else {
+            for i in 0..n {
+                let $v = a.add(i).read();
+                dst.add(i).write($result);
+            }
+        }
+    }};
+}
+
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
@@ -222,7 +240,8 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Tanh => map1(x, |v| v.tanh()),
             Sigmoid => map1(x, |v| v.sigmoid()),
             Erf => map1(x, |v| v.erf()),
-            Erfc => map1(x, |v| v.erfc()),
+            // A closure this long would no longer be compiled into the loop.
+            Erfc => written!(x, |v| v.erfc()),
             Exp2 => map1(x, |v| v.exp2()),
             Log2 => map1(x, |v| v.log2()),
             Log10 => map1(x, |v| v.log10()),
@@ -279,6 +298,8 @@ unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
             Remainder => map2(x, |a, b| remainder(a, b)),
             FloorDiv => map2(x, |a, b| floor_div(a, b)),
             Atan2 => map2(x, |a, b| a.atan2(b)),
+            Hypot => map2(x, |a, b| a.hypot(b)),
+            LogAddExp => map2(x, |a, b| a.logaddexp(b)),
             // `Expr::check_class` refuses these for floats.
             BitAnd | BitOr | BitXor | Shl | Shr => unreachable!("{op} of floats"),
         }
@@ -441,7 +462,7 @@ unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
             Shl => map2(x, shl),
             Shr => map2(x, shr),
             // `Expr::check_class` refuses it for integers.
-            Atan2 => unreachable!("{op} of integers"),
+            Atan2 | Hypot | LogAddExp => unreachable!("{op} of integers"),
         }
     }
 }

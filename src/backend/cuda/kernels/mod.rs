@@ -3,6 +3,7 @@
 mod attention;
 mod batch_norm;
 mod conv;
+mod count;
 mod create;
 mod elementwise;
 mod embedding;
@@ -14,9 +15,11 @@ mod optim;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod select;
 mod shape;
 mod softmax;
+mod sort;
 mod strided;
 
 use super::queue;
@@ -33,6 +36,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         attention::kernels,
         batch_norm::kernels,
         conv::kernels,
+        count::kernels,
         create::kernels,
         embedding::kernels,
         index::kernels,
@@ -43,9 +47,11 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         pool::kernels,
         random::kernels,
         reduce::kernels,
+        scan::kernels,
         select::kernels,
         shape::kernels,
         softmax::kernels,
+        sort::kernels,
         strided::kernels,
     ];
     families.into_iter().flat_map(|family| family()).collect()

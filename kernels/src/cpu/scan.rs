@@ -1,0 +1,306 @@
+//! What runs along a dim: products, extremes and their places, logarithms of sums of exponentials, linear recurrences. All tensors are
+//! contiguous. Floats are accumulated in f64, integers in i64; running sums are in [`super::reduce`].
+
+use super::lane::{Lane, with_lane};
+use super::take::around;
+use crate::parallel::{GRAIN, parallel_for};
+use crate::vmath;
+use crate::{Builtin, DType, KernelError, Result, View};
+
+/// Lines along a dim: `outer` blocks of `n` rows of `inner` elements.
+#[derive(Clone, Copy)]
+struct Along {
+    outer: usize,
+    n: usize,
+    inner: usize,
+    reverse: bool,
+}
+
+/// Lines whose elements are neighbours that are worked on side by side: each waits for its own operations only.
+const TOGETHER: usize = 4;
+/// Neighbouring columns that are worked on side by side.
+const COLUMNS: usize = 32;
+
+impl Along {
+    /// For views of the same dims.
+    fn of(what: &str, views: &[&View], dim: usize, reverse: bool) -> Result<Along> {
+        let dims = views[0].dims();
+        if dim >= dims.len() || !views.iter().all(|v| v.dims() == dims && v.is_contiguous()) {
+            let all: Vec<_> = views.iter().map(|v| v.dims()).collect();
+            return Err(KernelError::new(format!("{what} along {dim} of {all:?}: they differ or are not contiguous")));
+        }
+        let (outer, inner) = around(dims, dim);
+        Ok(Along { outer, n: dims[dim], inner, reverse })
+    }
+
+    /// Runs `step(state, place, first)` for all elements of each line in order, from `start` on. `first` says that the element is the
+    /// first of its line; `place` counts elements of the tensor.
+    fn each<A: Copy + Sync>(&self, start: A, step: impl Fn(&mut A, usize, bool) + Sync) {
+        let Along { outer, n, inner, reverse } = *self;
+        if n == 0 {
+            return;
+        }
+        let row = |i: usize| if reverse { n - 1 - i } else { i };
+        if inner == 1 {
+            parallel_for(outer, (GRAIN / n).max(1), &|lines| {
+                let together = lines.len() / TOGETHER * TOGETHER;
+                for line in (lines.start..lines.start + together).step_by(TOGETHER) {
+                    let mut states = [start; TOGETHER];
+                    for i in 0..n {
+                        for (l, state) in states.iter_mut().enumerate() {
+                            step(state, (line + l) * n + row(i), i == 0);
+                        }
+                    }
+                }
+                for line in lines.start + together..lines.end {
+                    let mut state = start;
+                    (0..n).for_each(|i| step(&mut state, line * n + row(i), i == 0));
+                }
+            });
+            return;
+        }
+        let parts = inner.div_ceil(COLUMNS);
+        parallel_for(outer * parts, (GRAIN / (n * COLUMNS)).max(1), &|tasks| {
+            for task in tasks {
+                let (block, first) = (task / parts, task % parts * COLUMNS);
+                let columns = COLUMNS.min(inner - first);
+                let mut states = [start; COLUMNS];
+                for i in 0..n {
+                    let base = (block * n + row(i)) * inner + first;
+                    for (c, state) in states[..columns].iter_mut().enumerate() {
+                        step(state, base + c, i == 0);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// An element of a view that other tasks may use, by its place in row-major order.
+#[derive(Clone, Copy)]
+struct At<T>(*mut T);
+
+// SAFETY: made from a `View`, which promises that worker threads may use the memory.
+unsafe impl<T> Send for At<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for At<T> {}
+
+impl<T: Copy> At<T> {
+    fn of(v: &View) -> At<T> {
+        At(v.ptr().cast())
+    }
+    /// # Safety
+    /// `place` is below the number of elements, and nobody writes the element meanwhile.
+    #[inline(always)]
+    unsafe fn get(&self, place: usize) -> T {
+        // SAFETY: by the contract of this function.
+        unsafe { self.0.wrapping_add(place).read() }
+    }
+    /// # Safety
+    /// `place` is below the number of elements, and nobody else uses the element meanwhile.
+    #[inline(always)]
+    unsafe fn set(&self, place: usize, value: T) {
+        // SAFETY: by the contract of this function.
+        unsafe { self.0.wrapping_add(place).write(value) }
+    }
+}
+
+fn typed(what: &str, v: &View, dtype: DType) -> Result<()> {
+    match v.dtype() == dtype {
+        true => Ok(()),
+        false => Err(KernelError::new(format!("{what}: {} is not {dtype}", v.dtype()))),
+    }
+}
+
+/// Running products along `dim`. Integers wrap.
+///
+/// # Errors
+/// Where dims differ or a tensor is not contiguous.
+pub fn cumprod(x: &View, out: &View, dim: usize) -> Result<()> {
+    let along = Along::of("cumprod", &[out, x], dim, false)?;
+    let (from_dtype, to_dtype) = (x.dtype().computed()?, out.dtype().computed()?);
+    with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
+        let (x, out) = (At::<S>::of(x), At::<D>::of(out));
+        // SAFETY (both): `each` gives places of the tensors, each to one task.
+        if S::DTYPE.is_float() {
+            along.each(1f64, |p, at, _| unsafe {
+                *p *= x.get(at).to_f64();
+                out.set(at, D::from_f64(*p));
+            });
+        } else {
+            along.each(1i64, |p, at, _| unsafe {
+                *p = p.wrapping_mul(x.get(at).to_i64());
+                out.set(at, D::from_i64(*p));
+            });
+        }
+    }));
+    Ok(())
+}
+
+/// The largest element so far along `dim`, or with `least` the smallest, and its place in the line: of equal ones the last. From a NaN on
+/// the result is NaN, each with its own place.
+///
+/// # Errors
+/// Where dims differ, a tensor is not contiguous, or the places are not i64.
+pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, least: bool) -> Result<()> {
+    let along = Along::of("running extremes", &[values, x, indices], dim, false)?;
+    typed("running extremes", values, x.dtype())?;
+    typed("places of running extremes", indices, DType::I64)?;
+    let to = At::<i64>::of(indices);
+    with_lane!(x.dtype().computed()?, T => {
+        let (x, out) = (At::<T>::of(x), At::<T>::of(values));
+        // The value, its place, and the place of the next element.
+        let start = (T::default(), 0i64, 0i64);
+        along.each(start, |(best, at, next), place, first| {
+            // SAFETY: `each` gives places of the tensors, each to one task.
+            let new = unsafe { x.get(place) };
+            let takes = first || match T::DTYPE {
+                d if d.is_float() => {
+                    let (a, b) = (new.to_f64(), best.to_f64());
+                    a.is_nan() || if least { a <= b } else { a >= b }
+                }
+                _ if least => new.to_i64() <= best.to_i64(),
+                _ => new.to_i64() >= best.to_i64(),
+            };
+            if takes {
+                (*best, *at) = (new, *next);
+            }
+            *next += 1;
+            // SAFETY: as above.
+            unsafe {
+                out.set(place, *best);
+                to.set(place, *at);
+            }
+        });
+    });
+    Ok(())
+}
+
+/// The logarithm of the running sum of exponentials along `dim`.
+///
+/// # Errors
+/// Where dims or dtypes differ, a tensor is not contiguous, or it is of no float dtype.
+pub fn logcumsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
+    let along = Along::of("logcumsumexp", &[out, x], dim, false)?;
+    typed("logcumsumexp", out, x.dtype())?;
+    floats(x.dtype().computed()?)?;
+    with_lane!(x.dtype().computed()?, T => {
+        let (x, out) = (At::<T>::of(x), At::<T>::of(out));
+        // The largest element and the sum of exponentials under it.
+        along.each((f64::NEG_INFINITY, 0f64), |(top, sum), at, _| {
+            // SAFETY: `each` gives places of the tensors, each to one task.
+            let new = unsafe { x.get(at) }.to_f64();
+            let e = vmath::Real::exp(-(*top - new).abs());
+            let rises = new > *top || new.is_nan();
+            let under = if rises { *sum * e + 1.0 } else { *sum + e };
+            *top = if rises { new } else { *top };
+            // Where the largest is infinite it is the result.
+            *sum = if top.is_finite() { under } else { f64::from(u8::from(*top > 0.0)) };
+            let y = if top.is_finite() { *top + vmath::Real::log(*sum) } else { *top };
+            // SAFETY: as above.
+            unsafe { out.set(at, T::from_f64(y)) };
+        });
+    });
+    Ok(())
+}
+
+/// `r[i] = b[i] + a[i] r[i - 1]` along `dim`, with `reverse` from its end. What stands before the first element is nothing, also where
+/// `a` is infinite.
+///
+/// # Errors
+/// Where dims or dtypes differ, a tensor is not contiguous, or it is of no float dtype.
+pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
+    let along = Along::of("linear_scan", &[out, a, b], dim, reverse)?;
+    typed("linear_scan", a, out.dtype())?;
+    typed("linear_scan", b, out.dtype())?;
+    floats(out.dtype().computed()?)?;
+    with_lane!(out.dtype().computed()?, T => {
+        let (a, b, out) = (At::<T>::of(a), At::<T>::of(b), At::<T>::of(out));
+        // SAFETY: `each` gives places of the tensors, each to one task.
+        along.each(0f64, |r, at, first| unsafe {
+            let own = b.get(at).to_f64();
+            *r = if first { own } else { own + a.get(at).to_f64() * *r };
+            out.set(at, T::from_f64(*r));
+        });
+    });
+    Ok(())
+}
+
+fn floats(dtype: Builtin) -> Result<()> {
+    match dtype.is_float() {
+        true => Ok(()),
+        false => Err(KernelError::new(format!("{dtype} is no float dtype"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Owned, read};
+    use crate::parallel::tests::with_threads;
+
+    #[test]
+    fn by_hand() {
+        let nan = f64::NAN;
+        let x = Owned::from_f64(DType::F32, &[2, 3], &[2., 0., 3., -1., nan, 5.]);
+        let out = Owned::zeros(DType::F32, &[2, 3]);
+        cumprod(&x.view(), &out.view(), 1).unwrap();
+        assert_eq!(read(&out.view())[..4], [2., 0., 0., -1.]);
+        let y = Owned::from_f64(DType::I32, &[2, 2], &[3., 4., 5., 6.]);
+        let wide = Owned::zeros(DType::I64, &[2, 2]);
+        cumprod(&y.view(), &wide.view(), 0).unwrap();
+        assert_eq!(read(&wide.view()), [3., 4., 15., 24.]);
+        let line = Owned::from_f64(DType::F64, &[6], &[1., 3., 3., 2., nan, 9.]);
+        let (values, at) = (Owned::zeros(DType::F64, &[6]), Owned::zeros(DType::I64, &[6]));
+        cumulative_extreme(&line.view(), &values.view(), &at.view(), 0, false).unwrap();
+        assert_eq!(read(&at.view()), [0., 1., 2., 2., 4., 4.]);
+        assert_eq!(read(&values.view())[..4], [1., 3., 3., 3.]);
+        cumulative_extreme(&line.view(), &values.view(), &at.view(), 0, true).unwrap();
+        assert_eq!(read(&at.view()), [0., 0., 0., 0., 4., 4.]);
+        assert!(cumulative_extreme(&line.view(), &values.view(), &values.view(), 0, true).is_err());
+    }
+
+    #[test]
+    fn recurrences_from_both_ends() {
+        let inf = f64::INFINITY;
+        let a = Owned::from_f64(DType::F64, &[3, 1], &[inf, 2., 3.]);
+        let b = Owned::from_f64(DType::F64, &[3, 1], &[1., 1., 1.]);
+        let out = Owned::zeros(DType::F64, &[3, 1]);
+        linear_scan(&a.view(), &b.view(), &out.view(), 0, false).unwrap();
+        assert_eq!(read(&out.view()), [1., 3., 10.]);
+        linear_scan(&a.view(), &b.view(), &out.view(), 0, true).unwrap();
+        assert_eq!(read(&out.view()), [inf, 3., 1.]);
+    }
+
+    #[test]
+    fn sums_of_exponentials_do_not_overflow() {
+        let inf = f64::INFINITY;
+        let x = Owned::from_f64(DType::F64, &[7], &[-inf, -1e4, 1e4, 1e4, -inf, inf, f64::NAN]);
+        let out = Owned::zeros(DType::F64, &[7]);
+        logcumsumexp(&x.view(), &out.view(), 0).unwrap();
+        let y = read(&out.view());
+        assert_eq!(y[..3], [-inf, -1e4, 1e4]);
+        assert!((y[3] - 1e4 - 2f64.ln()).abs() < 1e-9 && y[4] == y[3] && y[5] == inf && y[6].is_nan(), "{y:?}");
+    }
+
+    #[test]
+    fn threads_do_not_matter_in_any_direction() {
+        let values: Vec<f64> = (0..70 * 40 * 30).map(|i| 0.7 + ((i * 37) % 61) as f64 / 90.0).collect();
+        let x = Owned::from_f64(DType::F32, &[70, 40, 30], &values);
+        for dim in 0..3 {
+            let run = |threads| {
+                with_threads(threads, || {
+                    let out = Owned::zeros(DType::F32, &[70, 40, 30]);
+                    cumprod(&x.view(), &out.view(), dim).unwrap();
+                    out.bytes()
+                })
+            };
+            assert_eq!(run(1), run(3));
+            let out = Owned::zeros(DType::F32, &[70, 40, 30]);
+            logcumsumexp(&x.view(), &out.view(), dim).unwrap();
+            let (have, step) = (read(&out.view()), [1200, 30, 1][dim]);
+            let want = (have[5 * step - step].exp() + f64::from(values[5 * step] as f32)).ln();
+            assert!(dim != 0 || want.is_finite());
+        }
+    }
+}
