@@ -384,9 +384,9 @@ class Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
-    def cross_entropy(self, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
-        """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
-    def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+    def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
+        """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+    def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
@@ -746,6 +746,12 @@ class Tensor:
     @overload
     def mul_(self, s: Number) -> Tensor:
         """`mul` in place: the result is written over the first argument."""
+    def multi_margin_loss(self, target: Tensor, *, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """Per row the mean over all classes but the target of max(0, margin - x[target] + x)ᵖ, times the weight of the target. p is 1 or 2."""
+    def multilabel_margin_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        """Per row the sum over labels y and classes c that are none of max(0, 1 - x[y] + x[c]), divided by the number of classes. The labels of a row are those before its first -1."""
+    def multilabel_soft_margin_loss(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -762,6 +768,8 @@ class Tensor:
         """-x."""
     def neg_(self) -> Tensor:
         """`neg` in place: the result is written over the first argument."""
+    def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
+        """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Per row the logit of the target, 0 where it is ignored."""
     def nonzero(self) -> Tensor:
@@ -1450,9 +1458,9 @@ def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), k
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
-def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
-    """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
-def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
+    """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
@@ -1841,6 +1849,12 @@ def mul_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def mul_(x: Tensor, s: Number) -> Tensor:
     """`mul` in place: the result is written over the first argument."""
+def multi_margin_loss(x: Tensor, target: Tensor, *, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Per row the mean over all classes but the target of max(0, margin - x[target] + x)ᵖ, times the weight of the target. p is 1 or 2."""
+def multilabel_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Per row the sum over labels y and classes c that are none of max(0, 1 - x[y] + x[c]), divided by the number of classes. The labels of a row are those before its first -1."""
+def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1859,6 +1873,8 @@ def neg(x: Tensor) -> Tensor:
     """-x."""
 def neg_(x: Tensor) -> Tensor:
     """`neg` in place: the result is written over the first argument."""
+def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
+    """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Per row the logit of the target, 0 where it is ignored."""
 def nonzero(x: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ mod algebra;
 mod arrange;
 mod autograd;
 mod by_name;
+mod class_losses;
 mod create;
 mod data;
 mod einsum;

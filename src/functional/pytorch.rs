@@ -43,7 +43,6 @@ const HERE: &[(&str, &str)] = &[
     ("mv", "a.matmul(&v)?"),
     ("nan_to_num", "x.masked_fill(&x.isnan()?, 0.0)?"),
     ("negative", "x.neg()?"),
-    ("nll_loss", "logits.cross_entropy(&target)?, which takes logits instead of log-probabilities"),
     ("normal", "randn(shape, target)?.mul(std)?.add(mean)?"),
     ("not_equal", "x.ne(y)?"),
     ("prelu", "where_(&x.ge(0.0)?, &x, &x.mul(&weight)?)?"),

@@ -7,7 +7,7 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
+    algebra, arrange, class_losses, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
     shape, values,
 };
 use crate::error::{Error, Result};
@@ -166,6 +166,7 @@ const ROWS: &[&[Row]] = &[
     einsum::FUNCTIONS,
     nn::NETWORKS,
     losses::FUNCTIONS,
+    class_losses::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,

@@ -192,6 +192,60 @@ for q in (2.0, 1.0, 3.0):
     case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, q), y, z, p=q)
 case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, keepdim=True), y, z, keepdim=True)
 
+# --- losses of classes ---------------------------------------------------------------------------------------------------
+
+def weighed(f, dim, logs, ignore_index=-100, label_smoothing=0.0, reduction="mean"):
+    """The formula of F.nll_loss and F.cross_entropy (`f`) with weights, of which PyTorch has no gradient."""
+    def run(x, t, w):
+        lp = x.movedim(dim, -1)
+        lp = torch.log_softmax(lp, -1) if logs else lp
+        keep = t != ignore_index
+        at = t.masked_fill(~keep, 0)
+        wt = w[at] * keep
+        each = -(1 - label_smoothing) * wt * lp.gather(-1, at[..., None])[..., 0] - label_smoothing / w.numel() * (lp * w).sum(-1) * keep
+        loss = {"none": each, "sum": each.sum(), "mean": each.sum() / wt.sum()}[reduction]
+        how = {"label_smoothing": label_smoothing} if logs else {}
+        assert torch.allclose(loss, f(x, t, w.detach(), ignore_index=ignore_index, reduction=reduction, **how), equal_nan=True)
+        return loss
+    return run
+
+
+# Shape of the inputs, dim of the classes, shape of the targets.
+for shape, dim, rows in (((4, 5), 1, (4,)), ((2, 5, 3), 1, (2, 3)), ((2, 5, 2, 2), 1, (2, 2, 2)), ((5,), 0, ())):
+    logits, classes = values(shape, "f64"), shape[dim]
+    ids = values(rows, "i64", below=classes, start=1)
+    soft = torch.softmax(values(shape, "f64", start=8), dim)
+    weight = values((classes,), "f64", positive=True)
+    for r in ("mean", "sum", "none"):
+        for ignore in (None, 2):
+            known = {} if ignore is None else {"ignore_index": ignore}
+            case("nll_loss", lambda x, t: F.nll_loss(x, t, reduction=r, **known), logits, ids, reduction=r, **known)
+            case("nll_loss", weighed(F.nll_loss, dim, False, reduction=r, **known), logits, ids, weight=weight, reduction=r, **known)
+            for eps in (0.0, 0.2):
+                how = dict(reduction=r, label_smoothing=eps, **known)
+                case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), logits, ids, dim=dim, **how)
+                case("cross_entropy", weighed(F.cross_entropy, dim, True, **how), logits, ids, weight=weight, dim=dim, **how)
+        for eps in (0.0, 0.2):
+            how = dict(reduction=r, label_smoothing=eps)
+            case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), logits, soft, dim=dim, **how)
+            case("cross_entropy", lambda x, t, w: F.cross_entropy(x, t, w, **how), logits, soft, weight=weight, dim=dim, **how)
+        if len(rows) < 2:
+            for power in (1, 2):
+                case("multi_margin_loss", lambda x, t: F.multi_margin_loss(x, t, power, 0.7, reduction=r), logits, ids, p=power, margin=0.7, reduction=r)
+                case("multi_margin_loss", lambda x, t, w: F.multi_margin_loss(x, t, power, 0.7, w.detach(), reduction=r), logits, ids, p=power, margin=0.7, weight=weight, reduction=r, backward=False)
+            labels = torch.tensor([[3, 0, -1, 1, 2], [4, -1, 4, 4, 4], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4]][: rows[0]] if rows else [2, 4, -1, 0, 0])
+            case("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t, reduction=r), logits, labels, reduction=r)
+            yes = values(shape, "bool").double()
+            case("multilabel_soft_margin_loss", lambda x, t: F.multilabel_soft_margin_loss(x, t, reduction=r), logits, yes, reduction=r)
+            case("multilabel_soft_margin_loss", lambda x, t, w: F.multilabel_soft_margin_loss(x, t, w, reduction=r), logits, yes, weight=weight, reduction=r)
+gone = torch.tensor([1, 1])
+for eps in (0.0, 0.2):
+    case("cross_entropy", lambda x, t: F.cross_entropy(x, t, ignore_index=1, label_smoothing=eps), values((2, 3), "f64"), gone, ignore_index=1, label_smoothing=eps,
+         backward=False, note="all ignored")
+case("cross_entropy", lambda x, t: F.cross_entropy(x, t), values((0, 3), "f64"), torch.zeros(0, dtype=torch.int64), backward=False, note="no rows")
+case("cross_entropy", weighed(F.cross_entropy, 1, True, reduction="none", label_smoothing=0.1), values((3, 4), "f32"), torch.tensor([3, 0, 2]), weight=values((4,), positive=True),
+     reduction="none", label_smoothing=0.1)
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

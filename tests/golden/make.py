@@ -367,10 +367,10 @@ case("layer_norm_grad", norm_grad(layer_norm(1, 1e-5), 2), dy, x, *layer_norm(1,
 case("rms_norm_grad", norm_grad(rms_norm(1, 1e-6), 1), dy, x, rms_norm(1, 1e-6)(x, w)[1], w, backward=False)
 
 
-def cross_entropy(ignore):
+def cross_entropy(ignore, smoothing=0.0):
     def f(x, t):
         n = x.shape[-1]
-        loss = F.cross_entropy(x.reshape(-1, n), t.reshape(-1), reduction="none", ignore_index=ignore).reshape(t.shape)
+        loss = F.cross_entropy(x.reshape(-1, n), t.reshape(-1), reduction="none", ignore_index=ignore, label_smoothing=smoothing).reshape(t.shape)
         return loss, torch.logsumexp(x, -1)
     return f
 
@@ -378,15 +378,17 @@ def cross_entropy(ignore):
 for d in ("f32", "f64"):
     case("cross_entropy", cross_entropy(-100), values((4, 5), d), values((4,), "i64", below=5))
     case("cross_entropy", cross_entropy(1), values((2, 3, 6), d), values((2, 3), "i64", below=6), attrs={"ignore_index": 1})
+    case("cross_entropy", cross_entropy(1, 0.3), values((2, 3, 6), d), values((2, 3), "i64", below=6), attrs={"ignore_index": 1, "label_smoothing": 0.3})
 
 
-def cross_entropy_grad(x, t, lse, dloss):
+def cross_entropy_grad(x, t, lse, dloss, smoothing=0.0):
     x = x.detach().requires_grad_(True)
-    return torch.autograd.grad(cross_entropy(-100)(x, t)[0], x, dloss)[0]
+    return torch.autograd.grad(cross_entropy(-100, smoothing)(x, t)[0], x, dloss)[0]
 
 
 x, t = values((4, 5), "f64"), values((4,), "i64", below=5)
 case("cross_entropy_grad", cross_entropy_grad, x, t, torch.logsumexp(x, -1), values((4,), "f64", start=2), backward=False)
+case("cross_entropy_grad", lambda *a: cross_entropy_grad(*a, 0.3), x, t, torch.logsumexp(x, -1), values((4,), "f64", start=2), attrs={"label_smoothing": 0.3}, backward=False)
 case("nll_pick", lambda x, t: x.gather(-1, t[:, None])[:, 0], x, t, backward=False)
 
 

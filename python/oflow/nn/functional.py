@@ -136,15 +136,19 @@ def _reduced(loss, reduction):
     raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
 
 
-def cross_entropy(input, target, *, ignore_index=-100, reduction="mean"):
-    """Cross entropy of logits ``[N, C]`` or ``[N, C, ...]`` and class indices ``[N]`` or ``[N, ...]``. ``"mean"`` is over the rows
-    that are not ignored. ``oflow.cross_entropy`` takes logits with the classes in the last dim."""
-    dims = len(input.shape)
-    if dims > 2:
-        input = input.permute([0, *range(2, dims), 1])
-    if reduction == "mean":
-        return oflow.cross_entropy(input, target, ignore_index=ignore_index)
-    return _reduced(oflow.cross_entropy(input, target, ignore_index=ignore_index, per_row=True), reduction)
+def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """Cross entropy of logits ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices (``[N, ...]``) or probabilities (of the shape of
+    the logits). ``"mean"`` is over the rows that are not ignored, by their weights. ``oflow.cross_entropy`` takes logits with the
+    classes in the last dim."""
+    return oflow.cross_entropy(
+        input,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+        dim=1 if len(input.shape) > 1 else 0,
+    )
 
 
 def mse_loss(input, target, reduction="mean"):
@@ -178,16 +182,26 @@ def binary_cross_entropy_with_logits(input, target, reduction="mean"):
     return _reduced(softplus(input) - input * target, reduction)
 
 
-def nll_loss(input, target, *, ignore_index=-100, reduction="mean"):
-    """Negative log likelihood of log probabilities ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows that
-    are not ignored."""
-    dims = len(input.shape)
-    if dims > 2:
-        input = input.permute([0, *range(2, dims), 1])
-    rows = -oflow.nll_pick(input, target, ignore_index)
-    if reduction != "mean":
-        return _reduced(rows, reduction)
-    return rows.sum() / (target != ignore_index).sum().cast(input.dtype)
+def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
+    """Negative log likelihood of log probabilities ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows
+    that are not ignored, by their weights."""
+    return oflow.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean"):
+    """The mean over all classes but the target of max(0, margin - x[target] + x) to the power p, reduced over rows."""
+    return oflow.multi_margin_loss(input, target, p=p, margin=margin, weight=weight, reduction=reduction)
+
+
+def multilabel_margin_loss(input, target, reduction="mean"):
+    """max(0, 1 - x[y] + x[c]) of labels y and classes c that are none, divided by the number of classes, reduced over rows. Labels
+    end at the first -1 of a row."""
+    return oflow.multilabel_margin_loss(input, target, reduction=reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, reduction="mean"):
+    """Binary cross entropy of logits, its mean over the last dim, reduced over rows."""
+    return oflow.multilabel_soft_margin_loss(input, target, weight=weight, reduction=reduction)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12):

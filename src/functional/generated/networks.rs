@@ -42,15 +42,6 @@ pub struct AttentionOptions {
     pub scale: Option<f64>,
 }
 
-/// Options of [`Tensor::cross_entropy_with`](crate::Tensor::cross_entropy_with).
-#[derive(Clone, Debug, Default)]
-pub struct CrossEntropyOptions {
-    /// `Int? ignore_index`. Not given by default.
-    pub ignore_index: Option<i64>,
-    /// `Bool per_row=false`. `false` by default.
-    pub per_row: bool,
-}
-
 impl Tensor {
     /// The softmax along a dim: exp(x) divided by its sum.
     ///
@@ -181,27 +172,6 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::nn::attention(self, k, v, causal, options.scale, CallSite::here())
     }
-
-    /// The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row.
-    /// Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows.
-    ///
-    /// ```text
-    /// cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
-        super::super::nn::cross_entropy(self, target, None, false, CallSite::here())
-    }
-
-    /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy) with its options.
-    #[track_caller]
-    pub fn cross_entropy_with(
-        &self,
-        target: &Tensor,
-        options: &crate::functional::CrossEntropyOptions,
-    ) -> Result<Tensor> {
-        super::super::nn::cross_entropy(self, target, options.ignore_index, options.per_row, CallSite::here())
-    }
 }
 
 /// By name.
@@ -209,5 +179,4 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::layer_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.float(3)?, b.int(4).ok(), b.site)?])),
     ("rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3).ok(), b.site)?])),
     ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.site)?])),
-    ("cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor", |b| Ok(vec![super::super::nn::cross_entropy(b.given(0)?, b.given(1)?, b.int(2).ok(), b.bool(3)?, b.site)?])),
 ];
