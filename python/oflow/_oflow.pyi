@@ -998,6 +998,8 @@ class Tensor:
     @overload
     def sub_(self, s: Number) -> Tensor:
         """`sub` in place: the result is written over the first argument."""
+    def subtract_many(self, tensors: Sequence[Tensor]) -> None:
+        """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
     def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
     def t(self) -> Tensor:
@@ -1197,12 +1199,20 @@ class _Loader:
 
 class _Optimizer:
     def __init__(self) -> None: ...
-    def add(self, kind: str, parameters: Sequence[Tensor], options: dict[str, Any]) -> None: ...
-    def set(self, group: builtins.int, options: dict[str, Any]) -> None: ...
+    def add(self, parameters: Sequence[Tensor], settings: str) -> None: ...
+    def set(self, group: builtins.int, settings: str) -> None: ...
     def lrs(self) -> list[builtins.float]: ...
     def step(self) -> None: ...
     def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
     def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
+
+class _Ema:
+    def __init__(self, parameters: Sequence[Tensor], decay: builtins.float) -> None: ...
+    def update(self) -> None: ...
+    def swap(self) -> None: ...
+    def averages(self) -> list[Tensor]: ...
+    def updates(self) -> builtins.int: ...
+    def set_updates(self, updates: builtins.int) -> None: ...
 
 class _CheckpointManager:
     def __init__(self, dir: str, keep: builtins.int) -> None: ...
@@ -1264,6 +1274,12 @@ def acosh(x: Tensor) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
 def acosh_(x: Tensor) -> Tensor:
     """`acosh` in place: the result is written over the first argument."""
+def adadelta_many(tensors: Sequence[Tensor], lr: builtins.float = 1.0, rho: builtins.float = 0.9, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Adadelta (Zeiler), PyTorch's formula, of many parameters that lie alike."""
+def adagrad_many(tensors: Sequence[Tensor], lr: builtins.float, eps: builtins.float = 1e-10, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Adagrad (Duchi et al.), PyTorch's formula, of many parameters that lie alike."""
+def adam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of Adam (Kingma and Ba), PyTorch's formula, of many parameters that lie alike; with `largest` AMSGrad."""
 def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
@@ -1338,6 +1354,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *,
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
+def average_many(tensors: Sequence[Tensor], decay: builtins.float) -> None:
+    """Moves many averages towards values by 1 - `decay` of the difference."""
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
 def bce_each(x: Tensor, t: Tensor) -> Tensor:
@@ -1687,6 +1705,8 @@ def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute error |x - target|."""
+def lamb_direction_many(tensors: Sequence[Tensor], beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
+    """The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
     """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
@@ -1719,6 +1739,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
 def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
+def lion_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.99, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Lion (Chen et al.) of many parameters that lie alike."""
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
 def log10(x: Tensor) -> Tensor:
@@ -2002,6 +2024,8 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-6
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
     """Gradients of rms_norm."""
+def rmsprop_many(tensors: Sequence[Tensor], lr: builtins.float, alpha: builtins.float = 0.99, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decay: builtins.float = 0.0, centered: builtins.bool = False) -> None:
+    """One step of RMSprop, PyTorch's formula, of many parameters that lie alike; centered where there is a mean of gradients."""
 @overload
 def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
     """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
@@ -2122,6 +2146,8 @@ def square(x: Tensor) -> Tensor:
     """x²."""
 def square_(x: Tensor) -> Tensor:
     """`square` in place: the result is written over the first argument."""
+def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
+    """The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is."""
 def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
     """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
@@ -2143,6 +2169,8 @@ def sub_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def sub_(x: Tensor, s: Number) -> Tensor:
     """`sub` in place: the result is written over the first argument."""
+def subtract_many(factors: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
 def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
 def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:

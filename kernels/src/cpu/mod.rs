@@ -25,6 +25,7 @@ pub(crate) mod rows;
 pub(crate) mod samples;
 pub mod select;
 pub mod softmax;
+pub mod steps;
 pub mod strided;
 pub mod take;
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod rows;
 pub mod scan;
 pub mod select;
 pub mod softmax;
+pub mod steps;
 mod stream;
 pub mod take;
 #[cfg(test)]
