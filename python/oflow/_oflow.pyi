@@ -420,6 +420,8 @@ class Tensor:
         """`elu` in place: the result is written over the first argument."""
     def embedding(self, ids: Tensor) -> Tensor:
         """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+    def embedding_bag(self, ids: Tensor, offsets: Tensor | None = None, *, mode: str = "mean", per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
+        """The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0. `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count."""
     def embedding_grad(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """Gradient of embedding: dy's rows added up by index, in order."""
     def empty_like(self) -> Tensor:
@@ -516,6 +518,10 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
+    def gru_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """One step of gated recurrent units for `[B, input]` or `[input]`."""
     @overload
     def gt(self, b: Tensor) -> Tensor:
         """True where a > b."""
@@ -658,6 +664,10 @@ class Tensor:
         """True where exactly one element is nonzero."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+    def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+    def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
     @overload
     def lt(self, b: Tensor) -> Tensor:
         """True where a < b."""
@@ -868,6 +878,14 @@ class Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
         """Gradients of rms_norm."""
+    def rnn_relu(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """A recurrent network with relu over a sequence, as `lstm`."""
+    def rnn_relu_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
+    def rnn_tanh(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """A recurrent network with tanh over a sequence, as `lstm`."""
+    def rnn_tanh_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
     @overload
     def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
         """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
@@ -900,6 +918,8 @@ class Tensor:
         """`rsub` in place: the result is written over the first argument."""
     def scale_many(self, xs: Sequence[Tensor]) -> None:
         """Multiplies many tensors in place by a number that is a tensor."""
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
+        """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -1517,6 +1537,8 @@ def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`elu` in place: the result is written over the first argument."""
 def embedding(weight: Tensor, ids: Tensor) -> Tensor:
     """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+def embedding_bag(weight: Tensor, ids: Tensor, offsets: Tensor | None = None, *, mode: str = "mean", per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
+    """The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0. `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count."""
 def embedding_grad(dy: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """Gradient of embedding: dy's rows added up by index, in order."""
 @overload
@@ -1625,6 +1647,10 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
+def gru_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """One step of gated recurrent units for `[B, input]` or `[input]`."""
 @overload
 def gt(a: Tensor, b: Tensor) -> Tensor:
     """True where a > b."""
@@ -1781,6 +1807,10 @@ def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *,
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
 @overload
 def lt(a: Tensor, b: Tensor) -> Tensor:
     """True where a < b."""
@@ -2026,6 +2056,14 @@ def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = N
     """Gradients of rms_norm."""
 def rmsprop_many(tensors: Sequence[Tensor], lr: builtins.float, alpha: builtins.float = 0.99, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decay: builtins.float = 0.0, centered: builtins.bool = False) -> None:
     """One step of RMSprop, PyTorch's formula, of many parameters that lie alike; centered where there is a mean of gradients."""
+def rnn_relu(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """A recurrent network with relu over a sequence, as `lstm`."""
+def rnn_relu_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
+def rnn_tanh(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """A recurrent network with tanh over a sequence, as `lstm`."""
+def rnn_tanh_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
 @overload
 def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
     """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
@@ -2060,6 +2098,8 @@ def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device
     """A tensor without dims."""
 def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
+    """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""

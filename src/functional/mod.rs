@@ -25,6 +25,7 @@ mod rows;
 
 mod algebra;
 mod arrange;
+mod attend;
 mod autograd;
 mod by_name;
 mod class_losses;
@@ -45,6 +46,7 @@ mod operand;
 mod operators;
 mod pytorch;
 mod random;
+mod recurrent;
 mod reduce;
 mod rules;
 mod select;
@@ -68,6 +70,7 @@ pub use table::{
 };
 pub use transforms::{jacobian, jvp, vjp};
 
+pub(crate) use attend::attention_weights;
 pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};

@@ -7,8 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, class_losses, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
-    shape, values,
+    algebra, arrange, attend, class_losses, create, einsum, gather, generated, index, inplace, layout, losses, nn,
+    pytorch, recurrent, reduce, select, shape, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -165,6 +165,8 @@ const ROWS: &[&[Row]] = &[
     algebra::BY_NAME,
     einsum::FUNCTIONS,
     nn::NETWORKS,
+    attend::FUNCTIONS,
+    recurrent::FUNCTIONS,
     losses::FUNCTIONS,
     class_losses::FUNCTIONS,
     inplace::FUNCTIONS,

@@ -33,10 +33,14 @@ from .activation import (
     Tanh,
     Tanhshrink,
 )
+from .attention import MultiheadAttention
 from .containers import ModuleDict, ModuleList, ParameterList, Sequential
-from .layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, RMSNorm
+from .layers import Dropout, Embedding, EmbeddingBag, Flatten, Identity, LayerNorm, Linear, RMSNorm
 from .module import Module
 from .parameter import Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import MLP, SelfAttention, TransformerBlock
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("activation", "containers", "layers", "module", "parameter", "transformer")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in (
+    "activation", "attention", "containers", "layers", "module", "parameter", "recurrent", "transformer"
+)]

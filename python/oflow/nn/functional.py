@@ -1,5 +1,7 @@
 """The functions of networks under PyTorch's names and with its arguments. All of them take local and global tensors."""
 
+import math
+
 import oflow
 
 
@@ -88,9 +90,13 @@ def linear(input, weight, bias=None):
     return oflow.linear(input, weight, bias)
 
 
-def embedding(input, weight):
-    """The rows of ``weight`` at the indices ``input``."""
-    return oflow.embedding(weight, input)
+def embedding(input, weight, padding_idx=None):
+    """The rows of ``weight`` at the indices ``input``. The row at ``padding_idx`` gets no gradient."""
+    y = oflow.embedding(weight, input)
+    if padding_idx is None:
+        return y
+    padding_idx = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
+    return oflow.where((input == padding_idx).unsqueeze(-1), y.detach(), y)
 
 
 def one_hot(tensor, num_classes):
@@ -119,11 +125,54 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
     return oflow.rms_norm(input, weight, eps) if axes == 1 else oflow.rms_norm(input, weight, eps, axes=axes)
 
 
-def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None):
-    """Attention of ``[B, H, T, D]``; the scores never lie in memory. There is no mask besides the causal one."""
-    if scale is None:
-        return oflow.attention(query, key, value, is_causal)
-    return oflow.attention(query, key, value, is_causal, scale=scale)
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """softmax(scale q kᵀ + mask) v over the last two dims. A bool mask is true where a query sees a key, a float mask is added. Without
+    mask and dropout the scores never lie in memory. A query that sees no key gives 0."""
+    return oflow.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def _attention_weights(query, key, mask, dropout_p, causal):
+    """The weights of attention, of which dropout sets some to 0."""
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
+    if causal:
+        seen = (scores.detach() * 0 + 1).tril(0) != 0
+        scores = scores.masked_fill(seen.logical_not(), -math.inf)
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype == oflow.bool else scores + mask
+    if causal or mask is not None:
+        # Queries that see nothing: their softmax would be NaN.
+        blind = scores.detach().amax(-1, keepdim=True) == -math.inf
+        weights = oflow.softmax(scores.masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
+    else:
+        weights = oflow.softmax(scores, dim=-1)
+    return oflow.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
+
+
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    *,
+    mode="mean",
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """The rows of ``weight`` that each bag names, reduced: rows of ``input`` of two dims, or a list of ids and the ``offsets`` at which
+    bags start."""
+    return oflow.embedding_bag(
+        weight,
+        input,
+        offsets,
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx,
+    )
 
 
 def _reduced(loss, reduction):

@@ -19,7 +19,7 @@ pub mod functions {
     pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions};
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
-    pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions};
+    pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, ScaledDotProductAttentionOptions, EmbeddingBagOptions, LstmOptions, GruOptions, RnnTanhOptions, RnnReluOptions};
     pub use super::choice::IndexAddOptions;
     pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack};
     pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
