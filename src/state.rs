@@ -124,6 +124,14 @@ impl<'a> LoadState<'a> {
         let name = full(&self.section, name);
         self.names.contains(name.as_str()) || self.values.contains_key(&name)
     }
+    /// Returns the names of the tensors of the section, without it.
+    pub fn tensors(&self) -> Vec<String> {
+        let within = |name: &&str| match self.section.is_empty() {
+            true => Some(name.to_string()),
+            false => name.strip_prefix(self.section.as_str())?.strip_prefix('.').map(str::to_string),
+        };
+        self.names.iter().filter_map(within).collect()
+    }
     /// Requests that a tensor is filled in place; it keeps its layout.
     pub fn fill(&mut self, name: &str, tensor: &Tensor) {
         let name = full(&self.section, name);

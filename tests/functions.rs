@@ -62,7 +62,7 @@ fn what_a_method_does_can_be_called_by_name() {
     );
     let ids = from_vec(vec![0i64, 3, 1], [3], Device::Cpu).unwrap();
     same(&one("cross_entropy", &[t(&w), t(&ids)], &[]).unwrap(), &w.cross_entropy(&ids).unwrap());
-    assert_eq!(one("cross_entropy", &[t(&w), t(&ids)], &[("per_row", true.into())]).unwrap().shape(), [3]);
+    assert_eq!(one("cross_entropy", &[t(&w), t(&ids)], &[("reduction", "none".into())]).unwrap().shape(), [3]);
     same(&one("one_hot", &[t(&ids), 4.into()], &[]).unwrap(), &ids.one_hot(4).unwrap());
     same(&one("full", &[vec![2i64].into(), 3.into(), cpu()], &[]).unwrap(), &full([2], 3i64, Device::Cpu).unwrap());
     same(

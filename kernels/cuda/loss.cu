@@ -9,7 +9,8 @@ typedef acc_t<T> A;
 #define UNROLL (VEC * (int)sizeof(T) >= 16 ? 2 : 8)
 
 // Which classes there are: `count` in all, of which this shard's logits are those from `first`.
-struct of_classes { i64 count, first, ignore; i32 may_ignore, pad; };
+// Of a target its class keeps `kept`, and every class gets `spread`: 1 and 0 without label smoothing.
+struct of_classes { i64 count, first, ignore; i32 may_ignore, pad; f64 kept, spread; };
 
 OF_FN bool ignored(const of_classes& c, i64 target) { return c.may_ignore && target == c.ignore; }
 // A target that is no class is reported; -1 then, and where it is ignored or in another shard.
@@ -54,10 +55,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int k = 0; k < UNROLL * VEC; k++) mine.add(T(), v[k]);
         }
         const A sum = of_group_online<ROW>(mine, room).log_sum();
+        A below = 0;
+        if (classes.spread != 0) {
+            for (i64 i = lane; here && i < n; i += ROW) below += sum - of_get<A>(from[i * step]);
+            below = of_group_reduce<ROW, of_sum_op>(below, (A)0, room);
+        }
         if (here && lane == 0) {
             const i64 at = index_of(classes, target[of_at<u64>(row, p.outer, p.starts[1])], n, fault, ticket);
             lse[of_at<u64>(row, p.outer, p.starts[3])] = sum;
-            loss[of_at<u64>(row, p.outer, p.starts[2])] = at < 0 ? (A)0 : sum - of_get<A>(from[at * step]);
+            A value = 0;
+            if (at >= 0) {
+                value = sum - of_get<A>(from[at * step]);
+                if (classes.spread != 0) value = (A)classes.kept * value + (A)classes.spread * below;
+            }
+            loss[of_at<u64>(row, p.outer, p.starts[2])] = value;
         }
     }
 }
@@ -86,6 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const i64 at = index_of(classes, wanted, n, fault, ticket);
         const A shift = of_get<A>(lse[of_at<u64>(row, p.outer, p.starts[3])]);
         const A scale = of_get<A>(dloss[of_at<u64>(row, p.outer, p.starts[4])]);
+        const A spread = (A)classes.spread, whole = (A)(classes.kept + classes.spread);
         for (i64 first = lane * VEC; first < n; first += ROW * VEC * UNROLL) {
             A v[UNROLL * VEC];
 #pragma unroll
@@ -100,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
                 for (int j = 0; j < VEC; j++) {
                     const A e = of_exp_for<T>(v[k * VEC + j] - shift);
-                    v[k * VEC + j] = none ? (A)0 : (i + j == at ? e - (A)1 : e) * scale;
+                    v[k * VEC + j] = none ? (A)0 : (e - (i + j == at ? whole : spread)) * scale;
                 }
                 of_write<VEC>(to + i * step_to, v + k * VEC);
             }

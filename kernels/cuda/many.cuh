@@ -27,19 +27,23 @@ template <int K, int LIMIT> OF_FN u32 of_entry(const of_many<K, LIMIT>& many) {
 }
 
 // Calls `f(i, 4)` for groups of this thread's elements of an entry where four neighbours can be loaded at once, else
-// `f(i, 1)` for each: the second argument is a type whose `value` it is.
+// `f(i, 1)` for each: the second argument is a type whose `value` it is. USED: the first tensors, whose elements are meant.
 template <int N> struct of_number { static const int value = N; };
-template <int K, int LIMIT, typename F> OF_FN void of_each(const of_many<K, LIMIT>& many, u32 entry, F f) {
+template <int USED, int K, int LIMIT, typename F> OF_FN void of_each_of(const of_many<K, LIMIT>& many, u32 entry, F f) {
     const u64 start = (u64)(blockIdx.x - many.first[entry]) * OF_MANY, len = many.len[entry];
     u64 address = 0;
 #pragma unroll
-    for (int k = 0; k < K; k++) address |= (u64)many.at[entry][k];
+    for (int k = 0; k < USED; k++) address |= (u64)many.at[entry][k];
     if (address % 16 == 0 && start + OF_MANY <= len) {
 #pragma unroll
         for (int k = 0; k < 4; k++) f(start + (k * 256 + threadIdx.x) * 4, of_number<4>());
     } else {
         for (u64 i = start + threadIdx.x; i < start + OF_MANY && i < len; i += 256) f(i, of_number<1>());
     }
+}
+
+template <int K, int LIMIT, typename F> OF_FN void of_each(const of_many<K, LIMIT>& many, u32 entry, F f) {
+    of_each_of<K>(many, entry, f);
 }
 
 // The dims and strides of K tensors of one shape that are not contiguous.

@@ -78,6 +78,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Function>()?;
     m.add_class::<libraries::Library>()?;
     m.add_class::<optim::_Optimizer>()?;
+    m.add_class::<optim::_Ema>()?;
     m.add_class::<optim::GradScaler>()?;
     m.add_class::<checkpoint::_CheckpointManager>()?;
     m.add_class::<checkpoint::_Checkpoint>()?;

@@ -3,143 +3,12 @@
 use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site};
-use oflow::optim::{AdamW, AdamWOptions, GradScalerOptions, Optimizer, Sgd, SgdOptions, check_gradients};
+use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig, Trainer};
 use oflow::state::{LoadState, SaveState, Stateful};
 use oflow::{CallSite, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-
-/// An optimizer of one group.
-enum Kind {
-    AdamW(AdamW),
-    Sgd(Sgd),
-}
-
-impl Kind {
-    fn get(&self) -> &dyn Optimizer {
-        match self {
-            Kind::AdamW(o) => o,
-            Kind::Sgd(o) => o,
-        }
-    }
-    fn get_mut(&mut self) -> &mut dyn Optimizer {
-        match self {
-            Kind::AdamW(o) => o,
-            Kind::Sgd(o) => o,
-        }
-    }
-    fn state(&self) -> &dyn Stateful {
-        match self {
-            Kind::AdamW(o) => o,
-            Kind::Sgd(o) => o,
-        }
-    }
-    fn state_mut(&mut self) -> &mut dyn Stateful {
-        match self {
-            Kind::AdamW(o) => o,
-            Kind::Sgd(o) => o,
-        }
-    }
-}
-
-/// Optimizers of several groups of parameters, as one. Parameters are numbered through all groups, so the saved state of one
-/// group is that of an optimizer of a Rust program.
-#[derive(Default)]
-pub struct Groups {
-    groups: Vec<Kind>,
-    all: Vec<oflow::Tensor>,
-}
-
-impl Optimizer for Groups {
-    fn step_at(&mut self, site: CallSite) -> Result<()> {
-        check_gradients(&self.all, site)?;
-        for group in &mut self.groups {
-            // A group that is not trained now: its other checks still apply.
-            let group = group.get_mut();
-            let due = group.parameters().iter().any(|p| p.grad().is_some());
-            if due {
-                group.step_at(site)?;
-            }
-        }
-        Ok(())
-    }
-    fn parameters(&self) -> &[oflow::Tensor] {
-        &self.all
-    }
-    fn lr(&self) -> f64 {
-        self.groups.first().map_or(0.0, |g| g.get().lr())
-    }
-    fn set_lr(&mut self, lr: f64) {
-        self.groups.iter_mut().for_each(|g| g.get_mut().set_lr(lr));
-    }
-}
-
-/// Suffixes of the tensors that an optimizer keeps of a parameter.
-const KEPT: [&str; 4] = ["mean", "square", "momentum", "master"];
-
-impl Stateful for Groups {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        let (mut first, mut steps, mut lrs) = (0, vec![], vec![]);
-        for group in &self.groups {
-            let mut own = SaveState::new();
-            group.state().save_state(&mut own)?;
-            let (tensors, values) = own.into_parts();
-            for (name, t) in &tensors {
-                to.tensor(&renumbered(name, first), t);
-            }
-            steps.extend(values.get("steps").and_then(|v| v.as_array()).into_iter().flatten().cloned());
-            lrs.push(group.get().lr());
-            first += group.get().parameters().len();
-        }
-        if !steps.is_empty() {
-            to.value("steps", steps)?;
-        }
-        if lrs.len() > 1 {
-            to.value("lrs", &lrs)?;
-        }
-        to.value("lr", self.lr())
-    }
-
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        let (mut first, several) = (0, self.groups.len() > 1);
-        let has_steps = self.groups.iter().any(|g| matches!(g, Kind::AdamW(_)));
-        let steps: Vec<i64> = if has_steps { from.value("steps")?.unwrap_or_default() } else { vec![] };
-        let lr: Option<f64> = from.value("lr")?;
-        // A state of one group fits several: they then have its learning rate.
-        let lrs: Vec<f64> = if several && from.has("lrs") { from.value("lrs")?.unwrap_or_default() } else { vec![] };
-        for (i, group) in self.groups.iter_mut().enumerate() {
-            let count = group.get().parameters().len();
-            let names: Vec<String> = (0..count)
-                .flat_map(|p| KEPT.iter().map(move |kept| (p, kept)))
-                .filter(|(p, kept)| from.has(&format!("{}.{kept}", first + p)))
-                .map(|(p, kept)| format!("{p}.{kept}"))
-                .collect();
-            let own = steps.iter().copied().chain(std::iter::repeat(0)).skip(first).take(count).collect::<Vec<_>>();
-            let values = BTreeMap::from([
-                ("steps".to_string(), serde_json::Value::from(own)),
-                ("lr".to_string(), lrs.get(i).copied().or(lr).unwrap_or(group.get().lr()).into()),
-            ]);
-            let mut inner = LoadState::new(names.iter().map(String::as_str), &values);
-            group.state_mut().load_state(&mut inner)?;
-            for (name, tensor) in inner.into_asked().fills {
-                from.fill(&renumbered(&name, first), &tensor);
-            }
-            first += count;
-        }
-        Ok(())
-    }
-}
-
-/// `3.mean` as `8.mean`, in a group whose first parameter is number 5.
-fn renumbered(name: &str, first: usize) -> String {
-    match name.split_once('.').map(|(n, rest)| (n.parse::<usize>(), rest)) {
-        Some((Ok(n), rest)) => format!("{}.{rest}", n + first),
-        _ => name.to_string(),
-    }
-}
 
 /// Tensors by name.
 type Named = Vec<(String, Tensor)>;
@@ -162,37 +31,9 @@ impl _Optimizer {
     }
 }
 
-fn number(options: &Bound<'_, PyDict>, name: &str) -> PyResult<f64> {
-    let value = options.get_item(name)?.ok_or_else(|| PyValueError::new_err(format!("the group has no '{name}'")))?;
-    value.extract().map_err(|_| pyo3::exceptions::PyTypeError::new_err(format!("'{name}' is a number, not {value}")))
-}
-
-fn flag(options: &Bound<'_, PyDict>, name: &str) -> PyResult<bool> {
-    options.get_item(name)?.map_or(Ok(false), |v| v.is_truthy())
-}
-
-fn adamw(options: &Bound<'_, PyDict>) -> PyResult<AdamWOptions> {
-    let betas = options.get_item("betas")?.ok_or_else(|| PyValueError::new_err("the group has no 'betas'"))?;
-    let (beta1, beta2) = betas.extract()?;
-    Ok(AdamWOptions {
-        lr: number(options, "lr")?,
-        beta1,
-        beta2,
-        eps: number(options, "eps")?,
-        weight_decay: number(options, "weight_decay")?,
-        master_weights: flag(options, "master_weights")?,
-    })
-}
-
-fn sgd(options: &Bound<'_, PyDict>) -> PyResult<SgdOptions> {
-    Ok(SgdOptions {
-        lr: number(options, "lr")?,
-        momentum: number(options, "momentum")?,
-        dampening: number(options, "dampening")?,
-        weight_decay: number(options, "weight_decay")?,
-        nesterov: flag(options, "nesterov")?,
-        master_weights: flag(options, "master_weights")?,
-    })
+/// The settings of a group, which Python gives as JSON.
+fn config(settings: &str) -> PyResult<OptimizerConfig> {
+    serde_json::from_str(settings).map_err(|e| PyValueError::new_err(format!("no settings of an optimizer: {e}")))
 }
 
 #[pymethods]
@@ -202,40 +43,26 @@ impl _Optimizer {
         _Optimizer { inner: Mutex::default() }
     }
 
-    /// Adds a group with these options.
-    fn add(
-        &self,
-        py: Python<'_>,
-        kind: &str,
-        parameters: Vec<Bound<'_, Tensor>>,
-        options: &Bound<'_, PyDict>,
-    ) -> PyResult<()> {
+    /// Adds a group with these settings.
+    fn add(&self, py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, settings: &str) -> PyResult<()> {
         let parameters: Vec<oflow::Tensor> = parameters.iter().map(|p| p.get().inner().clone()).collect();
-        let group = match kind {
-            "adamw" => Kind::AdamW(AdamW::new(parameters.clone(), adamw(options)?)),
-            "sgd" => Kind::Sgd(Sgd::new(parameters.clone(), sgd(options)?)),
-            other => return Err(PyValueError::new_err(format!("there is no optimizer '{other}'"))),
-        };
-        let mut inner = self.groups().or_raise(py)?;
-        inner.groups.push(group);
-        inner.all.extend(parameters);
+        let group = config(settings)?.build(parameters);
+        self.groups().or_raise(py)?.push(group);
         Ok(())
     }
 
-    /// Sets the options of a group for later steps.
-    fn set(&self, py: Python<'_>, group: usize, options: &Bound<'_, PyDict>) -> PyResult<()> {
-        let mut inner = self.groups().or_raise(py)?;
-        match inner.groups.get_mut(group) {
-            Some(Kind::AdamW(o)) => o.set_options(adamw(options)?),
-            Some(Kind::Sgd(o)) => o.set_options(sgd(options)?),
-            None => return Err(PyRuntimeError::new_err("param_groups was changed; use add_param_group")),
+    /// Sets the settings of a group for later steps.
+    fn set(&self, py: Python<'_>, group: usize, settings: &str) -> PyResult<()> {
+        let (settings, mut inner) = (config(settings)?, self.groups().or_raise(py)?);
+        match inner.group_mut(group) {
+            Some(group) => group.set_config(&settings).or_raise(py),
+            None => Err(PyRuntimeError::new_err("param_groups was changed; use add_param_group")),
         }
-        Ok(())
     }
 
     /// The learning rates of the groups.
     fn lrs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
-        Ok(self.groups().or_raise(py)?.groups.iter().map(|g| g.get().lr()).collect())
+        Ok(self.groups().or_raise(py)?.groups().iter().map(|g| g.lr()).collect())
     }
 
     /// Updates each parameter that has a gradient.
@@ -278,6 +105,52 @@ pub fn _clip_grad_norm(py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, max_n
     })
     .or_raise(py)
     .map(Tensor::of)
+}
+
+/// The engine of `oflow.optim.EMA`.
+#[pyclass(frozen, module = "oflow._oflow")]
+pub struct _Ema {
+    inner: Mutex<oflow::optim::Ema>,
+}
+
+#[pymethods]
+impl _Ema {
+    #[new]
+    fn new(py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, decay: f64) -> PyResult<_Ema> {
+        context::enter(py)?;
+        let parameters: Vec<oflow::Tensor> = parameters.iter().map(|p| p.get().inner().clone()).collect();
+        let inner = py.detach(|| oflow::optim::Ema::new(parameters, decay)).or_raise(py)?;
+        Ok(_Ema { inner: Mutex::new(inner) })
+    }
+    fn update(&self, py: Python<'_>) -> PyResult<()> {
+        context::enter(py)?;
+        let site = site::caller(py);
+        py.detach(|| {
+            let _scope = site.scope();
+            free(&self.inner, "the average")?.update()
+        })
+        .or_raise(py)
+    }
+    fn swap(&self, py: Python<'_>) -> PyResult<()> {
+        context::enter(py)?;
+        let site = site::caller(py);
+        py.detach(|| {
+            let _scope = site.scope();
+            free(&self.inner, "the average")?.swap()
+        })
+        .or_raise(py)
+    }
+    fn averages(&self, py: Python<'_>) -> PyResult<Vec<Tensor>> {
+        let inner = free(&self.inner, "the average").or_raise(py)?;
+        Ok(inner.averages().iter().map(|t| Tensor::of(t.clone())).collect())
+    }
+    fn updates(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(free(&self.inner, "the average").or_raise(py)?.updates())
+    }
+    fn set_updates(&self, py: Python<'_>, updates: u64) -> PyResult<()> {
+        free(&self.inner, "the average").or_raise(py)?.set_updates(updates);
+        Ok(())
+    }
 }
 
 /// Loss scaling for float16: scales losses and skips steps whose gradients are not finite.

@@ -72,7 +72,7 @@ def run(case, place):
     function = getattr(flow.functional, case["op"])
     attrs = {name: value(text) for name, text in case["attrs"].items()}
     if case["op"] == "cross_entropy":
-        attrs["per_row"] = True
+        attrs["reduction"] = "none"
     # Tensors by the names of their parameters, in order.
     names = [text.split(" ") for text in parameters(case["op"])]
     if names[0][0].startswith("TensorTuple"):

@@ -55,26 +55,31 @@ functions! {
 }
 
 /// A call of a loss function: what errors say of it, and what is asked of its result, which is not asked of what it calls.
-struct Loss<'a> {
+pub(super) struct Loss<'a> {
     name: &'static str,
     tensors: &'a [&'a Tensor],
-    site: CallSite,
-    inner: ModeGuard,
+    pub(super) site: CallSite,
+    inner: Option<ModeGuard>,
 }
 
 impl<'a> Loss<'a> {
-    fn of(name: &'static str, tensors: &'a [&'a Tensor], site: CallSite) -> Loss<'a> {
-        Loss { name, tensors, site, inner: inner_calls() }
+    pub(super) fn of(name: &'static str, tensors: &'a [&'a Tensor], site: CallSite) -> Loss<'a> {
+        Loss { name, tensors, site, inner: Some(inner_calls()) }
     }
 
-    fn refused(&self, e: Error) -> Error {
+    /// The same for its last call, of which a layout may be asked.
+    pub(super) fn outermost(self) -> Loss<'a> {
+        Loss { inner: None, ..self }
+    }
+
+    pub(super) fn refused(&self, e: Error) -> Error {
         let text =
             || format!("{}({})", self.name, self.tensors.iter().map(|t| t.short()).collect::<Vec<_>>().join(", "));
         e.in_call(text).at(self.site)
     }
 
     /// Shapes must be equal: that of the loss would not be what it seems where one was broadcast.
-    fn same_shapes(self) -> Result<Loss<'a>> {
+    pub(super) fn same_shapes(self) -> Result<Loss<'a>> {
         let first = self.tensors[0].shape();
         match self.tensors.iter().find(|t| t.shape() != first) {
             None => Ok(self),
@@ -86,17 +91,25 @@ impl<'a> Loss<'a> {
     }
 
     /// An op on these tensors.
-    fn each(&self, op: Result<&'static Op>, tensors: &[&Tensor], runtime: RuntimeAttrs) -> Result<Tensor> {
+    pub(super) fn each(&self, op: Result<&'static Op>, tensors: &[&Tensor], runtime: RuntimeAttrs) -> Result<Tensor> {
         let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| Some(*t)).collect();
         invoke1(op, &inputs, smallvec![], runtime, self.site)
     }
 
-    /// The losses of elements, reduced.
-    fn reduced(self, losses: Tensor, reduction: &str) -> Result<Tensor> {
-        if !["none", "mean", "sum"].contains(&reduction) {
-            let e = Error::argument(format!("there is no reduction '{reduction}'")).help("it is none, mean or sum");
-            return Err(self.refused(e));
+    /// Refuses a reduction that there is not.
+    pub(super) fn may_reduce(&self, reduction: &str) -> Result<()> {
+        match reduction {
+            "none" | "mean" | "sum" => Ok(()),
+            _ => {
+                let e = Error::argument(format!("there is no reduction '{reduction}'"));
+                Err(self.refused(e.help("it is none, mean or sum")))
+            }
         }
+    }
+
+    /// The losses of elements, reduced.
+    pub(super) fn reduced(self, losses: Tensor, reduction: &str) -> Result<Tensor> {
+        self.may_reduce(reduction)?;
         let _scope = self.site.scope();
         drop(self.inner);
         match reduction {
@@ -156,7 +169,7 @@ pub(super) fn huber_loss(x: &Tensor, target: &Tensor, delta: f64, reduction: &st
 }
 
 /// Times a weight, which may broadcast.
-fn weighted(call: &Loss<'_>, y: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+pub(super) fn weighted(call: &Loss<'_>, y: Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
     let Some(w) = weight else { return Ok(y) };
     let y = call.each(op!("mul"), &[&y, w], smallvec![])?;
     if y.shape() == call.tensors[0].shape() {

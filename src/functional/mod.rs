@@ -25,9 +25,11 @@ mod rows;
 
 mod algebra;
 mod arrange;
+mod attend;
 mod autograd;
 mod by_name;
 mod channels;
+mod class_losses;
 mod conv;
 mod count;
 mod create;
@@ -47,6 +49,7 @@ mod operand;
 mod operators;
 mod pytorch;
 mod random;
+mod recurrent;
 mod reduce;
 mod rules;
 mod select;
@@ -71,6 +74,7 @@ pub use table::{
 };
 pub use transforms::{jacobian, jvp, vjp};
 
+pub(crate) use attend::attention_weights;
 pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};

@@ -4,9 +4,7 @@ use super::{invoke, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, first};
-use crate::ops::AttrValue;
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
 use smallvec::smallvec;
 
 functions! {
@@ -39,9 +37,6 @@ functions! {
     /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
     /// `scale` is 1 / √D unless given.
     "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor" = attention;
-    /// The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row.
-    /// Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows.
-    "cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor" = cross_entropy;
 }
 
 /// The product of two tensors of at least 2 dims.
@@ -148,36 +143,4 @@ pub(super) fn attention(
     let scale = scale.unwrap_or(1.0 / (d as f64).sqrt());
     let (attrs, runtime) = (smallvec![causal.into()], smallvec![scale.into()]);
     Ok(invoke(op!("attention"), &[Some(q), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
-}
-
-pub(super) fn cross_entropy(
-    logits: &Tensor,
-    target: &Tensor,
-    ignore_index: Option<i64>,
-    per_row: bool,
-    site: CallSite,
-) -> Result<Tensor> {
-    let ignore = ignore_index.unwrap_or(i64::MIN);
-    let inner = (!per_row).then(inner_calls);
-    let attrs = smallvec![ignore.into()];
-    let loss = invoke(op!("cross_entropy"), &[Some(logits), Some(target)], attrs, smallvec![], site)?.swap_remove(0);
-    if per_row {
-        return Ok(loss);
-    }
-    let all = || smallvec![AttrValue::Ints(smallvec![]), false.into()];
-    let total = invoke1(op!("sum"), &[Some(&loss)], all(), smallvec![], site)?;
-    match ignore_index {
-        // The count is known without looking: P(sum) stays P(sum).
-        None => {
-            let s = Scalar::Float(1.0 / loss.numel() as f64);
-            drop(inner);
-            invoke1(op!("mul_scalar"), &[Some(&total)], smallvec![], smallvec![s], site)
-        }
-        Some(i) => {
-            let taken = invoke1(op!("ne_scalar"), &[Some(target)], smallvec![], smallvec![i.into()], site)?;
-            let count = invoke1(op!("sum"), &[Some(&taken)], all(), smallvec![], site)?;
-            drop(inner);
-            invoke1(op!("div"), &[Some(&total), Some(&count)], smallvec![], smallvec![], site)
-        }
-    }
 }

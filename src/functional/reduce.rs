@@ -38,7 +38,7 @@ functions! {
 }
 
 /// A reduction over `dims`.
-fn over(op: Result<&'static Op>, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+pub(super) fn over(op: Result<&'static Op>, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     invoke1(op, &[Some(x)], smallvec![AttrValue::from(dims), keepdim.into()], smallvec![], site)
 }
 

@@ -7,7 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, channels, conv, count, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, random, reduce, select, shape, sort, values,
+    algebra, arrange, attend, channels, class_losses, conv, count, create, einsum, gather, generated, index, inplace,
+    layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -171,7 +172,10 @@ const ROWS: &[&[Row]] = &[
     conv::CONVOLUTIONS,
     conv::POOLING,
     conv::BY_NAME,
+    attend::FUNCTIONS,
+    recurrent::FUNCTIONS,
     losses::FUNCTIONS,
+    class_losses::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,

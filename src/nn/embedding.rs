@@ -1,14 +1,19 @@
 //! A table of vectors.
 
 use super::init;
-use crate::error::Result;
-use crate::functional::IntoTarget;
+use crate::context::no_grad;
+use crate::error::{CallSite, Error, Result};
+use crate::functional::{IntoTarget, scalar_tensor, where_};
+use crate::interpreter::Target;
+use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 
 /// A table of vectors, read by index. S(0) splits the vocabulary, S(1) splits each vector.
 pub struct Embedding {
     /// The table, `[rows, width]`.
     pub weight: Tensor,
+    /// Index of the vector that is not trained: its gradient is 0.
+    pub padding_idx: Option<usize>,
 }
 crate::module!(Embedding { weight });
 
@@ -21,11 +26,37 @@ impl Embedding {
     /// Makes a table with normally distributed elements of standard deviation `std`.
     #[track_caller]
     pub fn with_std(rows: usize, width: usize, std: f64, target: impl IntoTarget) -> Result<Embedding> {
-        Ok(Embedding { weight: init::normal([rows, width], std, target)? })
+        Ok(Embedding { weight: init::normal([rows, width], std, target)?, padding_idx: None })
+    }
+    /// The same table with a vector that is 0 and stays so, for ids that mean nothing.
+    ///
+    /// # Errors
+    /// If the table has no such row.
+    #[track_caller]
+    pub fn with_padding(self, index: usize) -> Result<Embedding> {
+        let (_quiet, site) = (no_grad(), CallSite::here());
+        let _scope = site.scope();
+        let rows = self.weight.shape()[0];
+        if index >= rows {
+            return Err(
+                Error::argument(format!("padding_idx {index} is not within the {rows} rows of the table")).at(site)
+            );
+        }
+        let whole = match self.weight.global() {
+            Some(g) => Target::Global(g.placement.clone(), NdSbp::broadcast(g.placement.axes())),
+            None => Target::Local(self.weight.device()),
+        };
+        let zero = scalar_tensor(index as i64, whole)?.one_hot(rows)?.ne(0)?.unsqueeze(-1)?;
+        self.weight.copy_(&self.weight.detach().masked_fill(&zero, 0.0)?)?;
+        Ok(Embedding { padding_idx: Some(index), ..self })
     }
     /// Returns the vectors of integer `ids` of any shape, `[ids…, width]`.
     #[track_caller]
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
-        self.weight.embedding(ids)
+        let y = self.weight.embedding(ids)?;
+        match self.padding_idx {
+            None => Ok(y),
+            Some(i) => where_(&ids.eq(i as i64)?.unsqueeze(-1)?, &y.detach(), &y),
+        }
     }
 }

@@ -2,27 +2,41 @@
 //!
 //! A module is a struct whose fields are parameters (leaf tensors) and other modules; [`module!`](crate::module) implements
 //! [`Module`] for it. `forward` is a method of each struct, with arguments of its own. [`Module::to_global`] sets the layouts of
-//! all parameters by name. [`Block`] is an example of a module made of modules.
+//! all parameters and [buffers](Buffer) by name. A field is replaced by assigning to it, or by [`replace`]. [`Block`] is an example of a module made of modules.
 
 mod attention;
+mod bag;
 mod block;
+mod buffer;
+mod channels;
 mod conv;
 mod dropout;
 mod embedding;
 pub mod init;
 mod linear;
+mod load;
 mod mlp;
 mod module;
+mod multihead;
 mod norm;
+mod recurrent;
+mod sequential;
 mod sharding;
 
 pub use attention::SelfAttention;
+pub use bag::{BagMode, EmbeddingBag};
 pub use block::{Block, BlockOptions};
+pub use buffer::Buffer;
+pub use channels::{BatchNorm, GroupNorm, Mode};
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use linear::Linear;
+pub use load::Unmatched;
 pub use mlp::Mlp;
-pub use module::{Module, Part};
+pub use module::{Module, Part, replace};
+pub use multihead::{Masks, MultiheadAttention, MultiheadOptions};
 pub use norm::{LayerNorm, RmsNorm};
+pub use recurrent::{Gru, Lstm, Nonlinearity, RecurrentOptions, Rnn};
+pub use sequential::{Layer, Sequential};
 pub use sharding::glob;

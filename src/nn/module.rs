@@ -1,13 +1,14 @@
 //! What a module is: a walk over its parameters in a fixed order, with dotted names.
 
-use super::sharding;
+use super::load::Unmatched;
+use super::{Buffer, sharding};
 use crate::error::{CallSite, Result};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 
-/// A field of a module: a parameter, a module, or an `Option` or `Vec` of these.
+/// A field of a module: a parameter, a [`Buffer`], a module, or an `Option`, `Box` or `Vec` of these.
 pub trait Part {
     /// Calls `f` with the dotted name and the tensor of each parameter, in a fixed order.
     fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor));
@@ -16,6 +17,18 @@ pub trait Part {
     /// # Errors
     /// The first error of `f`.
     fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()>;
+    /// Calls `f` with the dotted name of each buffer. A part without buffers, as most are, needs not define it.
+    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+        let _ = (name, f);
+    }
+    /// Calls `f` with the dotted name of each buffer and a mutable reference to it, in the same order.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
+        let _ = (name, f);
+        Ok(())
+    }
     /// Switches to training mode (`true`) or evaluation mode.
     fn set_training(&mut self, on: bool);
 }
@@ -62,6 +75,45 @@ pub trait Module: Part {
     /// Returns the number of logical elements of all parameters.
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|t| t.numel()).sum()
+    }
+    /// Returns names and buffers, in a fixed order.
+    fn named_buffers(&self) -> Vec<(String, Buffer)> {
+        let mut found: Vec<(String, Buffer)> = vec![];
+        self.visit_buffers("", &mut |name, b| found.push((name.to_string(), b.clone())));
+        found
+    }
+    /// Ends the training of the parameters whose names match a pattern (with `*` and `?`): they require no gradient, which is removed.
+    /// Optimizers leave them as they are.
+    ///
+    /// # Errors
+    /// If no parameter matches.
+    #[track_caller]
+    fn freeze(&self, pattern: &str) -> Result<()> {
+        sharding::require_gradients(&self.named_parameters(), pattern, false, CallSite::here())
+    }
+    /// Trains the parameters whose names match a pattern again.
+    ///
+    /// # Errors
+    /// If no parameter matches.
+    #[track_caller]
+    fn unfreeze(&self, pattern: &str) -> Result<()> {
+        sharding::require_gradients(&self.named_parameters(), pattern, true, CallSite::here())
+    }
+    /// Returns the tensors that checkpoints keep, by name: parameters, and the buffers that are persistent.
+    fn state_tensors(&self) -> Vec<(String, Tensor)> {
+        let mut all = self.named_parameters();
+        let kept = self.named_buffers().into_iter().filter(|(_, b)| b.persistent());
+        all.extend(kept.map(|(name, b)| (name, b.tensor().clone())));
+        all
+    }
+    /// Copies tensors into the parameters and persistent buffers of the same names, which keep their layouts. A local tensor is the
+    /// logical value of a global one. Returns the names that are missing and those that the module does not have.
+    ///
+    /// # Errors
+    /// If shapes differ, and with `strict` if names are missing or unexpected. Nothing is changed then.
+    #[track_caller]
+    fn load_tensors(&self, tensors: &[(String, Tensor)], strict: bool) -> Result<Unmatched> {
+        super::load::load_tensors(&self.state_tensors(), tensors, strict, CallSite::here())
     }
     /// Replaces each parameter by the result of `f`. A tensor shared by two fields stays shared. An optimizer of the old
     /// tensors returns an error at its next step, so make optimizers after this call.
@@ -117,14 +169,14 @@ pub trait Module: Part {
     }
 }
 
-/// Saves and loads parameters by their dotted names; a shared one under its first name.
+/// Saves and loads parameters and persistent buffers by their dotted names; a shared parameter under its first name.
 impl<M: Module> Stateful for M {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.named_parameters().iter().for_each(|(name, t)| to.tensor(name, t));
+        self.state_tensors().iter().for_each(|(name, t)| to.tensor(name, t));
         Ok(())
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.named_parameters().iter().for_each(|(name, t)| from.fill(name, t));
+        self.state_tensors().iter().for_each(|(name, t)| from.fill(name, t));
         Ok(())
     }
 }
@@ -144,6 +196,38 @@ impl Part for Tensor {
     fn set_training(&mut self, _: bool) {}
 }
 
+impl Part for Buffer {
+    fn visit<'a>(&'a self, _: &str, _: &mut dyn FnMut(&str, &'a Tensor)) {}
+    fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+        f(name, self);
+    }
+    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
+        f(name, self)
+    }
+    fn set_training(&mut self, _: bool) {}
+}
+
+impl<P: Part + ?Sized> Part for Box<P> {
+    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+        (**self).visit(name, f);
+    }
+    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        (**self).visit_mut(name, f)
+    }
+    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+        (**self).visit_buffers(name, f);
+    }
+    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
+        (**self).visit_buffers_mut(name, f)
+    }
+    fn set_training(&mut self, on: bool) {
+        (**self).set_training(on);
+    }
+}
+
 impl<P: Part> Part for Option<P> {
     fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
         if let Some(p) = self {
@@ -152,6 +236,14 @@ impl<P: Part> Part for Option<P> {
     }
     fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
         self.as_mut().map_or(Ok(()), |p| p.visit_mut(name, f))
+    }
+    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+        if let Some(p) = self {
+            p.visit_buffers(name, f);
+        }
+    }
+    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |p| p.visit_buffers_mut(name, f))
     }
     fn set_training(&mut self, on: bool) {
         if let Some(p) = self {
@@ -166,6 +258,12 @@ impl<P: Part> Part for Vec<P> {
     }
     fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
         self.iter_mut().enumerate().try_for_each(|(i, p)| p.visit_mut(&joined(name, i), f))
+    }
+    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+        self.iter().enumerate().for_each(|(i, p)| p.visit_buffers(&joined(name, i), f));
+    }
+    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
+        self.iter_mut().enumerate().try_for_each(|(i, p)| p.visit_buffers_mut(&joined(name, i), f))
     }
     fn set_training(&mut self, on: bool) {
         self.iter_mut().for_each(|p| p.set_training(on));
@@ -193,6 +291,23 @@ macro_rules! module {
                 )?;)*
                 Ok(())
             }
+            fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a $crate::nn::Buffer)) {
+                let _ = (name, &f);
+                $($crate::nn::Part::visit_buffers(
+                    &self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
+                );)*
+            }
+            fn visit_buffers_mut(
+                &mut self,
+                name: &str,
+                f: &mut dyn FnMut(&str, &mut $crate::nn::Buffer) -> $crate::Result<()>,
+            ) -> $crate::Result<()> {
+                let _ = (name, &f);
+                $($crate::nn::Part::visit_buffers_mut(
+                    &mut self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
+                )?;)*
+                Ok(())
+            }
             fn set_training(&mut self, on: bool) {
                 let _ = on;
                 $($crate::nn::Part::set_training(&mut self.$field, on);)*
@@ -202,9 +317,26 @@ macro_rules! module {
     };
 }
 
+/// Puts another module (or parameter) in the place of one, and returns the old one. Optimizers of parameters that are gone return
+/// an error at their next step, which names this line.
+#[track_caller]
+pub fn replace<P: Part>(old: &mut P, new: P) -> P {
+    let site = CallSite::here();
+    let old = std::mem::replace(old, new);
+    old.visit("", &mut |_, t| t.dropped_at(site));
+    old
+}
+
 /// Runs a part of a module in a name scope: reports and errors then show its path, as parameters do.
 pub(super) fn part<T>(name: &str, f: impl FnOnce() -> T) -> T {
     let _scope = crate::name_scope(name);
+    f()
+}
+
+/// The same inside of a [`CallSite::scope`]: the calls have the line of the scope, and the path of the part.
+pub(super) fn part_at<T>(name: &str, site: CallSite, f: impl FnOnce() -> T) -> T {
+    let _name = crate::name_scope(name);
+    let _site = CallSite::in_scope(site.file, site.line).scope();
     f()
 }
 

@@ -4,6 +4,7 @@ use super::module::Module;
 use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, check_layout};
+use crate::tensor::Tensor;
 
 /// Whether a name matches a pattern: `*` matches any characters including dots, `?` matches one character.
 ///
@@ -46,27 +47,56 @@ pub(super) fn to_global(
     site: CallSite,
 ) -> Result<()> {
     let _scope = site.scope();
-    let names: Vec<String> = module.named_parameters().into_iter().map(|(n, _)| n).collect();
+    let mut names: Vec<String> = module.named_parameters().into_iter().map(|(n, _)| n).collect();
+    names.extend(module.named_buffers().into_iter().map(|(n, _)| n));
     if let Some((pattern, _)) = rules.iter().find(|(p, _)| !names.iter().any(|n| glob(p, n))) {
         return Err(Error::argument(format!("the sharding rule '{pattern}' matches no parameter"))
             .at(site)
             .help(format!("the parameters are {}", names.join(", "))));
     }
-    module.map_parameters(&mut |name, t| {
+    let laid = |kind: &str, name: &str, t: &Tensor| {
         let sbp = match rules.iter().find(|(p, _)| glob(p, name)) {
             Some((_, sbp)) => sbp.clone(),
             None => NdSbp::broadcast(placement.axes()),
         };
         check_layout(t.shape(), t.dtype(), placement, &sbp).map_err(|e| {
-            Error::sbp(format!("parameter '{name}', {t:?}, cannot be laid out as {sbp}: {}", e.message())).at(site)
+            Error::sbp(format!("{kind} '{name}', {t:?}, cannot be laid out as {sbp}: {}", e.message())).at(site)
         })?;
         // A local parameter is whole on every rank, so it enters as B and is cut afterwards.
         let whole = match t.is_global() {
             true => t.detach(),
             false => t.detach().to_global((placement, NdSbp::broadcast(placement.axes())))?,
         };
-        whole.to_global((placement, sbp))?.requires_grad_(t.requires_grad())
+        whole.to_global((placement, sbp))
+    };
+    module.map_parameters(&mut |name, t| laid("parameter", name, t)?.requires_grad_(t.requires_grad()))?;
+    module.visit_buffers_mut("", &mut |name, b| {
+        let moved = laid("buffer", name, b.tensor())?;
+        // What boxing returns may be a value that cannot be written in place.
+        b.set(moved.copy()?);
+        Ok(())
     })
+}
+
+/// Switches the gradients of the parameters that match a pattern.
+pub(super) fn require_gradients(named: &[(String, Tensor)], pattern: &str, on: bool, site: CallSite) -> Result<()> {
+    let mut any = false;
+    for (_, t) in named.iter().filter(|(name, _)| glob(pattern, name)) {
+        any = true;
+        t.clone().requires_grad_(on).map_err(|e| e.at(site))?;
+        if !on {
+            t.set_grad(None);
+        }
+    }
+    match any {
+        true => Ok(()),
+        false => {
+            let names: Vec<&str> = named.iter().map(|(n, _)| n.as_str()).collect();
+            Err(Error::argument(format!("'{pattern}' matches no parameter"))
+                .at(site)
+                .help(format!("the parameters are {}", names.join(", "))))
+        }
+    }
 }
 
 #[cfg(test)]

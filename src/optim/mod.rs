@@ -4,15 +4,29 @@
 //! needs no communication. See [`Optimizer`] for an example.
 
 mod adamw;
+mod average;
 mod clip;
+mod config;
+mod groups;
+mod lamb;
 mod many;
 mod master;
+mod recipe;
+mod rules;
 mod scaler;
 mod schedule;
 mod sgd;
 
 pub use adamw::{AdamW, AdamWOptions};
+pub use average::Ema;
 pub use clip::clip_grad_norm;
+pub use config::{OptimizerConfig, Trainer};
+pub use groups::{Groups, by_decay};
+pub use lamb::{Lamb, LambOptions};
+pub use recipe::{Due, Recipe, Stepper};
+pub use rules::{
+    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, Lion, LionOptions, RmsProp, RmsPropOptions,
+};
 pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdOptions};

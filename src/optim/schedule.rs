@@ -1,6 +1,8 @@
 //! Learning rates over time.
 
-/// A factor of the base learning rate, by step (counted from 0).
+use serde::{Deserialize, Serialize};
+
+/// A factor of the base learning rate, by step (counted from 0). As JSON it is `{"kind": "warmup_cosine", "warmup": 10, …}`.
 ///
 /// ```
 /// use oflow::optim::Schedule;
@@ -10,7 +12,8 @@
 /// assert!((s.at(60) - 0.55).abs() < 1e-12);
 /// assert_eq!(s.at(200), 0.1);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
     /// The constant 1.
     Constant,

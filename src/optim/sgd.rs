@@ -8,10 +8,12 @@ use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
 /// Settings of [`Sgd`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SgdOptions {
     /// Learning rate.
     pub lr: f64,

@@ -374,6 +374,13 @@ impl Tensor {
             *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
     }
+    /// Notes that a module lost this leaf at `site`.
+    pub(crate) fn dropped_at(&self, site: CallSite) {
+        if let Edge::Leaf(slot) = self.edge() {
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
+            *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+    }
     /// Where a module put another tensor in this leaf's place, if one did.
     pub(crate) fn replaced(&self) -> Option<CallSite> {
         match self.edge() {

@@ -298,6 +298,129 @@ for t in (values((3, 5), "i64", below=6), values((4,), "bool"), torch.tensor([[2
     case("unique", lambda x: torch.unique(x, return_inverse=True), t, return_inverse=True, backward=False)
     case("unique", lambda x: torch.unique(x, return_counts=True), t, return_counts=True, backward=False)
     case("unique", lambda x: torch.unique(x, return_inverse=True, return_counts=True), t, return_inverse=True, return_counts=True, backward=False)
+# --- losses of classes ---------------------------------------------------------------------------------------------------
+
+def weighed(f, dim, logs, ignore_index=-100, label_smoothing=0.0, reduction="mean"):
+    """The formula of F.nll_loss and F.cross_entropy (`f`) with weights, of which PyTorch has no gradient."""
+    def run(x, t, w):
+        lp = x.movedim(dim, -1)
+        lp = torch.log_softmax(lp, -1) if logs else lp
+        keep = t != ignore_index
+        at = t.masked_fill(~keep, 0)
+        wt = w[at] * keep
+        each = -(1 - label_smoothing) * wt * lp.gather(-1, at[..., None])[..., 0] - label_smoothing / w.numel() * (lp * w).sum(-1) * keep
+        loss = {"none": each, "sum": each.sum(), "mean": each.sum() / wt.sum()}[reduction]
+        how = {"label_smoothing": label_smoothing} if logs else {}
+        assert torch.allclose(loss, f(x, t, w.detach(), ignore_index=ignore_index, reduction=reduction, **how), equal_nan=True)
+        return loss
+    return run
+
+
+# Shape of the inputs, dim of the classes, shape of the targets.
+for shape, dim, rows in (((4, 5), 1, (4,)), ((2, 5, 3), 1, (2, 3)), ((2, 5, 2, 2), 1, (2, 2, 2)), ((5,), 0, ())):
+    logits, classes = values(shape, "f64"), shape[dim]
+    ids = values(rows, "i64", below=classes, start=1)
+    soft = torch.softmax(values(shape, "f64", start=8), dim)
+    weight = values((classes,), "f64", positive=True)
+    for r in ("mean", "sum", "none"):
+        for ignore in (None, 2):
+            known = {} if ignore is None else {"ignore_index": ignore}
+            case("nll_loss", lambda x, t: F.nll_loss(x, t, reduction=r, **known), logits, ids, reduction=r, **known)
+            case("nll_loss", weighed(F.nll_loss, dim, False, reduction=r, **known), logits, ids, weight=weight, reduction=r, **known)
+            for eps in (0.0, 0.2):
+                how = dict(reduction=r, label_smoothing=eps, **known)
+                case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), logits, ids, dim=dim, **how)
+                case("cross_entropy", weighed(F.cross_entropy, dim, True, **how), logits, ids, weight=weight, dim=dim, **how)
+        for eps in (0.0, 0.2):
+            how = dict(reduction=r, label_smoothing=eps)
+            case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), logits, soft, dim=dim, **how)
+            case("cross_entropy", lambda x, t, w: F.cross_entropy(x, t, w, **how), logits, soft, weight=weight, dim=dim, **how)
+        if len(rows) < 2:
+            for power in (1, 2):
+                case("multi_margin_loss", lambda x, t: F.multi_margin_loss(x, t, power, 0.7, reduction=r), logits, ids, p=power, margin=0.7, reduction=r)
+                case("multi_margin_loss", lambda x, t, w: F.multi_margin_loss(x, t, power, 0.7, w.detach(), reduction=r), logits, ids, p=power, margin=0.7, weight=weight, reduction=r, backward=False)
+            labels = torch.tensor([[3, 0, -1, 1, 2], [4, -1, 4, 4, 4], [-1, 0, 0, 0, 0], [0, 1, 2, 3, 4]][: rows[0]] if rows else [2, 4, -1, 0, 0])
+            case("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t, reduction=r), logits, labels, reduction=r)
+            yes = values(shape, "bool").double()
+            case("multilabel_soft_margin_loss", lambda x, t: F.multilabel_soft_margin_loss(x, t, reduction=r), logits, yes, reduction=r)
+            case("multilabel_soft_margin_loss", lambda x, t, w: F.multilabel_soft_margin_loss(x, t, w, reduction=r), logits, yes, weight=weight, reduction=r)
+gone = torch.tensor([1, 1])
+for eps in (0.0, 0.2):
+    case("cross_entropy", lambda x, t: F.cross_entropy(x, t, ignore_index=1, label_smoothing=eps), values((2, 3), "f64"), gone, ignore_index=1, label_smoothing=eps,
+         backward=False, note="all ignored")
+case("cross_entropy", lambda x, t: F.cross_entropy(x, t), values((0, 3), "f64"), torch.zeros(0, dtype=torch.int64), backward=False, note="no rows")
+case("cross_entropy", weighed(F.cross_entropy, 1, True, reduction="none", label_smoothing=0.1), values((3, 4), "f32"), torch.tensor([3, 0, 2]), weight=values((4,), positive=True),
+     reduction="none", label_smoothing=0.1)
+
+# --- networks ------------------------------------------------------------------------------------------------------------
+
+q, k, v = values((2, 4, 3, 6), "f64"), values((2, 4, 5, 6), "f64", start=5), values((2, 4, 5, 2), "f64", start=9)
+seen = torch.tensor([[True, False, True, True, False], [True] * 5, [False, False, False, False, True]])
+blind = torch.tensor([[True, False, True, True, False], [False] * 5, [True] * 5])
+sdpa = F.scaled_dot_product_attention
+case("scaled_dot_product_attention", sdpa, q, k, v)
+case("scaled_dot_product_attention", lambda q, k, v: sdpa(q, k, v, is_causal=True), q, k, v, is_causal=True)
+case("scaled_dot_product_attention", lambda q, k, v: sdpa(q, k, v, scale=0.3), q, k, v, scale=0.3)
+for mask in (seen, blind, values((3, 5), "f64"), values((2, 1, 3, 5), "f64"), torch.where(seen, 0.0, -inf).double()):
+    case("scaled_dot_product_attention", lambda q, k, v, m: sdpa(q, k, v, m), q, k, v, mask)
+for n in (2, 3):
+    cut = lambda t: t[0] if n == 3 else t[0, 0]
+    case("scaled_dot_product_attention", sdpa, cut(q), cut(k), cut(v))
+    case("scaled_dot_product_attention", lambda q, k, v: sdpa(q, k, v, is_causal=True), cut(q), cut(k), cut(v), is_causal=True)
+case("scaled_dot_product_attention", lambda q, k, v: sdpa(q, k, v, enable_gqa=True), q, k[:, :2], v[:, :1], enable_gqa=True)
+case("scaled_dot_product_attention", lambda q, k, v, m: sdpa(q, k, v, m, enable_gqa=True), q, k[:, :2], v[:, :2], seen, enable_gqa=True)
+
+table, rows, ids = values((7, 3), "f64"), values((4, 5), "i64", below=7), values((9,), "i64", below=7, start=3)
+for mode in ("sum", "mean", "max"):
+    for padding in (None, 2, -1):
+        how = {} if padding is None else {"padding_idx": padding}
+        case("embedding_bag", lambda w, i: F.embedding_bag(i, w, mode=mode, **how), table, rows, mode=mode, **how)
+        for offsets in ([0, 2, 2, 7], [0], [0, 9, 9]):
+            case("embedding_bag", lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, **how), table, ids, torch.tensor(offsets), mode=mode, **how)
+        ends = torch.tensor([0, 4, 4, 9])
+        case("embedding_bag", lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, include_last_offset=True, **how), table, ids, ends, mode=mode, include_last_offset=True, **how)
+each = values((4, 5), "f64", start=3)
+case("embedding_bag", lambda w, i, p: F.embedding_bag(i, w, mode="sum", per_sample_weights=p), table, rows, mode="sum", per_sample_weights=each)
+case("embedding_bag", lambda w, i, o, p: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=p), table, ids, torch.tensor([0, 2, 2, 7]), mode="sum", per_sample_weights=values((9,), "f64", start=3))
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+for name, gates in GATES.items():
+    cell = getattr(torch, name + "_cell")
+    for shape in ((3, 2), (2,)):
+        weights = [values((gates * 3, 2), "f64") / 3, values((gates * 3, 3), "f64", start=8) / 3, values((gates * 3,), "f64", start=2), values((gates * 3,), "f64", start=6)]
+        x, h = values(shape, "f64", start=4), values((*shape[:-1], 3), "f64", start=1)
+        if name == "lstm":
+            states = [h, values(h.shape, "f64", start=12)]
+            batch = (lambda t: t) if len(shape) == 2 else (lambda t: t[None])
+            run = lambda x, h, c, *w: [t if len(shape) == 2 else t[0] for t in cell(batch(x), (batch(h), batch(c)), *w)]
+            case("lstm_cell", run, x, states, *weights)
+            case("lstm_cell", run, x, states, *weights[:2])
+        else:
+            run = lambda x, h, *w: cell(x, h, *w) if len(shape) == 2 else cell(x[None], h[None], *w)[0]
+            case(name + "_cell", run, x, h, *weights)
+            case(name + "_cell", run, x, h, *weights[:2])
+    for layers, both, biases, first, batched in ((1, False, True, False, True), (2, True, True, False, True), (2, False, False, True, True), (1, True, True, False, False)):
+        directions = 2 if both else 1
+        params = []
+        for layer in range(layers):
+            for d in range(directions):
+                width = 2 if layer == 0 else 3 * directions
+                params += [values((gates * 3, width), "f64", start=3 * layer + d) / 3, values((gates * 3, 3), "f64", start=8 + layer) / 3]
+                params += [values((gates * 3,), "f64", start=2 + d), values((gates * 3,), "f64", start=6 + layer)] if biases else []
+        x = values(((2, 3, 2) if first else (3, 2, 2)) if batched else (3, 2), "f64", start=4)
+        h = values((layers * directions, 2, 3) if batched else (layers * directions, 3), "f64", start=1)
+        how = dict(has_biases=biases, num_layers=layers, bidirectional=both, batch_first=first)
+        net = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}.get(name, torch.nn.RNN)(
+            2, 3, num_layers=layers, bias=biases, batch_first=first, bidirectional=both, dtype=torch.float64, **({"nonlinearity": name[4:]} if name[:3] == "rnn" else {}))
+
+        def run(x, *rest):
+            n = 2 if name == "lstm" else 1
+            state, weights = rest[:n], dict(zip((p for p, _ in net.named_parameters()), rest[n:]))
+            out, s = torch.func.functional_call(net, weights, (x, tuple(state) if n == 2 else state[0]))
+            return (out, *s) if n == 2 else (out, s)
+
+        states = [h, values(h.shape, "f64", start=12)] if name == "lstm" else h
+        case(name, run, x, states, params, **how)
 
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

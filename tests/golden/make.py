@@ -462,10 +462,10 @@ case("max_pool", lambda t: F.max_pool1d(t, 2), t, attrs={"kernel": [2], "stride"
 case("max_pool_index", lambda t: F.max_pool1d(t, 2, return_indices=True)[1], t, attrs={"kernel": [2], "stride": [2], "padding": [0], "dilation": [1], "size": [3]}, backward=False)
 
 
-def cross_entropy(ignore):
+def cross_entropy(ignore, smoothing=0.0):
     def f(x, t):
         n = x.shape[-1]
-        loss = F.cross_entropy(x.reshape(-1, n), t.reshape(-1), reduction="none", ignore_index=ignore).reshape(t.shape)
+        loss = F.cross_entropy(x.reshape(-1, n), t.reshape(-1), reduction="none", ignore_index=ignore, label_smoothing=smoothing).reshape(t.shape)
         return loss, torch.logsumexp(x, -1)
     return f
 
@@ -473,15 +473,17 @@ def cross_entropy(ignore):
 for d in ("f32", "f64"):
     case("cross_entropy", cross_entropy(-100), values((4, 5), d), values((4,), "i64", below=5))
     case("cross_entropy", cross_entropy(1), values((2, 3, 6), d), values((2, 3), "i64", below=6), attrs={"ignore_index": 1})
+    case("cross_entropy", cross_entropy(1, 0.3), values((2, 3, 6), d), values((2, 3), "i64", below=6), attrs={"ignore_index": 1, "label_smoothing": 0.3})
 
 
-def cross_entropy_grad(x, t, lse, dloss):
+def cross_entropy_grad(x, t, lse, dloss, smoothing=0.0):
     x = x.detach().requires_grad_(True)
-    return torch.autograd.grad(cross_entropy(-100)(x, t)[0], x, dloss)[0]
+    return torch.autograd.grad(cross_entropy(-100, smoothing)(x, t)[0], x, dloss)[0]
 
 
 x, t = values((4, 5), "f64"), values((4,), "i64", below=5)
 case("cross_entropy_grad", cross_entropy_grad, x, t, torch.logsumexp(x, -1), values((4,), "f64", start=2), backward=False)
+case("cross_entropy_grad", lambda *a: cross_entropy_grad(*a, 0.3), x, t, torch.logsumexp(x, -1), values((4,), "f64", start=2), attrs={"label_smoothing": 0.3}, backward=False)
 case("nll_pick", lambda x, t: x.gather(-1, t[:, None])[:, 0], x, t, backward=False)
 
 
@@ -605,6 +607,55 @@ case("sgd_many", both(lambda p, g, b: sgd(p, g, b, momentum=0.9), 3), *[values(s
      attrs={"lr": 0.1, "decay": 0.9}, backward=False)
 case("sgd_many", both(lambda p, g, b: sgd(p, g), 3), values((2, 3)), values((2, 3), start=1), None, values((4,)), values((4,), start=1), None,
      attrs={"lr": 0.1}, backward=False)
+
+
+def stepped(make, keys, **kw):
+    """A step of PyTorch's optimizer with these tensors as its state; what it changes, in order."""
+    def run(p, g, *kept):
+        p = p.clone().requires_grad_(True)
+        p.grad = g
+        o = make([p], **kw)
+        there = [(k, t) for k, t in zip(keys, kept) if t is not None]
+        o.state[p] = {"step": torch.tensor(2.0), **{k: t.clone() for k, t in there}}
+        o.step()
+        return (p.detach(), *(o.state[p][k] for k, _ in there))
+    return run
+
+
+def lamb(p, g, m, v, r):
+    m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g
+    return p, m, v, (m / (1 - 0.8**2)) / ((v / (1 - 0.9**2)).sqrt() + 1e-3) + 0.3 * p
+
+
+def lion(p, g, m):
+    return p * (1 - 0.1 * 0.3) - 0.1 * torch.sign(0.8 * m + 0.2 * g), 0.9 * m + 0.1 * g
+
+
+TWO = ((2, 3), (5,))
+squares = lambda s, k, d: values(s, d, positive=True, start=k) + 1
+for d in ("f32", "f64"):
+    for amsgrad in (False, True):
+        for decoupled, make in ((False, torch.optim.Adam), (True, torch.optim.AdamW)):
+            case("adam_many", both(stepped(make, ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"), lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2, amsgrad=amsgrad), 5),
+                 *[x for s in TWO for x in (values(s, d), values(s, d, start=1), values(s, d, start=2), squares(s, 3, d), squares(s, 9, d) if amsgrad else None)],
+                 attrs={"lr": 0.1, "beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.2, "step": 3, "decoupled": decoupled}, backward=False)
+    for centered in (False, True):
+        for momentum in (0.0, 0.7):
+            case("rmsprop_many", both(stepped(torch.optim.RMSprop, ("square_avg", "grad_avg", "momentum_buffer"), lr=0.1, alpha=0.9, eps=1e-3, weight_decay=0.2, momentum=momentum, centered=centered), 5),
+                 *[x for s in TWO for x in (values(s, d), values(s, d, start=1), squares(s, 3, d), values(s, d, start=2) / 9 if centered else None, values(s, d, start=4) if momentum else None)],
+                 attrs={"lr": 0.1, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.2, "decay": momentum, "centered": centered}, backward=False)
+    case("adagrad_many", both(stepped(torch.optim.Adagrad, ("sum",), lr=0.1, eps=1e-3, weight_decay=0.2), 3),
+         *[x for s in TWO for x in (values(s, d), values(s, d, start=1), squares(s, 3, d))], attrs={"lr": 0.1, "eps": 1e-3, "weight_decay": 0.2}, backward=False)
+    case("adadelta_many", both(stepped(torch.optim.Adadelta, ("square_avg", "acc_delta"), lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.2), 4),
+         *[x for s in TWO for x in (values(s, d), values(s, d, start=1), squares(s, 3, d), squares(s, 5, d))],
+         attrs={"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.2}, backward=False)
+    case("lion_many", both(lion, 3), *[x for s in TWO for x in (values(s, d), values(s, d, start=1), values(s, d, start=2))],
+         attrs={"lr": 0.1, "beta1": 0.8, "beta2": 0.9, "weight_decay": 0.3}, backward=False)
+    case("lamb_direction_many", both(lamb, 5), *[x for s in TWO for x in (values(s, d), values(s, d, start=1), values(s, d, start=2), squares(s, 3, d), values(s, d))],
+         attrs={"beta1": 0.8, "beta2": 0.9, "eps": 1e-3, "weight_decay": 0.3, "step": 2}, backward=False)
+    case("average_many", both(lambda m, x: (torch.lerp(m, x, 0.25),), 2), *[x for s in TWO for x in (values(s, d), values(s, d, start=1))], attrs={"decay": 0.75}, backward=False)
+case("subtract_many", lambda f, *xs: [xs[2 * i] - f[i] * xs[2 * i + 1] for i in range(2)], torch.tensor([0.3, -2.0]), *[x for s in TWO for x in (values(s), values(s, start=1))], backward=False)
+case("squares_of_each", lambda *xs: torch.stack([(x * x).sum() for x in xs]), values((2, 3)), values((4,), start=1))
 case("scale_many", lambda s, *xs: [x * s for x in xs], torch.tensor(0.3), values((2, 3)), values((4,), "f64"), backward=False)
 case("sum_of_squares", lambda *xs: sum((x * x).sum() for x in xs), values((2, 3)), values((4,), start=1))
 

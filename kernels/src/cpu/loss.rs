@@ -18,12 +18,14 @@ pub struct Classes {
     pub first: i64,
     /// The target that is ignored: its row has loss 0 and gradient 0.
     pub ignore: Option<i64>,
+    /// Label smoothing: the part of each target that is spread over all classes.
+    pub smoothing: f64,
 }
 
 impl Classes {
-    /// Makes the classes of a tensor that is not split, with no ignored target.
+    /// Makes the classes of a tensor that is not split, with no ignored target and no smoothing.
     pub fn whole(count: usize) -> Self {
-        Classes { count: count as i64, first: 0, ignore: None }
+        Classes { count: count as i64, first: 0, ignore: None, smoothing: 0.0 }
     }
 
     fn ignored(&self, target: i64) -> bool {
@@ -37,9 +39,15 @@ impl Classes {
         }
         usize::try_from(target.checked_sub(self.first)?).ok().filter(|i| *i < len)
     }
+
+    /// What of a target its class keeps, and what every class gets: 1 and 0 without smoothing.
+    pub(crate) fn parts(&self) -> (f64, f64) {
+        (1.0 - self.smoothing, self.smoothing / self.count.max(1) as f64)
+    }
 }
 
-/// Per row: `lse = logsumexp(logits)` and `loss = lse - logits[target]` (0 where the target is ignored).
+/// Per row: `lse = logsumexp(logits)` and `loss = lse - logits[target]` (0 where the target is ignored). With label smoothing ε
+/// the loss is `(1 - ε) (lse - logits[target])` plus ε times the mean of `lse - logits`.
 /// `lse` is f32 for halves, else of the logits' dtype; `loss` may have any float dtype.
 ///
 /// # Errors
@@ -69,7 +77,7 @@ pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> 
 }
 
 /// `dlogits = (exp(logits - lse) - onehot(target)) * dloss`, the one only where the target's class is in this shard;
-/// 0 where the target is ignored.
+/// 0 where the target is ignored. With label smoothing ε each class gets ε / classes, and the target 1 - ε more.
 ///
 /// # Errors
 /// If dims or dtypes do not match or a target is no class.
@@ -126,6 +134,8 @@ fn last(view: &View) -> Rows {
 fn forward<A: Buffered>(logits: &View, target: &View, loss: &View, lse: &View, classes: &Classes) {
     let (logits, targets) = (last(logits), Rows::singles(target));
     let (losses, lses) = (Rows::singles(loss), Rows::singles(lse));
+    let (kept, spread) = classes.parts();
+    let (kept, spread) = (A::from_f64(kept), A::from_f64(spread));
     parallel_for(logits.count, logits.grain(), &|range| {
         A::with_buffers(|Buffers { a, .. }| {
             for row in range {
@@ -135,7 +145,12 @@ fn forward<A: Buffered>(logits: &View, target: &View, loss: &View, lse: &View, c
                     let lse = rowmath::logsumexp(x);
                     lses.set(row, lse);
                     let target = classes.local(targets.get_i64(row), x.len());
-                    losses.set(row, target.map_or(A::ZERO, |i| lse - x[i]));
+                    let loss = match target {
+                        None => A::ZERO,
+                        Some(i) if spread == A::ZERO => lse - x[i],
+                        Some(i) => kept * (lse - x[i]) + spread * rowmath::sum_below(lse, x),
+                    };
+                    losses.set(row, loss);
                 }
             }
         });
@@ -156,6 +171,8 @@ fn pick<A: Buffered>(logits: &View, target: &View, out: &View, classes: &Classes
 fn backward<A: Buffered>(logits: &View, target: &View, lse: &View, dloss: &View, dlogits: &View, classes: &Classes) {
     let (logits, targets, dlogits) = (last(logits), Rows::singles(target), last(dlogits));
     let (lses, dlosses) = (Rows::singles(lse), Rows::singles(dloss));
+    let (kept, spread) = classes.parts();
+    let (kept, spread) = (A::from_f64(kept), A::from_f64(spread));
     parallel_for(logits.count, logits.grain(), &|range| {
         A::with_buffers(|Buffers { a, b, .. }| {
             for row in range {
@@ -169,9 +186,9 @@ fn backward<A: Buffered>(logits: &View, target: &View, lse: &View, dloss: &View,
                     let x = logits.read(row, a);
                     let (lse, dloss) = (lses.get(row), dlosses.get(row));
                     dlogits.write(row, b, |dx| {
-                        rowmath::exp_scaled(x, lse, dloss, dx);
+                        rowmath::exp_scaled(x, lse, spread, dloss, dx);
                         if let Some(i) = classes.local(target, x.len()) {
-                            dx[i] = ((x[i] - lse).exp() - A::ONE) * dloss;
+                            dx[i] = ((x[i] - lse).exp() - (kept + spread)) * dloss;
                         }
                     });
                 }

@@ -31,6 +31,7 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 pub mod sort;
+pub mod steps;
 pub mod strided;
 pub mod take;
 #[cfg(test)]

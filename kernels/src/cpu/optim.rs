@@ -112,7 +112,7 @@ const PIECE: usize = 4096;
 
 /// Cuts views of one shape into rows of equal number and length: pieces of the flat memory where all are contiguous
 /// (and a shorter last row), else the rows of the last dim.
-fn cut<const N: usize>(views: [&View; N]) -> Vec<[Rows; N]> {
+pub(crate) fn cut<const N: usize>(views: [&View; N]) -> Vec<[Rows; N]> {
     let (rank, len) = (views[0].rank(), views[0].len());
     if len == 0 {
         return Vec::new();

@@ -124,12 +124,19 @@ versions! {
 }
 
 versions! {
-    /// `dx = exp(x - lse) * scale`
-    pub(crate) fn exp_scaled<A: Acc>(x: &[A], lse: A, scale: A, dx: &mut [A]) {
+    /// The sum of `from - x`.
+    pub(crate) fn sum_below<A: Acc>(from: A, x: &[A]) -> A {
+        fold(x, A::ZERO, |s, x| s + (from - x), |a, b| a + b)
+    }
+}
+
+versions! {
+    /// `dx = (exp(x - lse) - less) * scale`
+    pub(crate) fn exp_scaled<A: Acc>(x: &[A], lse: A, less: A, scale: A, dx: &mut [A]) {
         let fma = target_cfg_f!(target_feature = "fma");
         let dx = &mut dx[..x.len()];
         for i in 0..x.len() {
-            dx[i] = (x[i] - lse).exp_weight(fma) * scale;
+            dx[i] = ((x[i] - lse).exp_weight(fma) - less) * scale;
         }
     }
 }

@@ -19,17 +19,20 @@ struct Wanted {
     ignore: i64,
     may_ignore: i32,
     pad: i32,
+    kept: f64,
+    spread: f64,
 }
 
 impl From<&Classes> for Wanted {
     fn from(c: &Classes) -> Wanted {
-        let Classes { count, first, ignore } = *c;
-        Wanted { count, first, ignore: ignore.unwrap_or(0), may_ignore: i32::from(ignore.is_some()), pad: 0 }
+        let (Classes { count, first, ignore, .. }, (kept, spread)) = (*c, c.parts());
+        let may_ignore = i32::from(ignore.is_some());
+        Wanted { count, first, ignore: ignore.unwrap_or(0), may_ignore, pad: 0, kept, spread }
     }
 }
 
-/// Per row: `lse = logsumexp(logits)` and `loss = lse - logits[target]` (0 where the target is ignored). Both are f32 for
-/// halves, else of the logits' dtype.
+/// Per row: `lse = logsumexp(logits)` and `loss = lse - logits[target]` (0 where the target is ignored), smoothed as
+/// [`Classes::smoothing`] says. Both are f32 for halves, else of the logits' dtype.
 ///
 /// # Errors
 /// If dims or dtypes do not match, or the logits are not all the classes.

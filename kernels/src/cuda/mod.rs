@@ -43,6 +43,7 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 pub mod sort;
+pub mod steps;
 mod stream;
 pub mod take;
 #[cfg(test)]

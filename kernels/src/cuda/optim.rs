@@ -23,7 +23,7 @@ pub fn adamw(q: &Queue, entries: &[[&View; 4]], settings: &AdamW) -> Result<()> 
         check(param, &[("the gradient", grad), ("m", m), ("v", v)])?;
     }
     let factors = settings.factors();
-    each_kind(entries, |dtypes, packed, group| {
+    each_kind(entries, |dtypes: [DType; 4], packed, group| {
         let f = function(q, if packed { "adamw" } else { "adamw_strided" }, dtypes, true)?;
         let put = |args: Args| if dtypes[0] == DType::F64 { args.value(factors) } else { args.value(narrow(factors)) };
         if packed {
@@ -46,7 +46,7 @@ pub fn sgd(q: &Queue, entries: &[[&View; 3]], momentum: bool, settings: &Sgd) ->
     let (keep, take) = if s.first_step { (0.0, 1.0) } else { (s.momentum, 1.0 - s.dampening) };
     let numbers = [s.lr, s.weight_decay, s.momentum, keep, take];
     let flags = [i32::from(s.nesterov), i32::from(s.first_step)];
-    each_kind(entries, |dtypes, packed, group| {
+    each_kind(entries, |dtypes: [DType; 4], packed, group| {
         let f = function(q, if packed { "sgd" } else { "sgd_strided" }, dtypes, momentum)?;
         let put = |args: Args| match dtypes[0] {
             DType::F64 => args.value(SgdFactors { numbers, flags }),
@@ -75,7 +75,7 @@ pub fn scale(q: &Queue, factor: &View, views: &[&View]) -> Result<()> {
     }
     let entries: SmallVec<[[&View; 1]; 64]> = views.iter().map(|v| [*v]).collect();
     views.iter().try_for_each(|v| check_float("the tensor", v))?;
-    each_kind(&entries, |dtypes, packed, group| {
+    each_kind(&entries, |dtypes: [DType; 4], packed, group| {
         let kinds = [dtypes[0], factor.dtype(), dtypes[0], dtypes[0]];
         let f = function(q, if packed { "scale" } else { "scale_strided" }, kinds, false)?;
         if packed {
@@ -105,7 +105,7 @@ pub fn sum_of_squares(q: &Queue, views: &[&View], out: &View, scratch: Option<&V
     };
     let entries: SmallVec<[[&View; 1]; 64]> = views.iter().map(|v| [*v]).collect();
     let mut done = 0;
-    each_kind(&entries, |dtypes, packed, group| {
+    each_kind(&entries, |dtypes: [DType; 4], packed, group| {
         let f = function(q, if packed { "squares" } else { "squares_strided" }, dtypes, false)?;
         let slot = |block: usize| sums.wrapping_add(block * 8);
         if packed {
@@ -136,7 +136,7 @@ fn narrow<const N: usize>(of: [f64; N]) -> [f32; N] {
     of.map(|x| x as f32)
 }
 
-fn addresses<const K: usize>(views: &[&View; K]) -> Args {
+pub(super) fn addresses<const K: usize>(views: &[&View; K]) -> Args {
     views.iter().fold(Args::new(), |args, v| args.view(v))
 }
 
@@ -152,17 +152,17 @@ fn function(q: &Queue, entry: &str, dtypes: [DType; 4], momentum: bool) -> Resul
     q.function(&OPTIM, entry, &defines)
 }
 
-/// Calls `f` for the entries of each combination of dtypes (the first's where there are fewer than four tensors), the
+/// Calls `f` for the entries of each combination of dtypes (the first's where there are fewer than D tensors), the
 /// contiguous ones apart; empty entries take no part. In the order of their first entry.
-fn each_kind<const K: usize>(
+pub(super) fn each_kind<const K: usize, const D: usize>(
     entries: &[[&View; K]],
-    mut f: impl FnMut([DType; 4], bool, &[[&View; K]]) -> Result<()>,
+    mut f: impl FnMut([DType; D], bool, &[[&View; K]]) -> Result<()>,
 ) -> Result<()> {
     let kind = |views: &[&View; K]| {
-        let dtypes: [DType; 4] = std::array::from_fn(|k| views[if k < K { k } else { 0 }].dtype());
+        let dtypes: [DType; D] = std::array::from_fn(|k| views[if k < K { k } else { 0 }].dtype());
         (dtypes, views.iter().all(|v| v.is_contiguous()))
     };
-    let mut done: SmallVec<[([DType; 4], bool); 4]> = SmallVec::new();
+    let mut done: SmallVec<[([DType; D], bool); 4]> = SmallVec::new();
     for views in entries {
         let of = kind(views);
         if views[0].is_empty() || done.contains(&of) {

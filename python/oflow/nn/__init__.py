@@ -18,6 +18,9 @@ from .activation import (
     LogSoftmax,
     Mish,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     ReLU,
     Sigmoid,
@@ -30,10 +33,41 @@ from .activation import (
     Tanh,
     Tanhshrink,
 )
+from .attention import MultiheadAttention
 from .containers import ModuleDict, ModuleList, ParameterList, Sequential
-from .layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, RMSNorm
+from .conv import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
+from .layers import Dropout, Embedding, EmbeddingBag, Flatten, Identity, LayerNorm, Linear, RMSNorm
 from .module import Module
 from .parameter import Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import MLP, SelfAttention, TransformerBlock
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("activation", "containers", "layers", "module", "parameter", "transformer")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in (
+    "activation", "attention", "containers", "conv", "layers", "module", "parameter", "recurrent", "transformer"
+)]

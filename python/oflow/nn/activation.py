@@ -1,5 +1,6 @@
 """Activations and losses as modules, under PyTorch's names."""
 
+from .._oflow import Tensor
 from . import functional as F
 from .module import Module
 
@@ -45,7 +46,11 @@ class _WithOptions(Module):
                 raise TypeError(f"{type(self).__name__} got '{name}' twice")
             given[name] = value
         for name, value in given.items():
-            setattr(self, name, value)
+            if isinstance(value, Tensor):
+                # Weights of classes go where the module goes, and are saved with it, as in PyTorch.
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
 
     def _options(self):
         return {name: getattr(self, name) for name in self._defaults}
@@ -62,6 +67,11 @@ def _with_options(name, function, **defaults):
     return type(name, (_WithOptions,), members)
 
 
+def _weighted(name, function, **defaults):
+    """A loss whose first option is the weight of each class."""
+    return _with_options(name, function, weight=None, **defaults)
+
+
 GELU = _with_options("GELU", F.gelu, approximate="none")
 LeakyReLU = _with_options("LeakyReLU", F.leaky_relu, negative_slope=0.01)
 ELU = _with_options("ELU", F.elu, alpha=1.0)
@@ -71,8 +81,11 @@ Hardshrink = _with_options("Hardshrink", F.hardshrink, lambd=0.5)
 Softshrink = _with_options("Softshrink", F.softshrink, lambd=0.5)
 Softmax = _with_options("Softmax", F.softmax, dim=-1)
 LogSoftmax = _with_options("LogSoftmax", F.log_softmax, dim=-1)
-CrossEntropyLoss = _with_options("CrossEntropyLoss", F.cross_entropy, ignore_index=-100, reduction="mean")
-NLLLoss = _with_options("NLLLoss", F.nll_loss, ignore_index=-100, reduction="mean")
+CrossEntropyLoss = _weighted("CrossEntropyLoss", F.cross_entropy, ignore_index=-100, reduction="mean", label_smoothing=0.0)
+NLLLoss = _weighted("NLLLoss", F.nll_loss, ignore_index=-100, reduction="mean")
+MultiMarginLoss = _with_options("MultiMarginLoss", F.multi_margin_loss, p=1, margin=1.0, weight=None, reduction="mean")
+MultiLabelMarginLoss = _with_options("MultiLabelMarginLoss", F.multilabel_margin_loss, reduction="mean")
+MultiLabelSoftMarginLoss = _weighted("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, reduction="mean")
 MSELoss = _with_options("MSELoss", F.mse_loss, reduction="mean")
 L1Loss = _with_options("L1Loss", F.l1_loss, reduction="mean")
 HuberLoss = _with_options("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)

@@ -1,5 +1,7 @@
 """The functions of networks under PyTorch's names and with its arguments. All of them take local and global tensors."""
 
+import math
+
 import oflow
 
 
@@ -88,9 +90,13 @@ def linear(input, weight, bias=None):
     return oflow.linear(input, weight, bias)
 
 
-def embedding(input, weight):
-    """The rows of ``weight`` at the indices ``input``."""
-    return oflow.embedding(weight, input)
+def embedding(input, weight, padding_idx=None):
+    """The rows of ``weight`` at the indices ``input``. The row at ``padding_idx`` gets no gradient."""
+    y = oflow.embedding(weight, input)
+    if padding_idx is None:
+        return y
+    padding_idx = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
+    return oflow.where((input == padding_idx).unsqueeze(-1), y.detach(), y)
 
 
 def one_hot(tensor, num_classes):
@@ -119,11 +125,54 @@ def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
     return oflow.rms_norm(input, weight, eps) if axes == 1 else oflow.rms_norm(input, weight, eps, axes=axes)
 
 
-def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None):
-    """Attention of ``[B, H, T, D]``; the scores never lie in memory. There is no mask besides the causal one."""
-    if scale is None:
-        return oflow.attention(query, key, value, is_causal)
-    return oflow.attention(query, key, value, is_causal, scale=scale)
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """softmax(scale q kᵀ + mask) v over the last two dims. A bool mask is true where a query sees a key, a float mask is added. Without
+    mask and dropout the scores never lie in memory. A query that sees no key gives 0."""
+    return oflow.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def _attention_weights(query, key, mask, dropout_p, causal):
+    """The weights of attention, of which dropout sets some to 0."""
+    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
+    if causal:
+        seen = (scores.detach() * 0 + 1).tril(0) != 0
+        scores = scores.masked_fill(seen.logical_not(), -math.inf)
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype == oflow.bool else scores + mask
+    if causal or mask is not None:
+        # Queries that see nothing: their softmax would be NaN.
+        blind = scores.detach().amax(-1, keepdim=True) == -math.inf
+        weights = oflow.softmax(scores.masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
+    else:
+        weights = oflow.softmax(scores, dim=-1)
+    return oflow.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
+
+
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    *,
+    mode="mean",
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
+    """The rows of ``weight`` that each bag names, reduced: rows of ``input`` of two dims, or a list of ids and the ``offsets`` at which
+    bags start."""
+    return oflow.embedding_bag(
+        weight,
+        input,
+        offsets,
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding_idx,
+    )
 
 
 def _reduced(loss, reduction):
@@ -136,15 +185,19 @@ def _reduced(loss, reduction):
     raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
 
 
-def cross_entropy(input, target, *, ignore_index=-100, reduction="mean"):
-    """Cross entropy of logits ``[N, C]`` or ``[N, C, ...]`` and class indices ``[N]`` or ``[N, ...]``. ``"mean"`` is over the rows
-    that are not ignored. ``oflow.cross_entropy`` takes logits with the classes in the last dim."""
-    dims = len(input.shape)
-    if dims > 2:
-        input = input.permute([0, *range(2, dims), 1])
-    if reduction == "mean":
-        return oflow.cross_entropy(input, target, ignore_index=ignore_index)
-    return _reduced(oflow.cross_entropy(input, target, ignore_index=ignore_index, per_row=True), reduction)
+def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    """Cross entropy of logits ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices (``[N, ...]``) or probabilities (of the shape of
+    the logits). ``"mean"`` is over the rows that are not ignored, by their weights. ``oflow.cross_entropy`` takes logits with the
+    classes in the last dim."""
+    return oflow.cross_entropy(
+        input,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+        dim=1 if len(input.shape) > 1 else 0,
+    )
 
 
 def mse_loss(input, target, reduction="mean"):
@@ -178,16 +231,26 @@ def binary_cross_entropy_with_logits(input, target, reduction="mean"):
     return _reduced(softplus(input) - input * target, reduction)
 
 
-def nll_loss(input, target, *, ignore_index=-100, reduction="mean"):
-    """Negative log likelihood of log probabilities ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows that
-    are not ignored."""
-    dims = len(input.shape)
-    if dims > 2:
-        input = input.permute([0, *range(2, dims), 1])
-    rows = -oflow.nll_pick(input, target, ignore_index)
-    if reduction != "mean":
-        return _reduced(rows, reduction)
-    return rows.sum() / (target != ignore_index).sum().cast(input.dtype)
+def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
+    """Negative log likelihood of log probabilities ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows
+    that are not ignored, by their weights."""
+    return oflow.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean"):
+    """The mean over all classes but the target of max(0, margin - x[target] + x) to the power p, reduced over rows."""
+    return oflow.multi_margin_loss(input, target, p=p, margin=margin, weight=weight, reduction=reduction)
+
+
+def multilabel_margin_loss(input, target, reduction="mean"):
+    """max(0, 1 - x[y] + x[c]) of labels y and classes c that are none, divided by the number of classes, reduced over rows. Labels
+    end at the first -1 of a row."""
+    return oflow.multilabel_margin_loss(input, target, reduction=reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, reduction="mean"):
+    """Binary cross entropy of logits, its mean over the last dim, reduced over rows."""
+    return oflow.multilabel_soft_margin_loss(input, target, weight=weight, reduction=reduction)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12):
@@ -195,3 +258,79 @@ def normalize(input, p=2.0, dim=1, eps=1e-12):
     if p != 2.0:
         raise NotImplementedError(f"normalize knows the norm of p = 2, not of p = {p}")
     return input / (input * input).sum(dim, keepdim=True).sqrt().clamp(eps, float("inf"))
+
+
+def _table(name, result=None):
+    """The function of that name of the table, which has PyTorch's arguments."""
+
+    def function(input, *args, **named):
+        return getattr(oflow, result or name)(input, *args, **named)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+def _convolution(name):
+    def function(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        named = {"padding": padding} if isinstance(padding, str) else {}
+        if named:
+            return getattr(oflow, name)(input, weight, bias, stride, dilation=dilation, groups=groups, **named)
+        return getattr(oflow, name)(input, weight, bias, stride, padding, dilation, groups)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+def _transposed(name):
+    def function(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        return getattr(oflow, name)(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+def _max_pool(name):
+    def function(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        call = getattr(oflow, f"{name}_with_indices" if return_indices else name)
+        return call(input, kernel_size, stride or [], padding, dilation, ceil_mode)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+def _avg_pool(name):
+    def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, *divisor_override):
+        return getattr(oflow, name)(input, kernel_size, stride or [], padding, ceil_mode, count_include_pad, *divisor_override)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+conv1d, conv2d, conv3d = (_convolution(f"conv{n}d") for n in (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed(f"conv_transpose{n}d") for n in (1, 2, 3))
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d") for n in (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(f"avg_pool{n}d") for n in (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_table(f"adaptive_max_pool{n}d") for n in (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_table(f"adaptive_avg_pool{n}d") for n in (1, 2, 3))
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Each channel with mean 0 and variance 1: those of the logical batch with ``training``, else the running ones."""
+    return oflow.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    """Each channel of each image with mean 0 and variance 1."""
+    return oflow.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Each group of channels of each image with mean 0 and variance 1."""
+    return oflow.group_norm(input, num_groups, weight, bias, eps)

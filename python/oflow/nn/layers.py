@@ -1,6 +1,8 @@
 """Layers with parameters, and dropout. Parameters have the initial values of PyTorch's layers, and for the same seed those of the
 layers of the same names in Rust."""
 
+import oflow
+
 from .. import _core
 from . import functional as F
 from . import init
@@ -44,18 +46,91 @@ class Embedding(Module):
     SBP S(0) splits the vocabulary, S(1) splits each vector.
     """
 
-    def __init__(self, num_embeddings, embedding_dim, *, std=1.0, device=None, placement=None, sbp=None, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        *,
+        std=1.0,
+        device=None,
+        placement=None,
+        sbp=None,
+        dtype=None,
+    ):
         super().__init__()
         self.num_embeddings = _size("num_embeddings", num_embeddings)
         self.embedding_dim = _size("embedding_dim", embedding_dim)
+        self.padding_idx = _padding(padding_idx, num_embeddings)
         layout = init.where(device, placement, sbp, dtype)
         self.weight = init.normal([num_embeddings, embedding_dim], std, **layout)
+        _without(self.weight, self.padding_idx)
 
     def forward(self, ids):
-        return F.embedding(ids, self.weight)
+        return F.embedding(ids, self.weight, self.padding_idx)
 
     def extra_repr(self):
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+def _padding(index, rows):
+    """The row at which padding is, counted from the front."""
+    if index is None:
+        return None
+    if not -rows <= index < rows:
+        raise ValueError(f"padding_idx {index} is not within the {rows} rows of the table")
+    return index % rows
+
+
+def _without(weight, index):
+    """Sets a row of a table to 0."""
+    if index is not None:
+        where = {"placement": weight.placement, "sbp": oflow.sbp.broadcast} if weight.is_global else {"device": weight.device}
+        row = oflow.one_hot(oflow.full([], index, dtype=oflow.int64, **where), weight.shape[0]) != 0
+        with oflow.no_grad():
+            weight.copy_(weight.detach().masked_fill(row.unsqueeze(-1), 0.0))
+
+
+class EmbeddingBag(Module):
+    """A table of vectors, of which each bag of indices gives one: the ``"sum"``, the ``"mean"`` or the ``"max"`` of its vectors."""
+
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        mode="mean",
+        include_last_offset=False,
+        padding_idx=None,
+        *,
+        device=None,
+        placement=None,
+        sbp=None,
+        dtype=None,
+    ):
+        super().__init__()
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f'the mode is "sum", "mean" or "max", not {mode!r}')
+        self.num_embeddings = _size("num_embeddings", num_embeddings)
+        self.embedding_dim = _size("embedding_dim", embedding_dim)
+        self.mode, self.include_last_offset = mode, bool(include_last_offset)
+        self.padding_idx = _padding(padding_idx, num_embeddings)
+        self.weight = init.normal([num_embeddings, embedding_dim], 1.0, **init.where(device, placement, sbp, dtype))
+        _without(self.weight, self.padding_idx)
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
+        )
+
+    def extra_repr(self):
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
 
 
 def _normalized(shape):

@@ -1,5 +1,6 @@
 """The base class of modules: named parameters, buffers and parts, as in PyTorch."""
 
+import fnmatch
 import itertools
 from collections import OrderedDict, namedtuple
 
@@ -287,6 +288,38 @@ class Module:
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
+
+    def freeze(self, pattern="*"):
+        """Ends the training of the parameters whose names match a pattern (with ``*`` and ``?``), and removes their gradients. Returns
+        the module."""
+        for parameter in self._matching(pattern):
+            parameter.requires_grad_(False)
+            parameter.grad = None
+        return self
+
+    def unfreeze(self, pattern="*"):
+        """Trains the parameters whose names match a pattern again. Returns the module."""
+        for parameter in self._matching(pattern):
+            parameter.requires_grad_(True)
+        return self
+
+    def _matching(self, pattern):
+        named = list(self.named_parameters())
+        found = [p for name, p in named if fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))]
+        if not found:
+            names = ", ".join(name for name, _ in named)
+            raise ValueError(f"'{pattern}' matches no parameter; the parameters are {names}")
+        return found
+
+    def set_submodule(self, target, module):
+        """Puts a module in the place of the part of a dotted name. Make optimizers after this call."""
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if name not in parent._modules:
+            raise AttributeError(f"{type(self).__name__} has no part '{target}'")
+        if not isinstance(module, Module):
+            raise TypeError(f"'{target}' is to be a {type(module).__name__}, which is no Module")
+        setattr(parent, name, module)
 
     def zero_grad(self, set_to_none=True):
         """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros."""

@@ -1,9 +1,12 @@
 """The optimizers. What they compute is in Rust; here are groups of parameters and their options."""
 
 import json
+from collections import namedtuple
 
 from .. import _core, _oflow
 from .._oflow import Tensor
+
+_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 
 
 class Optimizer:
@@ -52,15 +55,35 @@ class Optimizer:
             seen.add(id(p))
         made = {"params": params, **self.defaults, **{k: v for k, v in group.items() if k != "params"}}
         self._check(made)
-        self._engine.add(self._kind, params, made)
+        self._engine.add(params, self._settings(made))
         self.param_groups.append(made)
         self._members.append(tuple(map(id, params)))
 
     def _check(self, options):
-        for name in ("lr", "weight_decay", "eps", "momentum"):
-            value = options.get(name, 0.0)
-            if not isinstance(value, (int, float)) or not value >= 0.0:
-                raise ValueError(f"{name} is a number of at least 0, not {value!r}")
+        for name, default in self.defaults.items():
+            value = options[name]
+            if name == "betas":
+                if len(value) != 2 or not all(0.0 <= beta < 1.0 for beta in value):
+                    raise ValueError(f"betas are two numbers from 0 to below 1, not {value!r}")
+            elif not isinstance(default, bool):
+                if not isinstance(value, (int, float)) or not value >= 0.0:
+                    raise ValueError(f"{name} is a number of at least 0, not {value!r}")
+
+    def _settings(self, group):
+        """The settings of a group, as the config of an optimizer in Rust."""
+        settings = {"kind": self._kind_of(group)}
+        for name, default in self.defaults.items():
+            if name == "betas":
+                settings["beta1"], settings["beta2"] = map(float, group[name])
+            else:
+                settings[name] = bool(group[name]) if isinstance(default, bool) else float(group[name])
+        return json.dumps(self._told(settings))
+
+    def _kind_of(self, _group):
+        return self._kind
+
+    def _told(self, settings):
+        return settings
 
     def _ready(self):
         """The engine with the options as they are now."""
@@ -68,7 +91,7 @@ class Optimizer:
             raise RuntimeError("the parameters of param_groups were changed; use add_param_group, or make a new optimizer")
         for number, group in enumerate(self.param_groups):
             self._check(group)
-            self._engine.set(number, group)
+            self._engine.set(number, self._settings(group))
         return self._engine
 
     def step(self, closure=None):
@@ -89,28 +112,37 @@ class Optimizer:
         tensors, values = self._ready().state()
         return {**dict(tensors), **json.loads(values)}
 
-    def load_state_dict(self, state_dict):
-        """Takes over the state of ``state_dict()``. The tensors are copied; they may have other layouts."""
+    def load_state_dict(self, state_dict, strict=True):
+        """Takes over the state of ``state_dict()``. The tensors are copied; they may have other layouts. Returns missing and unexpected
+        names; with ``strict`` either is an error, and nothing is changed then."""
         tensors = {name: value for name, value in state_dict.items() if isinstance(value, Tensor)}
         values = {name: value for name, value in state_dict.items() if name not in tensors}
         # Nothing is changed by a state that does not fit.
         all_params = [p for group in self.param_groups for p in group["params"]]
-        for name, tensor in tensors.items():
+        unexpected = []
+        for name, tensor in list(tensors.items()):
             number, _, kept = name.partition(".")
             if not number.isdigit() or int(number) >= len(all_params) or kept not in self._kept:
-                raise RuntimeError(f"the state is of another optimizer: {name} belongs to no parameter of this one")
+                if strict:
+                    raise RuntimeError(f"the state is of another optimizer: {name} belongs to no parameter of this one")
+                unexpected.append(name)
+                del tensors[name]
+                continue
             p = all_params[int(number)]
             if tuple(tensor.shape) != tuple(p.shape):
                 raise RuntimeError(f"the state is of another optimizer: the shape of {name} is {tuple(tensor.shape)}, not {tuple(p.shape)}")
         lacking = [name for name in self._values if name not in values]
-        if lacking:
+        if lacking and strict:
             raise RuntimeError(f"the state of the optimizer lacks {', '.join(lacking)}")
         fills, missing = self._ready().prepare(list(tensors), json.dumps(values))
-        if missing:
+        if missing and strict:
             raise RuntimeError(f"the state of the optimizer lacks {', '.join(missing)}")
+        taken = {name for name, _ in fills}
+        unexpected += [name for name in tensors if name not in taken]
         for write in [_core.copy_into(target, tensors[name]) for name, target in fills]:
             write()
         self._after_load()
+        return _IncompatibleKeys(missing, unexpected)
 
     def _after_load(self):
         for group, lr in zip(self.param_groups, self._engine.lrs()):
@@ -148,20 +180,124 @@ class SGD(Optimizer):
         super().__init__(params, options)
 
 
-class AdamW(Optimizer):
-    """AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula. The state of half-precision parameters is float32; with
-    ``master_weights`` so is a copy of each, which is updated and rounded into the parameter."""
+_MASTERS = """The state of half-precision parameters is float32; with ``master_weights`` so is a copy of each, which is updated and
+    rounded into the parameter."""
 
-    _kind = "adamw"
+
+class _Adaptive(Optimizer):
+    """An optimizer whose options are its arguments."""
+
+    def _start(self, params, options):
+        options = {name: value for name, value in options.items() if name not in ("self", "params", "__class__")}
+        if "betas" in options:
+            options["betas"] = tuple(options["betas"])
+        Optimizer.__init__(self, params, options)
+
+
+class AdamW(_Adaptive):
+    __doc__ = "AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula. " + _MASTERS
+
+    _kept = ("mean", "square", "largest", "master")
+    _values = ("lr", "steps")
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, master_weights=True):
+        self._start(params, locals())
+
+    def _kind_of(self, group):
+        return "adam" if group["amsgrad"] else "adamw"
+
+    def _told(self, settings):
+        if settings["kind"] == "adam":
+            return {**settings, "decoupled": True}
+        settings.pop("amsgrad")
+        return settings
+
+
+class Adam(_Adaptive):
+    __doc__ = "Adam (Kingma and Ba, 2015), with PyTorch's formula: weight decay is added to the gradient. " + _MASTERS
+
+    _kind = "adam"
+    _kept = ("mean", "square", "largest", "master")
+    _values = ("lr", "steps")
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, master_weights=True):
+        self._start(params, locals())
+
+
+class RMSprop(_Adaptive):
+    __doc__ = "RMSprop (Hinton), with PyTorch's formula. " + _MASTERS
+
+    _kind = "rmsprop"
+    _kept = ("square", "mean", "momentum", "master")
+    _values = ("lr",)
+
+    def __init__(
+        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, *, master_weights=True
+    ):
+        self._start(params, locals())
+
+
+class Adagrad(_Adaptive):
+    __doc__ = "Adagrad (Duchi et al., 2011), with PyTorch's formula. " + _MASTERS
+
+    _kind = "adagrad"
+    _kept = ("sum", "master")
+    _values = ("lr", "steps")
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0.0,
+        weight_decay=0.0,
+        initial_accumulator_value=0.0,
+        eps=1e-10,
+        *,
+        master_weights=True,
+    ):
+        self._start(params, locals())
+
+
+class Adadelta(_Adaptive):
+    __doc__ = "Adadelta (Zeiler, 2012), with PyTorch's formula. " + _MASTERS
+
+    _kind = "adadelta"
+    _kept = ("square", "change", "master")
+    _values = ("lr",)
+
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, *, master_weights=True):
+        self._start(params, locals())
+
+
+class Lion(_Adaptive):
+    __doc__ = "Lion (Chen et al., 2023): the sign of a mix of momentum and gradient is the direction. " + _MASTERS
+
+    _kind = "lion"
+    _kept = ("momentum", "master")
+    _values = ("lr",)
+
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, *, master_weights=True):
+        self._start(params, locals())
+
+
+class Lamb(_Adaptive):
+    __doc__ = "LAMB (You et al., 2020), for large batches. The norms are those of logical parameters, whatever their layouts. " + _MASTERS
+
+    _kind = "lamb"
     _kept = ("mean", "square", "master")
     _values = ("lr", "steps")
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, *, master_weights=True):
-        options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "master_weights": master_weights}
-        super().__init__(params, options)
+    def __init__(
+        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0, bias_correction=True, *, master_weights=True
+    ):
+        self._start(params, locals())
 
-    def _check(self, options):
-        super()._check(options)
-        betas = options["betas"]
-        if len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
-            raise ValueError(f"betas are two numbers from 0 to below 1, not {betas!r}")
+
+def by_decay(params, weight_decay):
+    """Two groups for an optimizer: parameters of two dims and more with this weight decay, and the others (biases and the scales of
+    norms) with none."""
+    params = list(params)
+    return [
+        {"params": [p for p in params if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in params if p.ndim < 2], "weight_decay": 0.0},
+    ]

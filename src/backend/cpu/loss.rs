@@ -5,12 +5,13 @@ use crate::error::Result;
 use crate::ops::KernelCx;
 use oflow_kernels::cpu::loss::{self, Classes};
 
-/// Which classes lie here, of how many.
+/// Which classes lie here, of how many, and how targets are smoothed (`nll_pick` smooths none).
 pub(in crate::backend) fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
     let b = cx.input_box(0)?;
     let last = b.logical.len() - 1;
     let ignore = Some(cx.int("ignore_index")?);
-    Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore })
+    let smoothing = if cx.op.sig.attr("label_smoothing").is_some() { cx.float("label_smoothing")? } else { 0.0 };
+    Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore, smoothing })
 }
 
 pub(super) fn kernels() -> Vec<OpKernel> {

@@ -4,6 +4,7 @@ use super::{OpKernel, kernel};
 use crate::error::Result;
 use crate::ops::KernelCx;
 use oflow_kernels::cpu::optim::{self, AdamW, Sgd};
+use oflow_kernels::cpu::steps::{self, Step};
 use oflow_kernels::{Scalar, View, cpu};
 use smallvec::SmallVec;
 
@@ -43,6 +44,72 @@ pub(in crate::backend) fn entries<'a, const K: usize>(cx: &'a KernelCx<'_>) -> R
         .collect()
 }
 
+/// The step that an op is, with its settings.
+pub(in crate::backend) fn step_of(cx: &KernelCx<'_>) -> Result<Step> {
+    let f = |n: &str| cx.scalar(n).map(|s| s.to_f64());
+    let step = |least: i64| cx.scalar("step").map(|s| s.to_i64().max(least) as u64);
+    Ok(match cx.op.sig.name.as_str() {
+        "adam_many" => Step::Adam {
+            lr: f("lr")?,
+            beta1: f("beta1")?,
+            beta2: f("beta2")?,
+            eps: f("eps")?,
+            weight_decay: f("weight_decay")?,
+            decoupled: cx.scalar("decoupled")?.to_bool(),
+            largest: cx.opt_input(4).is_some(),
+            step: step(1)?,
+        },
+        "rmsprop_many" => Step::RmsProp {
+            lr: f("lr")?,
+            alpha: f("alpha")?,
+            eps: f("eps")?,
+            weight_decay: f("weight_decay")?,
+            momentum: f("decay")?,
+            centered: cx.opt_input(3).is_some(),
+            buffer: cx.opt_input(4).is_some(),
+        },
+        "adagrad_many" => Step::Adagrad { lr: f("lr")?, eps: f("eps")?, weight_decay: f("weight_decay")? },
+        "adadelta_many" => {
+            Step::Adadelta { lr: f("lr")?, rho: f("rho")?, eps: f("eps")?, weight_decay: f("weight_decay")? }
+        }
+        "lion_many" => {
+            Step::Lion { lr: f("lr")?, beta1: f("beta1")?, beta2: f("beta2")?, weight_decay: f("weight_decay")? }
+        }
+        "lamb_direction_many" => Step::LambDirection {
+            beta1: f("beta1")?,
+            beta2: f("beta2")?,
+            eps: f("eps")?,
+            weight_decay: f("weight_decay")?,
+            step: step(0)?,
+        },
+        _ => Step::Average { decay: f("decay")? },
+    })
+}
+
+/// The views of each parameter and of what is kept of it, without those that are absent.
+pub(in crate::backend) fn kept<'a>(cx: &'a KernelCx<'_>) -> Vec<SmallVec<[&'a View; 5]>> {
+    let group = cx.op.sig.repeating().max(1);
+    cx.inputs.chunks(group).map(|entry| entry.iter().flatten().collect()).collect()
+}
+
+fn many(cx: &KernelCx<'_>) -> Result<()> {
+    let step = step_of(cx)?;
+    Ok(kept(cx).iter().try_for_each(|e| steps::step(&step, e[0], e[1], &e[2..]))?)
+}
+
+/// The elements of a view of floats.
+fn numbers(of: &View) -> Result<Vec<f64>> {
+    let mut all = vec![0f64; of.len()];
+    // SAFETY: `all` outlives the view and is used by this call alone.
+    let to = unsafe { View::from_mut(&mut all, of.dims()) };
+    cpu::copy::copy(of, &to)?;
+    Ok(all)
+}
+
+/// The ops of [`step_of`].
+pub(in crate::backend) const STEPS: [&str; 7] =
+    ["adam_many", "rmsprop_many", "adagrad_many", "adadelta_many", "lion_many", "lamb_direction_many", "average_many"];
+
 fn adamw(cx: &KernelCx<'_>) -> Result<()> {
     let s = adamw_settings(cx)?;
     Ok(entries::<4>(cx)?.iter().try_for_each(|[p, g, m, v]| optim::adamw(p, g, m, v, &s))?)
@@ -56,17 +123,13 @@ fn sgd(cx: &KernelCx<'_>) -> Result<()> {
 }
 
 pub(super) fn kernels() -> Vec<OpKernel> {
-    vec![
+    let mut all = vec![
         kernel("adamw_step", adamw),
         kernel("adamw_many", adamw),
         kernel("sgd_step", sgd),
         kernel("sgd_many", sgd),
         kernel("scale_many", |cx| {
-            let mut factor = [0f64];
-            // SAFETY: `factor` outlives the view and is used by this call alone.
-            let to = unsafe { View::from_mut(&mut factor, &[]) };
-            cpu::copy::copy(cx.input(0)?, &to)?;
-            let factor = to.as_slice::<f64>()?[0];
+            let factor = numbers(cx.input(0)?)?[0];
             Ok(cx.inputs[1..].iter().flatten().try_for_each(|x| optim::scale(x, factor))?)
         }),
         kernel("sum_of_squares", |cx| {
@@ -74,6 +137,26 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             let total: f64 = squares.sum::<oflow_kernels::Result<f64>>()?;
             Ok(cpu::copy::fill(cx.output(0), Scalar::Float(total))?)
         }),
+        kernel("subtract_many", |cx| {
+            let factors = numbers(cx.input(0)?)?;
+            let pairs = (0..factors.len()).map(|i| Ok((cx.input(1 + 2 * i)?, cx.input(2 + 2 * i)?, factors[i])));
+            pairs.into_iter().try_for_each(|p: Result<_>| {
+                let (x, y, factor) = p?;
+                Ok(steps::subtract(x, y, factor)?)
+            })
+        }),
+        kernel("squares_of_each", |cx| {
+            let mut squares = Vec::new();
+            for x in cx.inputs.iter().flatten() {
+                squares.push(optim::sum_of_squares(x)?);
+            }
+            let count = squares.len();
+            // SAFETY: `squares` outlives the view and is used by this call alone.
+            let from = unsafe { View::from_mut(&mut squares, &[count]) };
+            Ok(cpu::copy::copy(&from, cx.output(0))?)
+        }),
         kernel("assign", |cx| Ok(cpu::copy::copy(cx.input(1)?, cx.input(0)?)?)),
-    ]
+    ];
+    all.extend(STEPS.map(|name| kernel(name, many)));
+    all
 }

@@ -304,6 +304,114 @@ impl Default for TripletMarginLossOptions {
     }
 }
 
+/// Options of [`Tensor::cross_entropy_with`](crate::Tensor::cross_entropy_with).
+#[derive(Clone, Debug)]
+pub struct CrossEntropyOptions {
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `Int? ignore_index`. Not given by default.
+    pub ignore_index: Option<i64>,
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+    /// `Float label_smoothing=0.0`. `0.0` by default.
+    pub label_smoothing: f64,
+    /// `Int dim=-1`. `-1` by default.
+    pub dim: i64,
+}
+
+impl Default for CrossEntropyOptions {
+    fn default() -> CrossEntropyOptions {
+        CrossEntropyOptions {
+            weight: None,
+            ignore_index: None,
+            reduction: "mean",
+            label_smoothing: 0.0,
+            dim: -1,
+        }
+    }
+}
+
+/// Options of [`Tensor::nll_loss_with`](crate::Tensor::nll_loss_with).
+#[derive(Clone, Debug)]
+pub struct NllLossOptions {
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `Int? ignore_index`. Not given by default.
+    pub ignore_index: Option<i64>,
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+    /// `Int dim=1`. `1` by default.
+    pub dim: i64,
+}
+
+impl Default for NllLossOptions {
+    fn default() -> NllLossOptions {
+        NllLossOptions {
+            weight: None,
+            ignore_index: None,
+            reduction: "mean",
+            dim: 1,
+        }
+    }
+}
+
+/// Options of [`Tensor::multi_margin_loss_with`](crate::Tensor::multi_margin_loss_with).
+#[derive(Clone, Debug)]
+pub struct MultiMarginLossOptions {
+    /// `Int p=1`. `1` by default.
+    pub p: i64,
+    /// `Float margin=1.0`. `1.0` by default.
+    pub margin: f64,
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+}
+
+impl Default for MultiMarginLossOptions {
+    fn default() -> MultiMarginLossOptions {
+        MultiMarginLossOptions {
+            p: 1,
+            margin: 1.0,
+            weight: None,
+            reduction: "mean",
+        }
+    }
+}
+
+/// Options of [`Tensor::multilabel_margin_loss_with`](crate::Tensor::multilabel_margin_loss_with).
+#[derive(Clone, Debug)]
+pub struct MultilabelMarginLossOptions {
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+}
+
+impl Default for MultilabelMarginLossOptions {
+    fn default() -> MultilabelMarginLossOptions {
+        MultilabelMarginLossOptions {
+            reduction: "mean",
+        }
+    }
+}
+
+/// Options of [`Tensor::multilabel_soft_margin_loss_with`](crate::Tensor::multilabel_soft_margin_loss_with).
+#[derive(Clone, Debug)]
+pub struct MultilabelSoftMarginLossOptions {
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+}
+
+impl Default for MultilabelSoftMarginLossOptions {
+    fn default() -> MultilabelSoftMarginLossOptions {
+        MultilabelSoftMarginLossOptions {
+            weight: None,
+            reduction: "mean",
+        }
+    }
+}
+
 impl Tensor {
     /// The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`.
     ///
@@ -634,6 +742,119 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::losses::triplet_margin_loss(self, positive, negative, options.margin, options.p, options.eps, options.swap, options.reduction, CallSite::here())
     }
+
+    /// The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or
+    /// probabilities (with all dims).
+    ///
+    /// ```text
+    /// cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction="mean", Float label_smoothing=0.0, Int dim=-1) -> Tensor
+    /// ```
+    ///
+    /// `weight` has a factor for each class. Rows whose target is `ignore_index` have the loss 0. `label_smoothing` ε mixes the targets
+    /// with ε of the uniform distribution. The reduction is `mean`, `sum` or `none`; the mean of indices divides by the weights of the
+    /// targets that are not ignored, that of probabilities by the number of rows.
+    ///
+    /// PyTorch has the classes along dim 1, and ignores the target -100 unless told otherwise.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = zeros([2, 4], Device::Cpu)?;
+    /// let target = from_vec(vec![3i64, 0], [2], Device::Cpu)?;
+    /// assert_eq!(x.cross_entropy(&target)?.to_vec::<f32>()?, [4f32.ln()]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        super::super::class_losses::cross_entropy(self, target, None, None, "mean", 0.0, -1, CallSite::here())
+    }
+
+    /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy) with its options.
+    #[track_caller]
+    pub fn cross_entropy_with(
+        &self,
+        target: &Tensor,
+        options: &crate::functional::CrossEntropyOptions,
+    ) -> Result<Tensor> {
+        super::super::class_losses::cross_entropy(self, target, options.weight.as_ref(), options.ignore_index, options.reduction, options.label_smoothing, options.dim, CallSite::here())
+    }
+
+    /// The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other
+    /// dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`.
+    ///
+    /// ```text
+    /// nll_loss(Tensor x, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction="mean", Int dim=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn nll_loss(&self, target: &Tensor) -> Result<Tensor> {
+        super::super::class_losses::nll_loss(self, target, None, None, "mean", 1, CallSite::here())
+    }
+
+    /// [`Tensor::nll_loss`](crate::Tensor::nll_loss) with its options.
+    #[track_caller]
+    pub fn nll_loss_with(&self, target: &Tensor, options: &crate::functional::NllLossOptions) -> Result<Tensor> {
+        super::super::class_losses::nll_loss(self, target, options.weight.as_ref(), options.ignore_index, options.reduction, options.dim, CallSite::here())
+    }
+
+    /// Per row the mean over all classes but the target of max(0, margin - x\[target\] + x)ᵖ, times the weight of the target. p is 1 or 2.
+    ///
+    /// ```text
+    /// multi_margin_loss(Tensor x, Tensor target, *, Int p=1, Float margin=1.0, Tensor? weight, String reduction="mean") -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn multi_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        super::super::class_losses::multi_margin_loss(self, target, 1, 1.0, None, "mean", CallSite::here())
+    }
+
+    /// [`Tensor::multi_margin_loss`](crate::Tensor::multi_margin_loss) with its options.
+    #[track_caller]
+    pub fn multi_margin_loss_with(
+        &self,
+        target: &Tensor,
+        options: &crate::functional::MultiMarginLossOptions,
+    ) -> Result<Tensor> {
+        super::super::class_losses::multi_margin_loss(self, target, options.p, options.margin, options.weight.as_ref(), options.reduction, CallSite::here())
+    }
+
+    /// Per row the sum over labels y and classes c that are none of max(0, 1 - x\[y\] + x\[c\]), divided by the number of classes. The labels of
+    /// a row are those before its first -1.
+    ///
+    /// ```text
+    /// multilabel_margin_loss(Tensor x, Tensor target, *, String reduction="mean") -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn multilabel_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        super::super::class_losses::multilabel_margin_loss(self, target, "mean", CallSite::here())
+    }
+
+    /// [`Tensor::multilabel_margin_loss`](crate::Tensor::multilabel_margin_loss) with its options.
+    #[track_caller]
+    pub fn multilabel_margin_loss_with(
+        &self,
+        target: &Tensor,
+        options: &crate::functional::MultilabelMarginLossOptions,
+    ) -> Result<Tensor> {
+        super::super::class_losses::multilabel_margin_loss(self, target, options.reduction, CallSite::here())
+    }
+
+    /// Per row the mean over the last dim of the binary cross entropy of logits, times `weight`.
+    ///
+    /// ```text
+    /// multilabel_soft_margin_loss(Tensor x, Tensor target, *, Tensor? weight, String reduction="mean") -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn multilabel_soft_margin_loss(&self, target: &Tensor) -> Result<Tensor> {
+        super::super::class_losses::multilabel_soft_margin_loss(self, target, None, "mean", CallSite::here())
+    }
+
+    /// [`Tensor::multilabel_soft_margin_loss`](crate::Tensor::multilabel_soft_margin_loss) with its options.
+    #[track_caller]
+    pub fn multilabel_soft_margin_loss_with(
+        &self,
+        target: &Tensor,
+        options: &crate::functional::MultilabelSoftMarginLossOptions,
+    ) -> Result<Tensor> {
+        super::super::class_losses::multilabel_soft_margin_loss(self, target, options.weight.as_ref(), options.reduction, CallSite::here())
+    }
 }
 
 /// By name.
@@ -654,4 +875,9 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("cosine_embedding_loss(Tensor x1, Tensor x2, Tensor target, *, Float margin=0.0, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::losses::cosine_embedding_loss(b.given(0)?, b.given(1)?, b.given(2)?, b.float(3)?, b.text(4)?, b.site)?])),
     ("pairwise_distance(Tensor x1, Tensor x2, *, Float p=2.0, Float eps=1e-6, Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::losses::pairwise_distance(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
     ("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, *, Float margin=1.0, Float p=2.0, Float eps=1e-6, Bool swap=false, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::losses::triplet_margin_loss(b.given(0)?, b.given(1)?, b.given(2)?, b.float(3)?, b.float(4)?, b.float(5)?, b.bool(6)?, b.text(7)?, b.site)?])),
+    ("cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Float label_smoothing=0.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::class_losses::cross_entropy(b.given(0)?, b.given(1)?, b.tensor(2), b.int(3).ok(), b.text(4)?, b.float(5)?, b.int(6)?, b.site)?])),
+    ("nll_loss(Tensor x, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Int dim=1) -> Tensor", |b| Ok(vec![super::super::class_losses::nll_loss(b.given(0)?, b.given(1)?, b.tensor(2), b.int(3).ok(), b.text(4)?, b.int(5)?, b.site)?])),
+    ("multi_margin_loss(Tensor x, Tensor target, *, Int p=1, Float margin=1.0, Tensor? weight, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multi_margin_loss(b.given(0)?, b.given(1)?, b.int(2)?, b.float(3)?, b.tensor(4), b.text(5)?, b.site)?])),
+    ("multilabel_margin_loss(Tensor x, Tensor target, *, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multilabel_margin_loss(b.given(0)?, b.given(1)?, b.text(2)?, b.site)?])),
+    ("multilabel_soft_margin_loss(Tensor x, Tensor target, *, Tensor? weight, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multilabel_soft_margin_loss(b.given(0)?, b.given(1)?, b.tensor(2), b.text(3)?, b.site)?])),
 ];

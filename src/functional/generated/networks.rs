@@ -4,7 +4,8 @@ use crate::error::{CallSite, Result};
 use crate::functional::{IntLike, IntList, invoke1, op};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
+use std::borrow::Borrow;
 
 /// Options of [`Tensor::one_hot_with`](crate::Tensor::one_hot_with).
 #[derive(Clone, Debug)]
@@ -42,13 +43,157 @@ pub struct AttentionOptions {
     pub scale: Option<f64>,
 }
 
-/// Options of [`Tensor::cross_entropy_with`](crate::Tensor::cross_entropy_with).
+/// Options of [`Tensor::scaled_dot_product_attention_with`](crate::Tensor::scaled_dot_product_attention_with).
 #[derive(Clone, Debug, Default)]
-pub struct CrossEntropyOptions {
-    /// `Int? ignore_index`. Not given by default.
-    pub ignore_index: Option<i64>,
-    /// `Bool per_row=false`. `false` by default.
-    pub per_row: bool,
+pub struct ScaledDotProductAttentionOptions {
+    /// `Float? scale`. Not given by default.
+    pub scale: Option<f64>,
+    /// `Bool enable_gqa=false`. `false` by default.
+    pub enable_gqa: bool,
+}
+
+/// Options of [`Tensor::embedding_bag_with`](crate::Tensor::embedding_bag_with).
+#[derive(Clone, Debug)]
+pub struct EmbeddingBagOptions {
+    /// `String mode="mean"`. `"mean"` by default.
+    pub mode: &'static str,
+    /// `Tensor? per_sample_weights`. Not given by default.
+    pub per_sample_weights: Option<Tensor>,
+    /// `Bool include_last_offset=false`. `false` by default.
+    pub include_last_offset: bool,
+    /// `Int? padding_idx`. Not given by default.
+    pub padding_idx: Option<i64>,
+}
+
+impl Default for EmbeddingBagOptions {
+    fn default() -> EmbeddingBagOptions {
+        EmbeddingBagOptions {
+            mode: "mean",
+            per_sample_weights: None,
+            include_last_offset: false,
+            padding_idx: None,
+        }
+    }
+}
+
+/// Options of [`Tensor::lstm_with`](crate::Tensor::lstm_with).
+#[derive(Clone, Debug)]
+pub struct LstmOptions {
+    /// `Bool has_biases=true`. `true` by default.
+    pub has_biases: bool,
+    /// `Int num_layers=1`. `1` by default.
+    pub num_layers: i64,
+    /// `Float dropout=0.0`. `0.0` by default.
+    pub dropout: f64,
+    /// `Bool train=false`. `false` by default.
+    pub train: bool,
+    /// `Bool bidirectional=false`. `false` by default.
+    pub bidirectional: bool,
+    /// `Bool batch_first=false`. `false` by default.
+    pub batch_first: bool,
+}
+
+impl Default for LstmOptions {
+    fn default() -> LstmOptions {
+        LstmOptions {
+            has_biases: true,
+            num_layers: 1,
+            dropout: 0.0,
+            train: false,
+            bidirectional: false,
+            batch_first: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::gru_with`](crate::Tensor::gru_with).
+#[derive(Clone, Debug)]
+pub struct GruOptions {
+    /// `Bool has_biases=true`. `true` by default.
+    pub has_biases: bool,
+    /// `Int num_layers=1`. `1` by default.
+    pub num_layers: i64,
+    /// `Float dropout=0.0`. `0.0` by default.
+    pub dropout: f64,
+    /// `Bool train=false`. `false` by default.
+    pub train: bool,
+    /// `Bool bidirectional=false`. `false` by default.
+    pub bidirectional: bool,
+    /// `Bool batch_first=false`. `false` by default.
+    pub batch_first: bool,
+}
+
+impl Default for GruOptions {
+    fn default() -> GruOptions {
+        GruOptions {
+            has_biases: true,
+            num_layers: 1,
+            dropout: 0.0,
+            train: false,
+            bidirectional: false,
+            batch_first: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::rnn_tanh_with`](crate::Tensor::rnn_tanh_with).
+#[derive(Clone, Debug)]
+pub struct RnnTanhOptions {
+    /// `Bool has_biases=true`. `true` by default.
+    pub has_biases: bool,
+    /// `Int num_layers=1`. `1` by default.
+    pub num_layers: i64,
+    /// `Float dropout=0.0`. `0.0` by default.
+    pub dropout: f64,
+    /// `Bool train=false`. `false` by default.
+    pub train: bool,
+    /// `Bool bidirectional=false`. `false` by default.
+    pub bidirectional: bool,
+    /// `Bool batch_first=false`. `false` by default.
+    pub batch_first: bool,
+}
+
+impl Default for RnnTanhOptions {
+    fn default() -> RnnTanhOptions {
+        RnnTanhOptions {
+            has_biases: true,
+            num_layers: 1,
+            dropout: 0.0,
+            train: false,
+            bidirectional: false,
+            batch_first: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::rnn_relu_with`](crate::Tensor::rnn_relu_with).
+#[derive(Clone, Debug)]
+pub struct RnnReluOptions {
+    /// `Bool has_biases=true`. `true` by default.
+    pub has_biases: bool,
+    /// `Int num_layers=1`. `1` by default.
+    pub num_layers: i64,
+    /// `Float dropout=0.0`. `0.0` by default.
+    pub dropout: f64,
+    /// `Bool train=false`. `false` by default.
+    pub train: bool,
+    /// `Bool bidirectional=false`. `false` by default.
+    pub bidirectional: bool,
+    /// `Bool batch_first=false`. `false` by default.
+    pub batch_first: bool,
+}
+
+impl Default for RnnReluOptions {
+    fn default() -> RnnReluOptions {
+        RnnReluOptions {
+            has_biases: true,
+            num_layers: 1,
+            dropout: 0.0,
+            train: false,
+            bidirectional: false,
+            batch_first: false,
+        }
+    }
 }
 
 impl Tensor {
@@ -182,25 +327,231 @@ impl Tensor {
         super::super::nn::attention(self, k, v, causal, options.scale, CallSite::here())
     }
 
-    /// The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row.
-    /// Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows.
+    /// softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where
+    /// a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights.
+    /// `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0.
     ///
     /// ```text
-    /// cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor
+    /// scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Float dropout_p=0.0, Bool is_causal=false, *, Float? scale, Bool enable_gqa=false) -> Tensor
     /// ```
+    ///
+    /// Without mask and dropout the scores never lie in memory.
     #[track_caller]
-    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
-        super::super::nn::cross_entropy(self, target, None, false, CallSite::here())
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        attn_mask: Option<&Tensor>,
+        dropout_p: f64,
+        is_causal: bool,
+    ) -> Result<Tensor> {
+        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, None, false, CallSite::here())
     }
 
-    /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy) with its options.
+    /// [`Tensor::scaled_dot_product_attention`](crate::Tensor::scaled_dot_product_attention) with its options.
     #[track_caller]
-    pub fn cross_entropy_with(
+    pub fn scaled_dot_product_attention_with(
         &self,
-        target: &Tensor,
-        options: &crate::functional::CrossEntropyOptions,
+        key: &Tensor,
+        value: &Tensor,
+        attn_mask: Option<&Tensor>,
+        dropout_p: f64,
+        is_causal: bool,
+        options: &crate::functional::ScaledDotProductAttentionOptions,
     ) -> Result<Tensor> {
-        super::super::nn::cross_entropy(self, target, options.ignore_index, options.per_row, CallSite::here())
+        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, options.scale, options.enable_gqa, CallSite::here())
+    }
+
+    /// The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are
+    /// bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0.
+    /// `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count.
+    ///
+    /// ```text
+    /// embedding_bag(Tensor weight, Tensor ids, Tensor? offsets, *, String mode="mean", Tensor? per_sample_weights, Bool include_last_offset=false, Int? padding_idx) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn embedding_bag(&self, ids: &Tensor, offsets: Option<&Tensor>) -> Result<Tensor> {
+        super::super::attend::embedding_bag(self, ids, offsets, "mean", None, false, None, CallSite::here())
+    }
+
+    /// [`Tensor::embedding_bag`](crate::Tensor::embedding_bag) with its options.
+    #[track_caller]
+    pub fn embedding_bag_with(
+        &self,
+        ids: &Tensor,
+        offsets: Option<&Tensor>,
+        options: &crate::functional::EmbeddingBagOptions,
+    ) -> Result<Tensor> {
+        super::super::attend::embedding_bag(self, ids, offsets, options.mode, options.per_sample_weights.as_ref(), options.include_last_offset, options.padding_idx, CallSite::here())
+    }
+
+    /// A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states
+    /// `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with
+    /// `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set.
+    ///
+    /// ```text
+    /// lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)
+    /// ```
+    #[track_caller]
+    pub fn lstm<T: Borrow<Tensor>, U: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        params: impl AsRef<[U]>,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm(self, &hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::lstm`](crate::Tensor::lstm) with its options.
+    #[track_caller]
+    pub fn lstm_with<T: Borrow<Tensor>, U: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        params: impl AsRef<[U]>,
+        options: &crate::functional::LstmOptions,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm(self, &hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n.
+    ///
+    /// ```text
+    /// gru(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn gru<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::gru(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::gru`](crate::Tensor::gru) with its options.
+    #[track_caller]
+    pub fn gru_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::GruOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::gru(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// A recurrent network with tanh over a sequence, as `lstm`.
+    ///
+    /// ```text
+    /// rnn_tanh(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn rnn_tanh<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_tanh(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::rnn_tanh`](crate::Tensor::rnn_tanh) with its options.
+    #[track_caller]
+    pub fn rnn_tanh_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::RnnTanhOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_tanh(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// A recurrent network with relu over a sequence, as `lstm`.
+    ///
+    /// ```text
+    /// rnn_relu(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn rnn_relu<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_relu(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::rnn_relu`](crate::Tensor::rnn_relu) with its options.
+    #[track_caller]
+    pub fn rnn_relu_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::RnnReluOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_relu(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones.
+    ///
+    /// ```text
+    /// lstm_cell(Tensor x, TensorTuple hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> (Tensor h, Tensor c)
+    /// ```
+    #[track_caller]
+    pub fn lstm_cell<T: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm_cell(self, &hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// One step of gated recurrent units for `[B, input]` or `[input]`.
+    ///
+    /// ```text
+    /// gru_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn gru_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::gru_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
+    ///
+    /// ```text
+    /// rnn_tanh_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rnn_tanh_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::rnn_tanh_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
+    ///
+    /// ```text
+    /// rnn_relu_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rnn_relu_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::rnn_relu_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
     }
 
     /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
@@ -630,7 +981,6 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::layer_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.float(3)?, b.int(4).ok(), b.site)?])),
     ("rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3).ok(), b.site)?])),
     ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.site)?])),
-    ("cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor", |b| Ok(vec![super::super::nn::cross_entropy(b.given(0)?, b.given(1)?, b.int(2).ok(), b.bool(3)?, b.site)?])),
     ("batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::batch_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
     ("group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::group_norm(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.float(4)?, b.site)?])),
     ("instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::instance_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
@@ -655,4 +1005,14 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("adaptive_avg_pool1d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool1d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool2d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool2d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool3d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool3d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Float dropout_p=0.0, Bool is_causal=false, *, Float? scale, Bool enable_gqa=false) -> Tensor", |b| Ok(vec![super::super::attend::scaled_dot_product_attention(b.given(0)?, b.given(1)?, b.given(2)?, b.tensor(3), b.float(4)?, b.bool(5)?, b.float(6).ok(), b.bool(7)?, b.site)?])),
+    ("embedding_bag(Tensor weight, Tensor ids, Tensor? offsets, *, String mode=\"mean\", Tensor? per_sample_weights, Bool include_last_offset=false, Int? padding_idx) -> Tensor", |b| Ok(vec![super::super::attend::embedding_bag(b.given(0)?, b.given(1)?, b.tensor(2), b.text(3)?, b.tensor(4), b.bool(5)?, b.int(6).ok(), b.site)?])),
+    ("lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)", |b| super::super::recurrent::lstm(b.given(0)?, &b.tensors(1)?.iter().collect::<Vec<_>>(), &b.tensors(2)?.iter().collect::<Vec<_>>(), b.bool(3)?, b.int(4)?, b.float(5)?, b.bool(6)?, b.bool(7)?, b.bool(8)?, b.site)),
+    ("gru(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)", |b| super::super::recurrent::gru(b.given(0)?, b.given(1)?, &b.tensors(2)?.iter().collect::<Vec<_>>(), b.bool(3)?, b.int(4)?, b.float(5)?, b.bool(6)?, b.bool(7)?, b.bool(8)?, b.site)),
+    ("rnn_tanh(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)", |b| super::super::recurrent::rnn_tanh(b.given(0)?, b.given(1)?, &b.tensors(2)?.iter().collect::<Vec<_>>(), b.bool(3)?, b.int(4)?, b.float(5)?, b.bool(6)?, b.bool(7)?, b.bool(8)?, b.site)),
+    ("rnn_relu(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)", |b| super::super::recurrent::rnn_relu(b.given(0)?, b.given(1)?, &b.tensors(2)?.iter().collect::<Vec<_>>(), b.bool(3)?, b.int(4)?, b.float(5)?, b.bool(6)?, b.bool(7)?, b.bool(8)?, b.site)),
+    ("lstm_cell(Tensor x, TensorTuple hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> (Tensor h, Tensor c)", |b| super::super::recurrent::lstm_cell(b.given(0)?, &b.tensors(1)?.iter().collect::<Vec<_>>(), b.given(2)?, b.given(3)?, b.tensor(4), b.tensor(5), b.site)),
+    ("gru_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor", |b| Ok(vec![super::super::recurrent::gru_cell(b.given(0)?, b.given(1)?, b.given(2)?, b.given(3)?, b.tensor(4), b.tensor(5), b.site)?])),
+    ("rnn_tanh_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor", |b| Ok(vec![super::super::recurrent::rnn_tanh_cell(b.given(0)?, b.given(1)?, b.given(2)?, b.given(3)?, b.tensor(4), b.tensor(5), b.site)?])),
+    ("rnn_relu_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor", |b| Ok(vec![super::super::recurrent::rnn_relu_cell(b.given(0)?, b.given(1)?, b.given(2)?, b.given(3)?, b.tensor(4), b.tensor(5), b.site)?])),
 ];

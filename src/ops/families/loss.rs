@@ -3,7 +3,7 @@
 use super::softmax::{cast_to, need, shifted};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::smallvec;
@@ -24,7 +24,24 @@ fn check(c: &InferCtx<'_>) -> Result<()> {
     if c.input(1)?.dtype != DType::I64 {
         return Err(Error::dtype(format!("the target must be i64, not {}", c.input(1)?.dtype)));
     }
-    Ok(())
+    match c.op.sig.attr("label_smoothing").map(|_| c.float("label_smoothing")).transpose()? {
+        Some(s) if !(0.0..=1.0).contains(&s) => {
+            Err(Error::argument(format!("label_smoothing is {s}")).help("it is within 0 and 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What of a target its class keeps, and what every class gets.
+fn parts(smoothing: &AttrValue, classes: usize) -> Option<(f64, f64)> {
+    match smoothing {
+        AttrValue::Float(s) if *s != 0.0 => Some((1.0 - s, s / classes.max(1) as f64)),
+        _ => None,
+    }
+}
+
+fn scaled(e: &mut dyn Emit, v: Value, by: f64) -> Result<Value> {
+    e.call("mul_scalar", &[v], &[("s", Scalar::Float(by).into())])
 }
 
 /// S of the row dims for all; per input and output as many entries as given.
@@ -54,18 +71,19 @@ fn ignored(g: &mut dyn GradCtx) -> Result<Value> {
 /// Gradient of `nll_pick`: dy at the target, 0 elsewhere and in ignored rows.
 fn picked(g: &mut dyn GradCtx) -> Result<()> {
     let Some(dy) = g.grad(0) else { return Ok(()) };
-    let (shape, dtype) = (g.input_shape(0), g.dtype(dy));
+    let shape = g.input_shape(0);
     let (target, skip) = (g.input(1)?, ignored(g)?);
     let classes = shape[shape.len() - 1];
     let target = g.call("masked_fill", &[target, skip], &[("s", Scalar::Int(0).into())])?;
-    let hot = g.call("one_hot", &[target], &[("classes", classes.into()), ("dtype", dtype.into())])?;
+    let target = column(g, target)?;
     let dy = counting(g, dy)?;
     let dy = column(g, dy)?;
-    let dx = g.call("mul", &[hot, dy], &[])?;
+    let dx = g.call("scatter_sum", &[dy, target], &[("dim", (-1i64).into()), ("rows", classes.into())])?;
     g.set(0, dx)
 }
 
-/// Gradients of `cross_entropy_grad`, which is `(exp(x - lse) - onehot) dloss` in the rows that count.
+/// Gradients of `cross_entropy_grad`, which is `(exp(x - lse) - target) dloss` in the rows that count, with one-hot targets that may
+/// be smoothed.
 fn second(g: &mut dyn GradCtx) -> Result<()> {
     let Some(v) = g.grad(0) else { return Ok(()) };
     let (x, target, lse, dloss) = (g.input(0)?, g.input(1)?, g.input(2)?, g.input(3)?);
@@ -89,9 +107,17 @@ fn second(g: &mut dyn GradCtx) -> Result<()> {
     }
     if g.needs(3) {
         let s = g.call("sum", &[pv], &last)?;
-        let s = counting(g, s)?;
         let ignore = g.attr("ignore_index")?;
-        let at = g.call("nll_pick", &[v, target], &[("ignore_index", ignore)])?;
+        let mut at = g.call("nll_pick", &[v, target], &[("ignore_index", ignore)])?;
+        let mut s = counting(g, s)?;
+        let classes = g.input_shape(0).last().copied().unwrap_or(1);
+        if let Some((kept, spread)) = parts(&g.attr("label_smoothing")?, classes) {
+            let all = g.call("sum", &[v], &last)?;
+            let all = counting(g, all)?;
+            let all = scaled(g.emitter(), all, spread)?;
+            at = scaled(g.emitter(), at, kept)?;
+            s = g.call("sub", &[s, all], &[])?;
+        }
         let d = g.call("sub", &[s, at], &[])?;
         g.set(3, d)?;
     }
@@ -101,8 +127,8 @@ fn second(g: &mut dyn GradCtx) -> Result<()> {
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![
-        OpDef::new("cross_entropy(logits: float, target: int; ignore_index: int = -100) -> (loss, lse)").map(|o| {
-            o.doc("Per row: logsumexp(logits) - logits[target], and the logsumexp.")
+        OpDef::new("cross_entropy(logits: float, target: int; ignore_index: int = -100, label_smoothing: float = 0.0) -> (loss, lse)").map(|o| {
+            o.doc("Per row: logsumexp(logits) - logits[target], of which label smoothing mixes in the mean over all classes, and the logsumexp.")
                 .strided()
                 .check(check)
                 .shapes(|c| {
@@ -127,7 +153,14 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let lse = e.call("add", &[l, s.max], &[])?;
                         let shape = e.shape(target);
                         let lse = e.call("reshape", &[lse], &[("shape", shape.as_slice().into())])?;
-                        let pick = e.call("nll_pick", &[x, target], &[("ignore_index", ignore.clone())])?;
+                        let mut pick = e.call("nll_pick", &[x, target], &[("ignore_index", ignore.clone())])?;
+                        let classes = e.shape(x).last().copied().unwrap_or(1);
+                        if let Some((kept, spread)) = parts(&call.attrs[1], classes) {
+                            let all = e.call("sum", &[x], &[("dims", AttrValue::from([-1i64]))])?;
+                            let all = scaled(e, all, spread)?;
+                            pick = scaled(e, pick, kept)?;
+                            pick = e.call("add", &[pick, all], &[])?;
+                        }
                         let pick = e.reduce_partials(pick)?;
                         let loss = e.call("sub", &[lse, pick], &[])?;
                         let ignored = match ignore {
@@ -141,10 +174,13 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 )
                 .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
                     let (x, t, lse) = (g.input(0)?, g.input(1)?, g.output(1)?);
-                    let ignore = g.attr("ignore_index")?;
                     let mut total = None;
                     if let Some(dloss) = g.grad(0) {
-                        total = Some(g.call("cross_entropy_grad", &[x, t, lse, dloss], &[("ignore_index", ignore)])?);
+                        let attrs = [
+                            ("ignore_index", g.attr("ignore_index")?),
+                            ("label_smoothing", g.attr("label_smoothing")?),
+                        ];
+                        total = Some(g.call("cross_entropy_grad", &[x, t, lse, dloss], &attrs)?);
                     }
                     if let Some(dlse) = g.grad(1) {
                         // d lse / d x is the softmax.
@@ -165,7 +201,12 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         _ => Ok(()),
                     }
                 }))
-                .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6", "f32[4, 3] i64[4]<3; ignore_index=1"])
+                .samples(&[
+                    "f32[4, 5] i64[4]<5",
+                    "f64[2, 3, 6] i64[2, 3]<6",
+                    "f32[4, 3] i64[4]<3; ignore_index=1",
+                    "f64[3, 5] i64[3]<5; ignore_index=1, label_smoothing=0.25",
+                ])
         }),
         OpDef::new("nll_pick(logits: float, target: int; ignore_index: int = -100) -> y").map(|o| {
             o.doc("Per row the logit of the target, 0 where it is ignored.")
@@ -184,7 +225,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6", "f32[4, 3] i64[4]<3; ignore_index=1"])
         }),
         OpDef::new(
-            "cross_entropy_grad(logits: float, target: int, lse: float, dloss: float; ignore_index: int = -100) -> dlogits",
+            "cross_entropy_grad(logits: float, target: int, lse: float, dloss: float; ignore_index: int = -100, label_smoothing: float = 0.0) -> dlogits",
         )
         .map(|o| {
             o.doc("Gradient of cross_entropy: (softmax - onehot) dloss.")
@@ -208,6 +249,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     "f32[4, 5] i64[4]<5 f32[4] f32[4]",
                     "f64[2, 3, 6] i64[2, 3]<6 f64[2, 3] f64[2, 3]",
                     "f32[4, 3] i64[4]<3 f32[4] f32[4]; ignore_index=1",
+                    "f64[3, 5] i64[3]<5 f64[3] f64[3]; ignore_index=1, label_smoothing=0.25",
                 ])
         }),
     ]

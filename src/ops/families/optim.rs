@@ -3,7 +3,7 @@
 //! `adamw_many` and its like take any number of parameters that lie alike, and on a GPU update them in one launch or a few.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
+use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -37,6 +37,160 @@ fn all_split(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
 
 const ADAMW: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.01, step: runtime int";
 const SGD: &str = "lr: runtime float, decay: runtime float = 0.0, dampening: runtime float = 0.0, weight_decay: runtime float = 0.0, nesterov: runtime bool = false, first: runtime bool = false";
+
+const ADAM: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, decoupled: runtime bool = false, step: runtime int";
+const RMSPROP: &str = "lr: runtime float, alpha: runtime float = 0.99, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, decay: runtime float = 0.0, centered: runtime bool = false";
+const LAMB: &str = "beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-6, weight_decay: runtime float = 0.0, step: runtime int";
+
+/// Steps of many parameters: name, inputs of each, settings, what it is, samples.
+const MANY: &[(&str, &str, &str, &str, &[&str])] = &[
+    (
+        "adam_many",
+        "param!: float, grad: float, m!: float, v!: float, largest!?: float",
+        ADAM,
+        "One step of Adam (Kingma and Ba), PyTorch's formula, of many parameters that lie alike; with `largest` AMSGrad",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ - f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+ -; lr=0.1, step=3",
+            "bf16[4] bf16[4] f32[4] f32[4]+ f32[4]+; lr=0.1, decoupled=true, step=1",
+        ],
+    ),
+    (
+        "rmsprop_many",
+        "param!: float, grad: float, square!: float, mean!?: float, momentum!?: float",
+        RMSPROP,
+        "One step of RMSprop, PyTorch's formula, of many parameters that lie alike; centered where there is a mean of gradients",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5]+ - - f32[4, 6] f32[4, 6] f32[4, 6]+ - -; lr=0.1",
+            "f32[4] f32[4] f32[4]+ - f32[4]; lr=0.1, decay=0.9",
+        ],
+    ),
+    (
+        "adagrad_many",
+        "param!: float, grad: float, sum!: float",
+        "lr: runtime float, eps: runtime float = 1e-10, weight_decay: runtime float = 0.0",
+        "One step of Adagrad (Duchi et al.), PyTorch's formula, of many parameters that lie alike",
+        &["f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6]+; lr=0.1", "f64[4] f64[4] f64[4]+; lr=0.1"],
+    ),
+    (
+        "adadelta_many",
+        "param!: float, grad: float, square!: float, change!: float",
+        "lr: runtime float = 1.0, rho: runtime float = 0.9, eps: runtime float = 1e-6, weight_decay: runtime float = 0.0",
+        "One step of Adadelta (Zeiler), PyTorch's formula, of many parameters that lie alike",
+        &["f32[3, 5] f32[3, 5] f32[3, 5]+ f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6]+ f32[4, 6]+"],
+    ),
+    (
+        "lion_many",
+        "param!: float, grad: float, momentum!: float",
+        "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.99, weight_decay: runtime float = 0.0",
+        "One step of Lion (Chen et al.) of many parameters that lie alike",
+        &["f32[3, 5] f32[3, 5] f32[3, 5] f32[4, 6] f32[4, 6] f32[4, 6]; lr=0.1"],
+    ),
+    (
+        "lamb_direction_many",
+        "param!: float, grad: float, m!: float, v!: float, direction!: float",
+        LAMB,
+        "The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[3, 5] f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+ f32[4, 6]; step=2",
+        ],
+    ),
+    (
+        "average_many",
+        "mean!: float, value: float",
+        "decay: runtime float",
+        "Moves many averages towards values by 1 - `decay` of the difference",
+        &["f32[3, 5] f32[3, 5] f32[4, 6] f32[4, 6]; decay=0.9", "f32[4] bf16[4]; decay=0.5"],
+    ),
+];
+
+/// What is optional is there for all parameters or for none.
+fn all_or_none(c: &InferCtx<'_>) -> Result<()> {
+    same_shapes(c)?;
+    let group = c.op.sig.repeating().max(1);
+    let alike = (0..c.inputs.len()).all(|i| c.has(i) == c.has(i % group));
+    if alike { Ok(()) } else { Err(Error::argument("what is kept of some parameters is missing for others")) }
+}
+
+/// Layouts of a step that is linear in all tensors.
+fn linear(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
+    let mut s = all_split(c)?;
+    let one_dtype = c.present().all(|t| Some(t.dtype) == c.present().next().map(|t| t.dtype));
+    if one_dtype {
+        let all = SmallVec::<[Sbp; 4]>::from_elem(Sbp::PARTIAL_SUM, c.inputs.len());
+        s.push(Signature::new(&all, &[]));
+    }
+    Ok(s)
+}
+
+/// Factors of pairs: they are whole, and pairs lie alike.
+fn subtract_many() -> Result<OpDef> {
+    Ok(OpDef::new("subtract_many(factors: float, (x!: float, y: float)...) -> ()")?
+        .doc(
+            "Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor.",
+        )
+        .by_name_only()
+        .traits(|t| {
+            t.side_effect = true;
+            t.strided = true;
+        })
+        .check(|c| {
+            let pairs = (c.inputs.len() - 1) / 2;
+            if c.shape(0)? != [pairs] {
+                return Err(Error::shape(format!("the factors have shape {:?} for {pairs} pairs", c.shape(0)?)));
+            }
+            match (0..pairs).find(|i| c.shape(1 + 2 * i).ok() != c.shape(2 + 2 * i).ok()) {
+                Some(i) => Err(Error::shape(format!("the tensors of pair {i} differ in shape"))),
+                None => Ok(()),
+            }
+        })
+        .shapes(|_| Ok(SmallVec::new()))
+        .dtype(DTypeRule::Fixed(vec![]))
+        .get_sbp(|c| {
+            let row = |s: Sbp| {
+                let mut all = SmallVec::<[Sbp; 4]>::from_elem(s, c.inputs.len());
+                all[0] = Sbp::Broadcast;
+                Signature::new(&all, &[])
+            };
+            Ok(common_dims(c, 1).map(Sbp::Split).chain([Sbp::PARTIAL_SUM]).map(row).collect())
+        })
+        .grad(Grad::None)
+        .samples(&["f32[2] f32[3, 5] f32[3, 5] f32[4, 6] f32[4, 6]", "f32[1] bf16[4, 6] f32[4, 6]"]))
+}
+
+fn squares_of_each() -> Result<OpDef> {
+    Ok(OpDef::new("squares_of_each(xs...: float) -> y")?
+        .doc("The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is.")
+        .by_name_only()
+        .strided()
+        .shape1(|c| Ok([c.inputs.len()].into_iter().collect()))
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let wide = c.present().any(|t| t.dtype == DType::F64);
+            Ok(smallvec![if wide { DType::F64 } else { DType::F32 }])
+        })))
+        .get_sbp(|c| {
+            let row = |d| SmallVec::<[Sbp; 4]>::from_elem(Sbp::Split(d), c.inputs.len());
+            Ok(common_dims(c, 0).map(|d| Signature::new(&row(d), &[Sbp::PARTIAL_SUM])).collect())
+        })
+        .traits(|t| t.run_empty = true)
+        .grad(Grad::rule(|g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let twice = g.call("mul_scalar", &[dy], &[("s", Scalar::Float(2.0).into())])?;
+            for i in 0..g.inputs() {
+                if g.needs(i) {
+                    let x = g.input(i)?;
+                    let at = [("dim", 0i64.into()), ("start", i.into()), ("end", (i + 1).into())];
+                    let own = g.call("slice", &[twice], &at)?;
+                    let own = g.call("reshape", &[own], &[("shape", AttrValue::from(&[] as &[usize]))])?;
+                    let dx = g.call("mul", &[x, own], &[])?;
+                    let dtype = g.dtype(x);
+                    let dx = if g.dtype(dx) == dtype { dx } else { g.call("cast", &[dx], &[("dtype", dtype.into())])? };
+                    g.set(i, dx)?;
+                }
+            }
+            Ok(())
+        }))
+        .samples(&["f32[3, 5] f32[4, 6]", "f64[4, 6]", "f32[3] bf16[2]"]))
+}
 
 /// Scales many tensors in place by a number that is a tensor, so that nobody waits for it.
 fn scale_many() -> Result<OpDef> {
@@ -118,7 +272,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         "One step of AdamW (Loshchilov and Hutter), PyTorch's formula",
         "One step of SGD with momentum, PyTorch's formula",
     );
-    vec![
+    let mut all = vec![
         step(
             &format!("adamw_step(param!: float, grad: float, m!: float, v!: float; {ADAMW}) -> ()"),
             &format!("{adamw}."),
@@ -158,7 +312,9 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             ])
         }),
         scale_many(),
+        subtract_many(),
         sum_of_squares(),
+        squares_of_each(),
         step("assign(x!: any, y: any) -> ()", "x becomes y, in place.").map(|o| {
             o.check(|c| {
                 same_shapes(c)?;
@@ -185,5 +341,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
             .samples(&["f32[3, 5] f32[3, 5]"])
         }),
-    ]
+    ];
+    all.extend(MANY.iter().map(|(name, inputs, settings, doc, samples)| {
+        let op = step(&format!("{name}(({inputs})...; {settings}) -> ()"), &format!("{doc}."))?;
+        let op = if *name == "average_many" { op.get_sbp(linear) } else { op };
+        Ok(op.check(all_or_none).samples(samples))
+    }));
+    all
 }

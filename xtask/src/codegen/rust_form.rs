@@ -251,8 +251,11 @@ impl<'a> Form<'a> {
             } else {
                 rust_type(p).unwrap_or_default()
             };
+            // Two lists may be of tensors and of references to them.
+            let second = generics.contains(&"T: Borrow<Tensor>");
+            let ty = if second { ty.replace("[T]", "[U]") } else { ty.to_string() };
             if p.kind == ParamKind::TensorTuple {
-                generics.push("T: Borrow<Tensor>");
+                generics.push(if second { "U: Borrow<Tensor>" } else { "T: Borrow<Tensor>" });
             }
             args.push(format!("{}: {ty}", p.name));
         }

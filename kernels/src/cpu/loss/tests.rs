@@ -14,12 +14,16 @@ fn targets(rng: &mut Rng, dims: &[usize], classes: usize) -> Tensor {
     t
 }
 
-fn oracle(x: &[f64], target: &[f64], classes: usize) -> (Vec<f64>, Vec<f64>) {
+fn oracle(x: &[f64], target: &[f64], classes: usize, smoothing: f64) -> (Vec<f64>, Vec<f64>) {
     x.chunks(classes)
         .zip(target)
         .map(|(row, target)| {
             let lse = row.iter().map(|x| x.exp()).sum::<f64>().ln();
-            (if *target == IGNORE as f64 { 0.0 } else { lse - row[*target as usize] }, lse)
+            if *target == IGNORE as f64 {
+                return (0.0, lse);
+            }
+            let mean = row.iter().sum::<f64>() / classes as f64;
+            (lse - (1.0 - smoothing) * row[*target as usize] - smoothing * mean, lse)
         })
         .unzip()
 }
@@ -31,20 +35,20 @@ fn loss_and_gradient() {
     let mut rng = Rng::new(1);
     for dims in SHAPES {
         let (classes, leading) = dims.split_last().unwrap();
-        let settings = Classes { ignore: Some(IGNORE), ..Classes::whole(*classes) };
-        for dtype in FLOATS {
+        for (dtype, smoothing) in FLOATS.into_iter().flat_map(|d| [(d, 0.0), (d, 0.3)]) {
+            let settings = Classes { ignore: Some(IGNORE), smoothing, ..Classes::whole(*classes) };
             let acc = acc_dtype(dtype).unwrap();
             let x = Tensor::random(&mut rng, dtype, dims);
             let target = targets(&mut rng, leading, *classes);
             let (loss, lse) = (Tensor::random(&mut rng, dtype, leading), Tensor::random(&mut rng, acc, leading));
             cross_entropy(&x.view(), &target.view(), &loss.view(), &lse.view(), &settings).unwrap();
-            let (losses, lses) = oracle(&x.values(), &target.values(), *classes);
+            let (losses, lses) = oracle(&x.values(), &target.values(), *classes, smoothing);
             loss.expect(&losses, tolerance(dtype), "loss");
             lse.expect(&lses, tolerance(acc), "lse");
 
             let (dloss, dx) = (Tensor::random(&mut rng, dtype, leading), Tensor::random(&mut rng, dtype, dims));
             cross_entropy_grad(&x.view(), &target.view(), &lse.view(), &dloss.view(), &dx.view(), &settings).unwrap();
-            let value = |x: &[f64]| inner(&dloss.values(), &oracle(x, &target.values(), *classes).0);
+            let value = |x: &[f64]| inner(&dloss.values(), &oracle(x, &target.values(), *classes, smoothing).0);
             dx.expect(&differences(&x.values(), value), tolerance(dtype).max(1e-8) * 2.0, "dlogits");
         }
     }

@@ -86,13 +86,15 @@ fn infinities_and_nan() {
 fn cross_entropy() {
     let Some(rig) = Rig::new() else { return };
     let mut rng = Rng::new(2);
-    for (dtype, dims, random) in [
-        (DType::F32, &[5usize, 7][..], false),
-        (DType::BF16, &[4, 64], false),
-        (DType::F64, &[3, 5], true),
-        (DType::F32, &[2, 3, 9], true),
-        (DType::F16, &[3, 2001], false),
-        (DType::F32, &[2, 20_000], false),
+    for (dtype, dims, random, smoothing) in [
+        (DType::F32, &[5usize, 7][..], false, 0.0),
+        (DType::F32, &[5, 7], false, 0.1),
+        (DType::BF16, &[4, 64], false, 0.0),
+        (DType::F64, &[3, 5], true, 0.0),
+        (DType::F64, &[3, 5], true, 0.3),
+        (DType::F32, &[2, 3, 9], true, 0.0),
+        (DType::F16, &[3, 2001], false, 0.2),
+        (DType::F32, &[2, 20_000], false, 0.0),
     ] {
         let (lead, n) = (&dims[..dims.len() - 1], dims[dims.len() - 1]);
         let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -103,7 +105,7 @@ fn cross_entropy() {
         let (x, dx, pick) = (make(dtype, dims), make(dtype, dims), make(dtype, lead));
         let (l, lse, dloss, mut t) = (make(wide, lead), make(wide, lead), make(wide, lead), make(DType::I64, lead));
         (0..t.len()).for_each(|i| t.set(i, Scalar::Int(if i == 1 { -100 } else { (i * 5 % n) as i64 })));
-        let c = Classes { count: n as i64, first: 0, ignore: Some(-100) };
+        let c = Classes { ignore: Some(-100), smoothing, ..Classes::whole(n) };
         let what = format!("cross entropy of {dtype} {dims:?}");
         let q = rig.queue();
         let [gx, gdx, gp, gl, gs, gd, gt] = [&x, &dx, &pick, &l, &lse, &dloss, &t].map(|t| rig.put(t));
@@ -116,7 +118,7 @@ fn cross_entropy() {
         rig.expect(&gp, &pick, 0.0, &what);
         // The gradient of a shard whose first class is another one.
         for (first, count) in [(0, n), (2, n + 4)] {
-            let c = Classes { count: count as i64, first, ignore: Some(-100) };
+            let c = Classes { count: count as i64, first, ..c };
             let [s, d] = [&lse, &dloss].map(Tensor::view);
             cpu_loss::cross_entropy_grad(&x.view(), &t.view(), &s, &d, &dx.view(), &c).unwrap();
             let gs = rig.put(&lse);

@@ -1,11 +1,11 @@
 //! Kernels of optimizer steps, in place: many parameters in one launch or a few.
 
 use super::{OpKernel, kernel, with_scratch};
-use crate::backend::cpu::optim::{adamw_settings, entries, sgd_settings};
+use crate::backend::cpu::optim::{STEPS, adamw_settings, entries, kept, sgd_settings, step_of};
 use crate::error::Result;
 use crate::ops::KernelCx;
 use oflow_kernels::View;
-use oflow_kernels::cuda::{Queue, copy, optim};
+use oflow_kernels::cuda::{Queue, copy, optim, steps};
 use smallvec::SmallVec;
 
 fn adamw(q: &Queue<'_>, cx: &KernelCx<'_>) -> Result<()> {
@@ -23,7 +23,11 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         let views: SmallVec<[&View; 64]> = cx.inputs.iter().flatten().collect();
         Ok(optim::sum_of_squares(q, &views, cx.output(0), cx.workspace)?)
     });
-    vec![
+    let each = kernel("squares_of_each", |q, cx| {
+        let views: SmallVec<[&View; 64]> = cx.inputs.iter().flatten().collect();
+        Ok(steps::squares_of_each(q, &views, cx.output(0), cx.workspace)?)
+    });
+    let mut all = vec![
         kernel("adamw_step", adamw),
         kernel("adamw_many", adamw),
         kernel("sgd_step", sgd),
@@ -33,6 +37,13 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             Ok(optim::scale(q, cx.input(0)?, &views)?)
         }),
         with_scratch(squares, |c, _| Ok(optim::squares_workspace(c.present().map(|t| t.len())))),
+        kernel("subtract_many", |q, cx| {
+            let pairs = (1..cx.inputs.len()).step_by(2).map(|i| Ok([cx.input(i)?, cx.input(i + 1)?]));
+            Ok(steps::subtract(q, cx.input(0)?, &pairs.collect::<Result<Vec<_>>>()?)?)
+        }),
+        with_scratch(each, |c, _| Ok(optim::squares_workspace([c.present().map(|t| t.len()).max().unwrap_or(0)]))),
         kernel("assign", |q, cx| Ok(copy::copy(q, cx.input(1)?, cx.input(0)?)?)),
-    ]
+    ];
+    all.extend(STEPS.map(|name| kernel(name, |q, cx| Ok(steps::step(q, &step_of(cx)?, &kept(cx))?))));
+    all
 }

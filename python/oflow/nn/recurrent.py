@@ -1,0 +1,175 @@
+"""LSTM, GRU and simple recurrent networks, with PyTorch's arguments, names of parameters and results."""
+
+import oflow
+
+from . import init
+from .layers import _size
+from .module import Module
+
+
+class _Recurrent(Module):
+    _function = None
+    _gates = 1
+
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        *,
+        device=None,
+        placement=None,
+        sbp=None,
+        dtype=None,
+    ):
+        super().__init__()
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f"the probability of dropping is between 0 and 1, not {dropout}")
+        self.input_size, self.hidden_size = _size("input_size", input_size), _size("hidden_size", hidden_size, 1)
+        self.num_layers, self.bias, self.batch_first = _size("num_layers", num_layers, 1), bool(bias), bool(batch_first)
+        self.dropout, self.bidirectional = float(dropout), bool(bidirectional)
+        layout, bound = init.where(device, placement, sbp, dtype), 1.0 / hidden_size**0.5
+        rows = self._gates * hidden_size
+        for layer, end, width in self._parts():
+            shapes = {"weight_ih": [rows, width], "weight_hh": [rows, hidden_size]}
+            if bias:
+                shapes.update(bias_ih=[rows], bias_hh=[rows])
+            for kind, shape in shapes.items():
+                setattr(self, f"{kind}_l{layer}{end}", init.uniform(shape, bound, **layout))
+
+    def _parts(self):
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        for layer in range(self.num_layers):
+            width = self.input_size if layer == 0 else self.hidden_size * len(ends)
+            for end in ends:
+                yield layer, end, width
+
+    def _weights(self):
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh")
+        return [getattr(self, f"{kind}_l{layer}{end}") for layer, end, _ in self._parts() for kind in kinds]
+
+    def _zeros(self, x):
+        shape = [self.num_layers * (2 if self.bidirectional else 1), self.hidden_size]
+        if len(x.shape) == 3:
+            shape.insert(1, x.shape[0 if self.batch_first else 1])
+        where = {"placement": x.placement, "sbp": oflow.sbp.broadcast} if x.is_global else {"device": x.device}
+        return oflow.zeros(shape, dtype=self.weight_ih_l0.dtype, **where)
+
+    def _run(self, x, state):
+        return getattr(oflow, self._function)(
+            x,
+            state,
+            self._weights(),
+            has_biases=self.bias,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+            train=self.training,
+            bidirectional=self.bidirectional,
+            batch_first=self.batch_first,
+        )
+
+    def extra_repr(self):
+        return (
+            f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, bias={self.bias}, "
+            f"batch_first={self.batch_first}, dropout={self.dropout}, bidirectional={self.bidirectional}"
+        )
+
+
+class LSTM(_Recurrent):
+    """A long short-term memory over sequences ``[T, B, input]`` (``batch_first``: ``[B, T, input]``), or ``[T, input]``: gives the output
+    and the states ``(h, c)`` behind the last step."""
+
+    _function, _gates = "lstm", 4
+
+    def forward(self, input, hx=None):
+        h, c = hx if hx is not None else [self._zeros(input)] * 2
+        output, h, c = self._run(input, [h, c])
+        return output, (h, c)
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units over sequences, with the shapes of ``LSTM``: gives the output and the state behind the last step."""
+
+    _function, _gates = "gru", 3
+
+    def forward(self, input, hx=None):
+        return self._run(input, hx if hx is not None else self._zeros(input))
+
+
+class RNN(_Recurrent):
+    """A simple recurrent network of ``nonlinearity`` ``"tanh"`` or ``"relu"``, with the shapes and results of ``GRU``."""
+
+    def __init__(self, input_size, hidden_size, num_layers=1, nonlinearity="tanh", *args, **options):
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f'the nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
+        super().__init__(input_size, hidden_size, num_layers, *args, **options)
+        self.nonlinearity = nonlinearity
+
+    @property
+    def _function(self):
+        return "rnn_" + self.nonlinearity
+
+    def forward(self, input, hx=None):
+        return self._run(input, hx if hx is not None else self._zeros(input))
+
+
+class _Cell(Module):
+    _gates = 1
+
+    def __init__(self, input_size, hidden_size, bias=True, *, device=None, placement=None, sbp=None, dtype=None):
+        super().__init__()
+        self.input_size, self.hidden_size = _size("input_size", input_size), _size("hidden_size", hidden_size, 1)
+        self.bias = bool(bias)
+        layout, bound = init.where(device, placement, sbp, dtype), 1.0 / hidden_size**0.5
+        rows = self._gates * hidden_size
+        self.weight_ih = init.uniform([rows, input_size], bound, **layout)
+        self.weight_hh = init.uniform([rows, hidden_size], bound, **layout)
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, init.uniform([rows], bound, **layout) if bias else None)
+
+    def _zeros(self, x):
+        where = {"placement": x.placement, "sbp": oflow.sbp.broadcast} if x.is_global else {"device": x.device}
+        return oflow.zeros([*x.shape[:-1], self.hidden_size], dtype=self.weight_ih.dtype, **where)
+
+    def _weights(self):
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
+    def extra_repr(self):
+        return f"{self.input_size}, {self.hidden_size}, bias={self.bias}"
+
+
+class LSTMCell(_Cell):
+    """One step of a long short-term memory: gives ``(h, c)``."""
+
+    _gates = 4
+
+    def forward(self, input, hx=None):
+        h, c = hx if hx is not None else [self._zeros(input)] * 2
+        return oflow.lstm_cell(input, [h, c], *self._weights())
+
+
+class GRUCell(_Cell):
+    """One step of gated recurrent units."""
+
+    _gates = 3
+
+    def forward(self, input, hx=None):
+        return oflow.gru_cell(input, hx if hx is not None else self._zeros(input), *self._weights())
+
+
+class RNNCell(_Cell):
+    """One step of a simple recurrent network."""
+
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", **options):
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f'the nonlinearity is "tanh" or "relu", not {nonlinearity!r}')
+        super().__init__(input_size, hidden_size, bias, **options)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input, hx=None):
+        step = oflow.rnn_tanh_cell if self.nonlinearity == "tanh" else oflow.rnn_relu_cell
+        return step(input, hx if hx is not None else self._zeros(input), *self._weights())

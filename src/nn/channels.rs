@@ -1,0 +1,106 @@
+//! Norms over the channels of images.
+
+use super::{Buffer, init};
+use crate::error::{CallSite, Error, Result};
+use crate::functional::{IntoTarget, full};
+use crate::tensor::Tensor;
+
+/// Batch norm: each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, then a scale and a shift. While training mean
+/// and variance are those of the whole logical batch, however it is split, and running ones are kept; in evaluation mode
+/// ([`Module::train`](super::Module::train)) these are used.
+pub struct BatchNorm {
+    /// Scale, one number a channel; ones at first.
+    pub weight: Tensor,
+    /// Shift, one number a channel; zeros at first.
+    pub bias: Tensor,
+    /// The running mean; zeros at first.
+    pub running_mean: Buffer,
+    /// The running variance, unbiased; ones at first.
+    pub running_var: Buffer,
+    /// The part that a batch has in the running statistics; 0.1 at first.
+    pub momentum: f64,
+    /// Added to the variance; 1e-5 at first.
+    pub eps: f64,
+    /// Whether the statistics of the batch are used.
+    pub training: Mode,
+}
+crate::module!(BatchNorm { weight, bias, running_mean, running_var, training });
+
+impl BatchNorm {
+    /// Makes a norm for so many channels, in training mode.
+    #[track_caller]
+    pub fn new(channels: usize, target: impl IntoTarget) -> Result<BatchNorm> {
+        let t = target.into_target();
+        Ok(BatchNorm {
+            weight: init::constant([channels], 1.0, &t)?,
+            bias: init::constant([channels], 0.0, &t)?,
+            running_mean: Buffer::new(full([channels], 0.0, &t)?),
+            running_var: Buffer::new(full([channels], 1.0, &t)?),
+            momentum: 0.1,
+            eps: 1e-5,
+            training: Mode(true),
+        })
+    }
+    /// Normalises the channels of `[batch, channels, …]`.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
+        let (weight, bias) = (Some(&self.weight), Some(&self.bias));
+        x.batch_norm(Some(mean), Some(var), weight, bias, self.training.0, self.momentum, self.eps)
+    }
+}
+
+/// Whether a module is in training mode: a part of modules that behave differently in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode(pub bool);
+
+impl super::Part for Mode {
+    fn visit<'a>(&'a self, _: &str, _: &mut dyn FnMut(&str, &'a Tensor)) {}
+    fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+    fn set_training(&mut self, on: bool) {
+        self.0 = on;
+    }
+}
+
+/// Group norm: the channels, dim 1 of `[batch, channels, …]`, in groups of as many, each group of each image with mean 0 and variance 1,
+/// then a scale and a shift.
+pub struct GroupNorm {
+    /// Scale, one number a channel; ones at first.
+    pub weight: Tensor,
+    /// Shift, one number a channel; zeros at first.
+    pub bias: Tensor,
+    /// Groups.
+    pub groups: usize,
+    /// Added to the variance; 1e-5 at first.
+    pub eps: f64,
+}
+crate::module!(GroupNorm { weight, bias });
+
+impl GroupNorm {
+    /// Makes a norm.
+    ///
+    /// # Errors
+    /// If the groups do not divide the channels.
+    #[track_caller]
+    pub fn new(groups: usize, channels: usize, target: impl IntoTarget) -> Result<GroupNorm> {
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let e =
+                Error::argument(format!("GroupNorm: {channels} channels do not fall in {groups} groups of as many"));
+            return Err(e.at(CallSite::here()));
+        }
+        let t = target.into_target();
+        Ok(GroupNorm {
+            weight: init::constant([channels], 1.0, &t)?,
+            bias: init::constant([channels], 0.0, &t)?,
+            groups,
+            eps: 1e-5,
+        })
+    }
+    /// Normalises the groups of `[batch, channels, …]`.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.group_norm(self.groups, Some(&self.weight), Some(&self.bias), self.eps)
+    }
+}

@@ -1,0 +1,156 @@
+//! Optimizers as data: their kind and settings as JSON or any other format of serde.
+
+use super::{
+    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Groups, Lamb,
+    LambOptions, Lion, LionOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions, by_decay,
+};
+use crate::error::{Error, Result};
+use crate::state::{LoadState, SaveState, Stateful};
+use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+/// An optimizer of the library, whose settings can be read and replaced as data.
+pub trait Trainer: Optimizer + Stateful + Send {
+    /// Returns the kind and the settings.
+    fn config(&self) -> OptimizerConfig;
+    /// Sets the settings of later steps. Masters are kept or not from the first step on.
+    ///
+    /// # Errors
+    /// If they are those of another kind.
+    fn set_config(&mut self, config: &OptimizerConfig) -> Result<()>;
+}
+
+/// Implements `Stateful` for the optimizers that save through a `Stepper`.
+macro_rules! saved {
+    ($($name:ty),*) => {$(
+        /// Saves the learning rate, the numbers of steps where they count, and tensors by number of the parameter: `3.mean`.
+        impl Stateful for $name {
+            fn save_state(&self, to: &mut SaveState) -> Result<()> {
+                self.save(to)
+            }
+            fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+                self.load(from)
+            }
+        }
+    )*};
+}
+saved!(Adam, RmsProp, Adagrad, Adadelta, Lion, Lamb);
+
+macro_rules! kinds {
+    ($($kind:ident($optimizer:ident, $options:ident, $name:literal)),* $(,)?) => {
+        /// The kind of an optimizer and its settings. Settings that are left out have their defaults.
+        ///
+        /// ```
+        /// use oflow::optim::{OptimizerConfig, OptimizerExt};
+        /// use oflow::prelude::*;
+        /// let config: OptimizerConfig = serde_json::from_str(r#"{"kind": "lion", "lr": 0.5}"#).unwrap();
+        /// let w = ones([2], Device::Cpu)?.requires_grad_(true)?;
+        /// let mut opt = config.build(vec![w.clone()]);
+        /// w.sum(())?.backward()?;
+        /// opt.step()?;
+        /// assert_eq!(w.to_vec::<f32>()?, [0.5, 0.5]);
+        /// # Ok::<(), oflow::Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind", rename_all = "lowercase")]
+        pub enum OptimizerConfig {
+            $(#[doc = concat!("Of [`", stringify!($optimizer), "`].")] $kind($options),)*
+        }
+
+        impl OptimizerConfig {
+            /// The names of all kinds, as data has them.
+            pub const KINDS: &'static [&'static str] = &[$($name),*];
+
+            /// Returns the name of the kind.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(OptimizerConfig::$kind(_) => $name,)*
+                }
+            }
+            /// Makes the optimizer of these parameters.
+            pub fn build(&self, parameters: Vec<Tensor>) -> Box<dyn Trainer> {
+                match *self {
+                    $(OptimizerConfig::$kind(o) => Box::new($optimizer::new(parameters, o)),)*
+                }
+            }
+            /// The learning rate.
+            pub fn lr(&self) -> f64 {
+                match self {
+                    $(OptimizerConfig::$kind(o) => o.lr,)*
+                }
+            }
+            /// The same settings with another weight decay.
+            #[must_use]
+            pub fn with_weight_decay(self, weight_decay: f64) -> OptimizerConfig {
+                match self {
+                    $(OptimizerConfig::$kind(o) => OptimizerConfig::$kind($options { weight_decay, ..o }),)*
+                }
+            }
+        }
+
+        $(impl Trainer for $optimizer {
+            fn config(&self) -> OptimizerConfig {
+                OptimizerConfig::$kind(self.options())
+            }
+            fn set_config(&mut self, config: &OptimizerConfig) -> Result<()> {
+                match *config {
+                    OptimizerConfig::$kind(o) => {
+                        self.set_options(o);
+                        Ok(())
+                    }
+                    _ => {
+                        Err(Error::argument(format!("settings of {} are given to an optimizer of kind {}", config.kind(), $name)))
+                    }
+                }
+            }
+        })*
+    };
+}
+
+kinds! {
+    AdamW(AdamW, AdamWOptions, "adamw"),
+    Sgd(Sgd, SgdOptions, "sgd"),
+    Adam(Adam, AdamOptions, "adam"),
+    Lamb(Lamb, LambOptions, "lamb"),
+    RmsProp(RmsProp, RmsPropOptions, "rmsprop"),
+    Adagrad(Adagrad, AdagradOptions, "adagrad"),
+    Adadelta(Adadelta, AdadeltaOptions, "adadelta"),
+    Lion(Lion, LionOptions, "lion"),
+}
+
+impl OptimizerConfig {
+    /// Makes an optimizer of two groups: parameters of two dims and more, and the others (biases and the scales of norms), which
+    /// have no weight decay.
+    pub fn build_by_decay(&self, parameters: Vec<Tensor>) -> Groups {
+        let (decayed, others) = by_decay(parameters);
+        Groups::new(vec![self.build(decayed), self.with_weight_decay(0.0).build(others)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optim::Schedule;
+
+    #[test]
+    fn every_kind_is_the_same_after_json() {
+        for kind in OptimizerConfig::KINDS {
+            let text = format!(r#"{{"kind":"{kind}","lr":0.25}}"#);
+            let config: OptimizerConfig = serde_json::from_str(&text).unwrap();
+            assert_eq!((config.kind(), config.lr()), (*kind, 0.25));
+            let again = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<OptimizerConfig>(&again).unwrap(), config);
+            let mut opt = config.build(vec![]);
+            assert_eq!(opt.config(), config);
+            let other = if *kind == "sgd" { "adamw" } else { "sgd" };
+            let other = serde_json::from_str(&format!(r#"{{"kind":"{other}"}}"#)).unwrap();
+            assert!(opt.set_config(&other).unwrap_err().to_string().contains(kind));
+            let wrong = format!(r#"{{"kind":"{kind}","rate":0.25}}"#);
+            assert!(serde_json::from_str::<OptimizerConfig>(&wrong).unwrap_err().to_string().contains("rate"));
+        }
+        let s = Schedule::WarmupCosine { warmup: 2, total: 9, floor: 0.5 };
+        let text = serde_json::to_string(&s).unwrap();
+        assert_eq!(text, r#"{"kind":"warmup_cosine","warmup":2,"total":9,"floor":0.5}"#);
+        assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), s);
+    }
+}

@@ -1,0 +1,154 @@
+//! Groups of parameters with settings of their own, as one optimizer.
+
+use super::{Optimizer, Trainer, check_gradients};
+use crate::error::{CallSite, Result};
+use crate::state::{LoadState, SaveState, Stateful};
+use crate::tensor::Tensor;
+use std::collections::BTreeMap;
+
+/// Parameters with weight decay, and those without: parameters of fewer than two dims, which are biases and the scales of norms.
+pub fn by_decay(parameters: Vec<Tensor>) -> (Vec<Tensor>, Vec<Tensor>) {
+    parameters.into_iter().partition(|p| p.ndim() >= 2)
+}
+
+/// Optimizers of several groups of parameters, as one. Parameters are numbered through all groups; the saved state of one group is
+/// that of its optimizer alone.
+///
+/// ```
+/// use oflow::optim::{AdamW, AdamWOptions, Groups, OptimizerExt, by_decay};
+/// use oflow::nn::{Linear, Module};
+/// use oflow::prelude::*;
+/// let net = Linear::new(3, 2, Device::Cpu)?;
+/// let (weights, biases) = by_decay(net.parameters());
+/// let o = AdamWOptions { lr: 0.1, ..Default::default() };
+/// let mut opt = Groups::new(vec![
+///     Box::new(AdamW::new(weights, o)),
+///     Box::new(AdamW::new(biases, AdamWOptions { weight_decay: 0.0, ..o })),
+/// ]);
+/// net.forward(&ones([1, 3], Device::Cpu)?)?.sum(())?.backward()?;
+/// opt.step()?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[derive(Default)]
+pub struct Groups {
+    groups: Vec<Box<dyn Trainer>>,
+    all: Vec<Tensor>,
+}
+
+impl Groups {
+    /// Makes one optimizer of several.
+    pub fn new(groups: Vec<Box<dyn Trainer>>) -> Groups {
+        let mut made = Groups::default();
+        groups.into_iter().for_each(|g| made.push(g));
+        made
+    }
+    /// Adds a group.
+    pub fn push(&mut self, group: Box<dyn Trainer>) {
+        self.all.extend(group.parameters().iter().cloned());
+        self.groups.push(group);
+    }
+    /// Returns the groups.
+    pub fn groups(&self) -> &[Box<dyn Trainer>] {
+        &self.groups
+    }
+    /// Returns a group, to change its settings.
+    pub fn group_mut(&mut self, number: usize) -> Option<&mut Box<dyn Trainer>> {
+        self.groups.get_mut(number)
+    }
+}
+
+impl Optimizer for Groups {
+    fn step_at(&mut self, site: CallSite) -> Result<()> {
+        check_gradients(&self.all, site)?;
+        for group in &mut self.groups {
+            // A group that is not trained now: its other checks still apply.
+            let due = group.parameters().iter().any(|p| p.grad().is_some());
+            if due {
+                group.step_at(site)?;
+            }
+        }
+        Ok(())
+    }
+    fn parameters(&self) -> &[Tensor] {
+        &self.all
+    }
+    fn lr(&self) -> f64 {
+        self.groups.first().map_or(0.0, |g| g.lr())
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.groups.iter_mut().for_each(|g| g.set_lr(lr));
+    }
+}
+
+/// What one group saves.
+fn saved(group: &dyn Trainer) -> Result<(Vec<(String, Tensor)>, BTreeMap<String, serde_json::Value>)> {
+    let mut own = SaveState::new();
+    group.save_state(&mut own)?;
+    Ok(own.into_parts())
+}
+
+impl Stateful for Groups {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        let (mut first, mut steps, mut lrs) = (0, vec![], vec![]);
+        for group in &self.groups {
+            let (tensors, values) = saved(&**group)?;
+            for (name, t) in &tensors {
+                to.tensor(&renumbered(name, first), t);
+            }
+            steps.extend(values.get("steps").and_then(|v| v.as_array()).into_iter().flatten().cloned());
+            lrs.push(group.lr());
+            first += group.parameters().len();
+        }
+        if !steps.is_empty() {
+            to.value("steps", steps)?;
+        }
+        if lrs.len() > 1 {
+            to.value("lrs", &lrs)?;
+        }
+        to.value("lr", self.lr())
+    }
+
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        let (mut first, several) = (0, self.groups.len() > 1);
+        let mut counts = false;
+        for group in &self.groups {
+            counts |= saved(&**group)?.1.contains_key("steps");
+        }
+        let steps: Vec<i64> = if counts { from.value("steps")?.unwrap_or_default() } else { vec![] };
+        let lr: Option<f64> = from.value("lr")?;
+        // A state of one group fits several: they then have its learning rate.
+        let lrs: Vec<f64> = if several && from.has("lrs") { from.value("lrs")?.unwrap_or_default() } else { vec![] };
+        let all = from.tensors();
+        for (i, group) in self.groups.iter_mut().enumerate() {
+            let count = group.parameters().len();
+            let names: Vec<String> = all
+                .iter()
+                .filter_map(|name| {
+                    let (n, rest) = name.split_once('.')?;
+                    let n = n.parse::<usize>().ok()?.checked_sub(first).filter(|n| *n < count)?;
+                    Some(format!("{n}.{rest}"))
+                })
+                .collect();
+            let own = steps.iter().copied().chain(std::iter::repeat(0)).skip(first).take(count).collect::<Vec<_>>();
+            let values = BTreeMap::from([
+                ("steps".to_string(), serde_json::Value::from(own)),
+                ("lr".to_string(), lrs.get(i).copied().or(lr).unwrap_or(group.lr()).into()),
+            ]);
+            let mut inner = LoadState::new(names.iter().map(String::as_str), &values);
+            group.load_state(&mut inner)?;
+            for (name, tensor) in inner.into_asked().fills {
+                from.fill(&renumbered(&name, first), &tensor);
+            }
+            first += count;
+        }
+        Ok(())
+    }
+}
+
+/// `3.mean` as `8.mean`, in a group whose first parameter is number 5.
+fn renumbered(name: &str, first: usize) -> String {
+    match name.split_once('.').map(|(n, rest)| (n.parse::<usize>(), rest)) {
+        Some((Ok(n), rest)) => format!("{}.{rest}", n + first),
+        _ => name.to_string(),
+    }
+}
