@@ -388,6 +388,8 @@ class Tensor:
         """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
+    def ctc_loss(self, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
+        """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -1500,6 +1502,8 @@ def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = Non
     """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
+    """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:

@@ -30,6 +30,7 @@ mod autograd;
 mod by_name;
 mod class_losses;
 mod create;
+mod ctc;
 mod data;
 mod einsum;
 mod gather;

@@ -7,7 +7,7 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, class_losses, create, einsum, gather, generated, index, inplace, layout, losses, nn,
+    algebra, arrange, attend, class_losses, create, ctc, einsum, gather, generated, index, inplace, layout, losses, nn,
     pytorch, recurrent, reduce, select, shape, values,
 };
 use crate::error::{Error, Result};
@@ -169,6 +169,7 @@ const ROWS: &[&[Row]] = &[
     recurrent::FUNCTIONS,
     losses::FUNCTIONS,
     class_losses::FUNCTIONS,
+    ctc::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,

@@ -258,3 +258,27 @@ def normalize(input, p=2.0, dim=1, eps=1e-12):
     if p != 2.0:
         raise NotImplementedError(f"normalize knows the norm of p = 2, not of p = {p}")
     return input / (input * input).sum(dim, keepdim=True).sqrt().clamp(eps, float("inf"))
+
+
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """The negative log likelihood of targets under all their alignments with log-probabilities ``[T, N, C]``. Lengths are tensors or
+    lists. The gradient is that of the log-probabilities as they are."""
+
+    def lengths(of):
+        if isinstance(of, oflow.Tensor):
+            return of
+        where = {"placement": log_probs.placement, "sbp": oflow.sbp.broadcast} if log_probs.is_global else {}
+        made = oflow.tensor(list(of) if hasattr(of, "__iter__") else of, dtype=oflow.int64)
+        return oflow.distribute(made, where["placement"], where["sbp"]) if where else made
+
+    return oflow.ctc_loss(
+        log_probs,
+        targets,
+        lengths(input_lengths),
+        lengths(target_lengths),
+        blank=blank,
+        reduction=reduction,
+        zero_infinity=zero_infinity,
+    )
