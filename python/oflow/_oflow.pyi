@@ -527,10 +527,12 @@ class Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
-    def cross_entropy(self, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
-        """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
-    def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+    def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
+        """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+    def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
+    def ctc_loss(self, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
+        """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
     def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
         """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
     def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
@@ -569,6 +571,8 @@ class Tensor:
         """`elu` in place: the result is written over the first argument."""
     def embedding(self, ids: Tensor) -> Tensor:
         """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+    def embedding_bag(self, ids: Tensor, offsets: Tensor | None = None, *, mode: str = "mean", per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
+        """The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0. `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count."""
     def embedding_grad(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """Gradient of embedding: dy's rows added up by index, in order."""
     def empty_like(self) -> Tensor:
@@ -667,6 +671,10 @@ class Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
         """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+    def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
+    def gru_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """One step of gated recurrent units for `[B, input]` or `[input]`."""
     @overload
     def gt(self, b: Tensor) -> Tensor:
         """True where a > b."""
@@ -821,6 +829,10 @@ class Tensor:
         """True where exactly one element is nonzero."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+    def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+    def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
     @overload
     def lt(self, b: Tensor) -> Tensor:
         """True where a < b."""
@@ -943,6 +955,12 @@ class Tensor:
     @overload
     def mul_(self, s: Number) -> Tensor:
         """`mul` in place: the result is written over the first argument."""
+    def multi_margin_loss(self, target: Tensor, *, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """Per row the mean over all classes but the target of max(0, margin - x[target] + x)ᵖ, times the weight of the target. p is 1 or 2."""
+    def multilabel_margin_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        """Per row the sum over labels y and classes c that are none of max(0, 1 - x[y] + x[c]), divided by the number of classes. The labels of a row are those before its first -1."""
+    def multilabel_soft_margin_loss(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -961,6 +979,8 @@ class Tensor:
         """-x."""
     def neg_(self) -> Tensor:
         """`neg` in place: the result is written over the first argument."""
+    def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
+        """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Per row the logit of the target, 0 where it is ignored."""
     def nonzero(self) -> Tensor:
@@ -1059,6 +1079,14 @@ class Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
         """Gradients of rms_norm."""
+    def rnn_relu(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """A recurrent network with relu over a sequence, as `lstm`."""
+    def rnn_relu_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
+    def rnn_tanh(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """A recurrent network with tanh over a sequence, as `lstm`."""
+    def rnn_tanh_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+        """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
     @overload
     def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
         """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
@@ -1091,6 +1119,8 @@ class Tensor:
         """`rsub` in place: the result is written over the first argument."""
     def scale_many(self, xs: Sequence[Tensor]) -> None:
         """Multiplies many tensors in place by a number that is a tensor."""
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
+        """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -1193,6 +1223,8 @@ class Tensor:
     @overload
     def sub_(self, s: Number) -> Tensor:
         """`sub` in place: the result is written over the first argument."""
+    def subtract_many(self, tensors: Sequence[Tensor]) -> None:
+        """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
     def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
     def t(self) -> Tensor:
@@ -1398,12 +1430,20 @@ class _Loader:
 
 class _Optimizer:
     def __init__(self) -> None: ...
-    def add(self, kind: str, parameters: Sequence[Tensor], options: dict[str, Any]) -> None: ...
-    def set(self, group: builtins.int, options: dict[str, Any]) -> None: ...
+    def add(self, parameters: Sequence[Tensor], settings: str) -> None: ...
+    def set(self, group: builtins.int, settings: str) -> None: ...
     def lrs(self) -> list[builtins.float]: ...
     def step(self) -> None: ...
     def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
     def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
+
+class _Ema:
+    def __init__(self, parameters: Sequence[Tensor], decay: builtins.float) -> None: ...
+    def update(self) -> None: ...
+    def swap(self) -> None: ...
+    def averages(self) -> list[Tensor]: ...
+    def updates(self) -> builtins.int: ...
+    def set_updates(self, updates: builtins.int) -> None: ...
 
 class _CheckpointManager:
     def __init__(self, dir: str, keep: builtins.int) -> None: ...
@@ -1465,6 +1505,12 @@ def acosh(x: Tensor) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
 def acosh_(x: Tensor) -> Tensor:
     """`acosh` in place: the result is written over the first argument."""
+def adadelta_many(tensors: Sequence[Tensor], lr: builtins.float = 1.0, rho: builtins.float = 0.9, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Adadelta (Zeiler), PyTorch's formula, of many parameters that lie alike."""
+def adagrad_many(tensors: Sequence[Tensor], lr: builtins.float, eps: builtins.float = 1e-10, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Adagrad (Duchi et al.), PyTorch's formula, of many parameters that lie alike."""
+def adam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of Adam (Kingma and Ba), PyTorch's formula, of many parameters that lie alike; with `largest` AMSGrad."""
 def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
@@ -1601,6 +1647,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *,
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
+def average_many(tensors: Sequence[Tensor], decay: builtins.float) -> None:
+    """Moves many averages towards values by 1 - `decay` of the difference."""
 @overload
 def avg_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The average of each window of the last dims."""
@@ -1802,10 +1850,12 @@ def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), k
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
-def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
-    """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
-def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
+    """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
+    """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
 def cummax(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
     """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
 def cummin(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
@@ -1849,6 +1899,8 @@ def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`elu` in place: the result is written over the first argument."""
 def embedding(weight: Tensor, ids: Tensor) -> Tensor:
     """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+def embedding_bag(weight: Tensor, ids: Tensor, offsets: Tensor | None = None, *, mode: str = "mean", per_sample_weights: Tensor | None = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
+    """The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0. `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count."""
 def embedding_grad(dy: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """Gradient of embedding: dy's rows added up by index, in order."""
 @overload
@@ -1959,6 +2011,10 @@ def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
     """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
+def gru_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """One step of gated recurrent units for `[B, input]` or `[input]`."""
 @overload
 def gt(a: Tensor, b: Tensor) -> Tensor:
     """True where a > b."""
@@ -2047,6 +2103,8 @@ def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute error |x - target|."""
+def lamb_direction_many(tensors: Sequence[Tensor], beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
+    """The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
     """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
@@ -2081,6 +2139,8 @@ def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool 
     """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
 def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
+def lion_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.99, weight_decay: builtins.float = 0.0) -> None:
+    """One step of Lion (Chen et al.) of many parameters that lie alike."""
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
 def log10(x: Tensor) -> Tensor:
@@ -2123,6 +2183,10 @@ def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *,
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
 @overload
 def lt(a: Tensor, b: Tensor) -> Tensor:
     """True where a < b."""
@@ -2247,6 +2311,12 @@ def mul_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def mul_(x: Tensor, s: Number) -> Tensor:
     """`mul` in place: the result is written over the first argument."""
+def multi_margin_loss(x: Tensor, target: Tensor, *, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Per row the mean over all classes but the target of max(0, margin - x[target] + x)ᵖ, times the weight of the target. p is 1 or 2."""
+def multilabel_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """Per row the sum over labels y and classes c that are none of max(0, 1 - x[y] + x[c]), divided by the number of classes. The labels of a row are those before its first -1."""
+def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -2267,6 +2337,8 @@ def neg(x: Tensor) -> Tensor:
     """-x."""
 def neg_(x: Tensor) -> Tensor:
     """`neg` in place: the result is written over the first argument."""
+def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
+    """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Per row the logit of the target, 0 where it is ignored."""
 def nonzero(x: Tensor) -> Tensor:
@@ -2396,6 +2468,16 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-6
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
     """Gradients of rms_norm."""
+def rmsprop_many(tensors: Sequence[Tensor], lr: builtins.float, alpha: builtins.float = 0.99, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decay: builtins.float = 0.0, centered: builtins.bool = False) -> None:
+    """One step of RMSprop, PyTorch's formula, of many parameters that lie alike; centered where there is a mean of gradients."""
+def rnn_relu(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """A recurrent network with relu over a sequence, as `lstm`."""
+def rnn_relu_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
+def rnn_tanh(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """A recurrent network with tanh over a sequence, as `lstm`."""
+def rnn_tanh_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
 @overload
 def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
     """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
@@ -2430,6 +2512,8 @@ def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device
     """A tensor without dims."""
 def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
+    """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -2520,6 +2604,8 @@ def square(x: Tensor) -> Tensor:
     """x²."""
 def square_(x: Tensor) -> Tensor:
     """`square` in place: the result is written over the first argument."""
+def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
+    """The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is."""
 def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
     """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
@@ -2541,6 +2627,8 @@ def sub_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def sub_(x: Tensor, s: Number) -> Tensor:
     """`sub` in place: the result is written over the first argument."""
+def subtract_many(factors: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
 def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
 def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:

@@ -3,7 +3,7 @@
 
 use crate::errors::{OrRaise, exception};
 use crate::loader::Stream;
-use crate::optim::{_Optimizer, GradScaler, Groups, free};
+use crate::optim::{_Optimizer, GradScaler, free};
 use crate::tensor::Tensor;
 use crate::{context, site, types};
 use oflow::checkpoint::{Checkpoint as Saved, CheckpointManager, CheckpointOptions, LoadOptions};
@@ -59,7 +59,7 @@ type Names = (Vec<String>, Vec<String>);
 
 /// A section during a call.
 enum Held<'a> {
-    Optimizer(MutexGuard<'a, Groups>),
+    Optimizer(MutexGuard<'a, oflow::optim::Groups>),
     Scaler(MutexGuard<'a, oflow::optim::GradScaler>),
     Stream(MutexGuard<'a, crate::owned::OwnedStream>),
     Plain(&'a mut Plain),

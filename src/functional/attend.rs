@@ -27,7 +27,7 @@ functions! {
 const LAST: i64 = -1;
 
 /// A number everywhere, whole on every rank of the tensor's placement.
-fn filled(shape: &[usize], value: Scalar, dtype: DType, like: &Tensor, site: CallSite) -> Result<Tensor> {
+pub(super) fn filled(shape: &[usize], value: Scalar, dtype: DType, like: &Tensor, site: CallSite) -> Result<Tensor> {
     let target = match like.global() {
         Some(g) => Target::Global(g.placement.clone(), NdSbp::broadcast(g.placement.axes())),
         None => Target::Local(like.device()),

@@ -33,6 +33,7 @@ mod class_losses;
 mod conv;
 mod count;
 mod create;
+mod ctc;
 mod data;
 mod einsum;
 mod gather;

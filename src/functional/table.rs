@@ -7,8 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, class_losses, conv, count, create, einsum, gather, generated, index, inplace,
-    layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
+    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, gather, generated, index,
+    inplace, layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -176,6 +176,7 @@ const ROWS: &[&[Row]] = &[
     recurrent::FUNCTIONS,
     losses::FUNCTIONS,
     class_losses::FUNCTIONS,
+    ctc::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,

@@ -352,6 +352,39 @@ case("cross_entropy", lambda x, t: F.cross_entropy(x, t), values((0, 3), "f64"),
 case("cross_entropy", weighed(F.cross_entropy, 1, True, reduction="none", label_smoothing=0.1), values((3, 4), "f32"), torch.tensor([3, 0, 2]), weight=values((4,), positive=True),
      reduction="none", label_smoothing=0.1)
 
+# --- alignments ----------------------------------------------------------------------------------------------------------
+
+
+def aligned(blank, reduction, zero_infinity=False):
+    """CTC by the sum over all alignments: PyTorch's value, and the gradient of the log-probabilities as they are."""
+    def run(lp, targets, inputs, lengths):
+        three = lp if lp.ndim == 3 else lp[:, None]
+        losses, start = [], 0
+        for n, (t, s) in enumerate(zip(inputs.reshape(-1).tolist(), lengths.reshape(-1).tolist())):
+            wanted = (targets[n][:s] if targets.ndim == 2 else targets[start:start + s]).tolist()
+            start += s
+            ways = [torch.stack([three[i, n, c] for i, c in enumerate(path)]).sum() for path in itertools.product(range(lp.shape[-1]), repeat=t)
+                    if [c for c, _ in itertools.groupby(path) if c != blank] == wanted]
+            losses.append(-torch.logsumexp(torch.stack(ways), 0) if ways else three[0, 0, 0] * 0 + (0.0 if zero_infinity else inf))
+        each = torch.stack(losses)
+        loss = {"sum": each.sum(), "none": each if lp.ndim == 3 else each[0], "mean": (each / lengths.reshape(-1).clamp(min=1)).mean()}[reduction]
+        theirs = F.ctc_loss(lp.detach(), targets, inputs, lengths, blank, reduction, zero_infinity)
+        assert torch.allclose(loss, theirs), (loss, theirs)
+        return loss
+    return run
+
+
+lp = torch.log_softmax(values((5, 3, 3), "f64"), -1)
+several, one_list = torch.tensor([[1, 2], [2, 2], [1, 0]]), torch.tensor([1, 2, 2, 2, 1])
+times, lengths = torch.tensor([5, 4, 3]), torch.tensor([2, 2, 1])
+for r in ("mean", "sum", "none"):
+    case("ctc_loss", aligned(0, r), lp, several, times, lengths, reduction=r)
+    case("ctc_loss", aligned(0, r), lp, one_list, times, lengths, reduction=r)
+    case("ctc_loss", aligned(0, r), lp[:, 0], several[0], torch.tensor(4), torch.tensor(2), reduction=r)
+case("ctc_loss", aligned(2, "none"), lp, torch.tensor([[0, 1], [1, 1], [0, 0]]), times, torch.tensor([2, 1, 0]), blank=2, reduction="none")
+case("ctc_loss", aligned(0, "none", True), lp, several, torch.tensor([5, 2, 1]), lengths, reduction="none", zero_infinity=True)
+case("ctc_loss", aligned(0, "none"), lp, several, torch.tensor([5, 2, 1]), lengths, reduction="none", backward=False, note="one fits no input")
+
 # --- networks ------------------------------------------------------------------------------------------------------------
 
 q, k, v = values((2, 4, 3, 6), "f64"), values((2, 4, 5, 6), "f64", start=5), values((2, 4, 5, 2), "f64", start=9)

@@ -7,6 +7,7 @@ from .activation import (
     SELU,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
+    CTCLoss,
     Hardshrink,
     Hardsigmoid,
     Hardswish,

@@ -334,3 +334,25 @@ def instance_norm(
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Each group of channels of each image with mean 0 and variance 1."""
     return oflow.group_norm(input, num_groups, weight, bias, eps)
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """The negative log likelihood of targets under all their alignments with log-probabilities ``[T, N, C]``. Lengths are tensors or
+    lists. The gradient is that of the log-probabilities as they are."""
+
+    def lengths(of):
+        if isinstance(of, oflow.Tensor):
+            return of
+        where = {"placement": log_probs.placement, "sbp": oflow.sbp.broadcast} if log_probs.is_global else {}
+        made = oflow.tensor(list(of) if hasattr(of, "__iter__") else of, dtype=oflow.int64)
+        return oflow.distribute(made, where["placement"], where["sbp"]) if where else made
+
+    return oflow.ctc_loss(
+        log_probs,
+        targets,
+        lengths(input_lengths),
+        lengths(target_lengths),
+        blank=blank,
+        reduction=reduction,
+        zero_infinity=zero_infinity,
+    )

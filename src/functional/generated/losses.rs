@@ -412,6 +412,27 @@ impl Default for MultilabelSoftMarginLossOptions {
     }
 }
 
+/// Options of [`Tensor::ctc_loss_with`](crate::Tensor::ctc_loss_with).
+#[derive(Clone, Debug)]
+pub struct CtcLossOptions {
+    /// `Int blank=0`. `0` by default.
+    pub blank: i64,
+    /// `String reduction="mean"`. `"mean"` by default.
+    pub reduction: &'static str,
+    /// `Bool zero_infinity=false`. `false` by default.
+    pub zero_infinity: bool,
+}
+
+impl Default for CtcLossOptions {
+    fn default() -> CtcLossOptions {
+        CtcLossOptions {
+            blank: 0,
+            reduction: "mean",
+            zero_infinity: false,
+        }
+    }
+}
+
 impl Tensor {
     /// The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`.
     ///
@@ -855,6 +876,34 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::class_losses::multilabel_soft_margin_loss(self, target, options.weight.as_ref(), options.reduction, CallSite::here())
     }
+
+    /// The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`).
+    /// Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes
+    /// losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target
+    /// first.
+    ///
+    /// ```text
+    /// ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, *, Int blank=0, String reduction="mean", Bool zero_infinity=false) -> Tensor
+    /// ```
+    ///
+    /// The gradient is that of the log-probabilities as they are; PyTorch's is that of the logits behind them. Both are the same
+    /// through `log_softmax`.
+    #[track_caller]
+    pub fn ctc_loss(&self, targets: &Tensor, input_lengths: &Tensor, target_lengths: &Tensor) -> Result<Tensor> {
+        super::super::ctc::ctc_loss(self, targets, input_lengths, target_lengths, 0, "mean", false, CallSite::here())
+    }
+
+    /// [`Tensor::ctc_loss`](crate::Tensor::ctc_loss) with its options.
+    #[track_caller]
+    pub fn ctc_loss_with(
+        &self,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        options: &crate::functional::CtcLossOptions,
+    ) -> Result<Tensor> {
+        super::super::ctc::ctc_loss(self, targets, input_lengths, target_lengths, options.blank, options.reduction, options.zero_infinity, CallSite::here())
+    }
 }
 
 /// By name.
@@ -880,4 +929,5 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("multi_margin_loss(Tensor x, Tensor target, *, Int p=1, Float margin=1.0, Tensor? weight, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multi_margin_loss(b.given(0)?, b.given(1)?, b.int(2)?, b.float(3)?, b.tensor(4), b.text(5)?, b.site)?])),
     ("multilabel_margin_loss(Tensor x, Tensor target, *, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multilabel_margin_loss(b.given(0)?, b.given(1)?, b.text(2)?, b.site)?])),
     ("multilabel_soft_margin_loss(Tensor x, Tensor target, *, Tensor? weight, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multilabel_soft_margin_loss(b.given(0)?, b.given(1)?, b.tensor(2), b.text(3)?, b.site)?])),
+    ("ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, *, Int blank=0, String reduction=\"mean\", Bool zero_infinity=false) -> Tensor", |b| Ok(vec![super::super::ctc::ctc_loss(b.given(0)?, b.given(1)?, b.given(2)?, b.given(3)?, b.int(4)?, b.text(5)?, b.bool(6)?, b.site)?])),
 ];

@@ -327,233 +327,6 @@ impl Tensor {
         super::super::nn::attention(self, k, v, causal, options.scale, CallSite::here())
     }
 
-    /// softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where
-    /// a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights.
-    /// `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0.
-    ///
-    /// ```text
-    /// scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Float dropout_p=0.0, Bool is_causal=false, *, Float? scale, Bool enable_gqa=false) -> Tensor
-    /// ```
-    ///
-    /// Without mask and dropout the scores never lie in memory.
-    #[track_caller]
-    pub fn scaled_dot_product_attention(
-        &self,
-        key: &Tensor,
-        value: &Tensor,
-        attn_mask: Option<&Tensor>,
-        dropout_p: f64,
-        is_causal: bool,
-    ) -> Result<Tensor> {
-        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, None, false, CallSite::here())
-    }
-
-    /// [`Tensor::scaled_dot_product_attention`](crate::Tensor::scaled_dot_product_attention) with its options.
-    #[track_caller]
-    pub fn scaled_dot_product_attention_with(
-        &self,
-        key: &Tensor,
-        value: &Tensor,
-        attn_mask: Option<&Tensor>,
-        dropout_p: f64,
-        is_causal: bool,
-        options: &crate::functional::ScaledDotProductAttentionOptions,
-    ) -> Result<Tensor> {
-        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, options.scale, options.enable_gqa, CallSite::here())
-    }
-
-    /// The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are
-    /// bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0.
-    /// `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count.
-    ///
-    /// ```text
-    /// embedding_bag(Tensor weight, Tensor ids, Tensor? offsets, *, String mode="mean", Tensor? per_sample_weights, Bool include_last_offset=false, Int? padding_idx) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn embedding_bag(&self, ids: &Tensor, offsets: Option<&Tensor>) -> Result<Tensor> {
-        super::super::attend::embedding_bag(self, ids, offsets, "mean", None, false, None, CallSite::here())
-    }
-
-    /// [`Tensor::embedding_bag`](crate::Tensor::embedding_bag) with its options.
-    #[track_caller]
-    pub fn embedding_bag_with(
-        &self,
-        ids: &Tensor,
-        offsets: Option<&Tensor>,
-        options: &crate::functional::EmbeddingBagOptions,
-    ) -> Result<Tensor> {
-        super::super::attend::embedding_bag(self, ids, offsets, options.mode, options.per_sample_weights.as_ref(), options.include_last_offset, options.padding_idx, CallSite::here())
-    }
-
-    /// A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states
-    /// `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with
-    /// `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set.
-    ///
-    /// ```text
-    /// lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)
-    /// ```
-    #[track_caller]
-    pub fn lstm<T: Borrow<Tensor>, U: Borrow<Tensor>>(
-        &self,
-        hx: impl AsRef<[T]>,
-        params: impl AsRef<[U]>,
-    ) -> Result<Vec<Tensor>> {
-        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::lstm(self, &hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
-    }
-
-    /// [`Tensor::lstm`](crate::Tensor::lstm) with its options.
-    #[track_caller]
-    pub fn lstm_with<T: Borrow<Tensor>, U: Borrow<Tensor>>(
-        &self,
-        hx: impl AsRef<[T]>,
-        params: impl AsRef<[U]>,
-        options: &crate::functional::LstmOptions,
-    ) -> Result<Vec<Tensor>> {
-        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::lstm(self, &hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
-    }
-
-    /// Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n.
-    ///
-    /// ```text
-    /// gru(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
-    /// ```
-    #[track_caller]
-    pub fn gru<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::gru(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
-    }
-
-    /// [`Tensor::gru`](crate::Tensor::gru) with its options.
-    #[track_caller]
-    pub fn gru_with<T: Borrow<Tensor>>(
-        &self,
-        hx: &Tensor,
-        params: impl AsRef<[T]>,
-        options: &crate::functional::GruOptions,
-    ) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::gru(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
-    }
-
-    /// A recurrent network with tanh over a sequence, as `lstm`.
-    ///
-    /// ```text
-    /// rnn_tanh(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
-    /// ```
-    #[track_caller]
-    pub fn rnn_tanh<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::rnn_tanh(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
-    }
-
-    /// [`Tensor::rnn_tanh`](crate::Tensor::rnn_tanh) with its options.
-    #[track_caller]
-    pub fn rnn_tanh_with<T: Borrow<Tensor>>(
-        &self,
-        hx: &Tensor,
-        params: impl AsRef<[T]>,
-        options: &crate::functional::RnnTanhOptions,
-    ) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::rnn_tanh(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
-    }
-
-    /// A recurrent network with relu over a sequence, as `lstm`.
-    ///
-    /// ```text
-    /// rnn_relu(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
-    /// ```
-    #[track_caller]
-    pub fn rnn_relu<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::rnn_relu(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
-    }
-
-    /// [`Tensor::rnn_relu`](crate::Tensor::rnn_relu) with its options.
-    #[track_caller]
-    pub fn rnn_relu_with<T: Borrow<Tensor>>(
-        &self,
-        hx: &Tensor,
-        params: impl AsRef<[T]>,
-        options: &crate::functional::RnnReluOptions,
-    ) -> Result<Vec<Tensor>> {
-        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::rnn_relu(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
-    }
-
-    /// One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones.
-    ///
-    /// ```text
-    /// lstm_cell(Tensor x, TensorTuple hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> (Tensor h, Tensor c)
-    /// ```
-    #[track_caller]
-    pub fn lstm_cell<T: Borrow<Tensor>>(
-        &self,
-        hx: impl AsRef<[T]>,
-        w_ih: &Tensor,
-        w_hh: &Tensor,
-        b_ih: Option<&Tensor>,
-        b_hh: Option<&Tensor>,
-    ) -> Result<Vec<Tensor>> {
-        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
-        super::super::recurrent::lstm_cell(self, &hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
-    }
-
-    /// One step of gated recurrent units for `[B, input]` or `[input]`.
-    ///
-    /// ```text
-    /// gru_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn gru_cell(
-        &self,
-        hx: &Tensor,
-        w_ih: &Tensor,
-        w_hh: &Tensor,
-        b_ih: Option<&Tensor>,
-        b_hh: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        super::super::recurrent::gru_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
-    }
-
-    /// tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
-    ///
-    /// ```text
-    /// rnn_tanh_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn rnn_tanh_cell(
-        &self,
-        hx: &Tensor,
-        w_ih: &Tensor,
-        w_hh: &Tensor,
-        b_ih: Option<&Tensor>,
-        b_hh: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        super::super::recurrent::rnn_tanh_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
-    }
-
-    /// relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
-    ///
-    /// ```text
-    /// rnn_relu_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn rnn_relu_cell(
-        &self,
-        hx: &Tensor,
-        w_ih: &Tensor,
-        w_hh: &Tensor,
-        b_ih: Option<&Tensor>,
-        b_hh: Option<&Tensor>,
-    ) -> Result<Tensor> {
-        super::super::recurrent::rnn_relu_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
-    }
-
     /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
     /// variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become
     /// `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is
@@ -973,6 +746,233 @@ impl Tensor {
     #[track_caller]
     pub fn adaptive_avg_pool3d(&self, output_size: impl IntList) -> Result<Tensor> {
         super::super::conv::adaptive_avg_pool3d(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where
+    /// a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights.
+    /// `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0.
+    ///
+    /// ```text
+    /// scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Float dropout_p=0.0, Bool is_causal=false, *, Float? scale, Bool enable_gqa=false) -> Tensor
+    /// ```
+    ///
+    /// Without mask and dropout the scores never lie in memory.
+    #[track_caller]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        attn_mask: Option<&Tensor>,
+        dropout_p: f64,
+        is_causal: bool,
+    ) -> Result<Tensor> {
+        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, None, false, CallSite::here())
+    }
+
+    /// [`Tensor::scaled_dot_product_attention`](crate::Tensor::scaled_dot_product_attention) with its options.
+    #[track_caller]
+    pub fn scaled_dot_product_attention_with(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        attn_mask: Option<&Tensor>,
+        dropout_p: f64,
+        is_causal: bool,
+        options: &crate::functional::ScaledDotProductAttentionOptions,
+    ) -> Result<Tensor> {
+        super::super::attend::scaled_dot_product_attention(self, key, value, attn_mask, dropout_p, is_causal, options.scale, options.enable_gqa, CallSite::here())
+    }
+
+    /// The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are
+    /// bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0.
+    /// `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count.
+    ///
+    /// ```text
+    /// embedding_bag(Tensor weight, Tensor ids, Tensor? offsets, *, String mode="mean", Tensor? per_sample_weights, Bool include_last_offset=false, Int? padding_idx) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn embedding_bag(&self, ids: &Tensor, offsets: Option<&Tensor>) -> Result<Tensor> {
+        super::super::attend::embedding_bag(self, ids, offsets, "mean", None, false, None, CallSite::here())
+    }
+
+    /// [`Tensor::embedding_bag`](crate::Tensor::embedding_bag) with its options.
+    #[track_caller]
+    pub fn embedding_bag_with(
+        &self,
+        ids: &Tensor,
+        offsets: Option<&Tensor>,
+        options: &crate::functional::EmbeddingBagOptions,
+    ) -> Result<Tensor> {
+        super::super::attend::embedding_bag(self, ids, offsets, options.mode, options.per_sample_weights.as_ref(), options.include_last_offset, options.padding_idx, CallSite::here())
+    }
+
+    /// A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states
+    /// `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with
+    /// `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set.
+    ///
+    /// ```text
+    /// lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)
+    /// ```
+    #[track_caller]
+    pub fn lstm<T: Borrow<Tensor>, U: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        params: impl AsRef<[U]>,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm(self, &hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::lstm`](crate::Tensor::lstm) with its options.
+    #[track_caller]
+    pub fn lstm_with<T: Borrow<Tensor>, U: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        params: impl AsRef<[U]>,
+        options: &crate::functional::LstmOptions,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm(self, &hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n.
+    ///
+    /// ```text
+    /// gru(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn gru<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::gru(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::gru`](crate::Tensor::gru) with its options.
+    #[track_caller]
+    pub fn gru_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::GruOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::gru(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// A recurrent network with tanh over a sequence, as `lstm`.
+    ///
+    /// ```text
+    /// rnn_tanh(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn rnn_tanh<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_tanh(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::rnn_tanh`](crate::Tensor::rnn_tanh) with its options.
+    #[track_caller]
+    pub fn rnn_tanh_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::RnnTanhOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_tanh(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// A recurrent network with relu over a sequence, as `lstm`.
+    ///
+    /// ```text
+    /// rnn_relu(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)
+    /// ```
+    #[track_caller]
+    pub fn rnn_relu<T: Borrow<Tensor>>(&self, hx: &Tensor, params: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_relu(self, hx, &params, true, 1, 0.0, false, false, false, CallSite::here())
+    }
+
+    /// [`Tensor::rnn_relu`](crate::Tensor::rnn_relu) with its options.
+    #[track_caller]
+    pub fn rnn_relu_with<T: Borrow<Tensor>>(
+        &self,
+        hx: &Tensor,
+        params: impl AsRef<[T]>,
+        options: &crate::functional::RnnReluOptions,
+    ) -> Result<Vec<Tensor>> {
+        let params: SmallVec<[&Tensor; 8]> = params.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::rnn_relu(self, hx, &params, options.has_biases, options.num_layers, options.dropout, options.train, options.bidirectional, options.batch_first, CallSite::here())
+    }
+
+    /// One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones.
+    ///
+    /// ```text
+    /// lstm_cell(Tensor x, TensorTuple hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> (Tensor h, Tensor c)
+    /// ```
+    #[track_caller]
+    pub fn lstm_cell<T: Borrow<Tensor>>(
+        &self,
+        hx: impl AsRef<[T]>,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Vec<Tensor>> {
+        let hx: SmallVec<[&Tensor; 8]> = hx.as_ref().iter().map(|t| t.borrow()).collect();
+        super::super::recurrent::lstm_cell(self, &hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// One step of gated recurrent units for `[B, input]` or `[input]`.
+    ///
+    /// ```text
+    /// gru_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn gru_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::gru_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
+    ///
+    /// ```text
+    /// rnn_tanh_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rnn_tanh_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::rnn_tanh_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
+    }
+
+    /// relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh).
+    ///
+    /// ```text
+    /// rnn_relu_cell(Tensor x, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rnn_relu_cell(
+        &self,
+        hx: &Tensor,
+        w_ih: &Tensor,
+        w_hh: &Tensor,
+        b_ih: Option<&Tensor>,
+        b_hh: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        super::super::recurrent::rnn_relu_cell(self, hx, w_ih, w_hh, b_ih, b_hh, CallSite::here())
     }
 }
 
