@@ -97,6 +97,7 @@ pub const CASTS: &[(CastPolicy, &[&str])] = &[
             "mean",
             "prod",
             "cumsum",
+            "cumprod",
             "layer_norm",
             "rms_norm",
         ],

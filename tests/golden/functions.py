@@ -73,6 +73,8 @@ for offset in (0, 1, -1, 3):
     case("diag", lambda x: torch.diag(x, offset), values((3,)), offset)
     case("diag", lambda x: torch.diag(x, offset), values((3, 4)), offset)
 case("diag_embed", torch.diag_embed, values((2, 0)), 0)
+for d in ("i32", "bool"):
+    case("diag_embed", lambda x: torch.diag_embed(x, -1), values((2, 3), d), -1)
 case("trace", torch.trace, values((3, 4)))
 case("trace", torch.trace, values((4, 3), "f64"))
 pair = [values((2, 3)), values((2, 2), start=4)]
