@@ -5,14 +5,14 @@
 //! ```
 //!
 //! With `tp` the output channels of the first convolution are split, and the input channels of the second, as the units of a linear
-//! layer are.
+//! layer are. With `dp` the statistics of batch norm are those of the global batch.
 
 #[path = "common/mod.rs"]
 mod common;
 
 use common::digits::{CLASSES, accuracy, digits};
 use common::{OPTIONS, Options, Setup};
-use oflow::nn::{Conv2d, ConvOptions, Linear, Module};
+use oflow::nn::{BatchNorm, Conv2d, ConvOptions, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
 use oflow::prelude::*;
 
@@ -29,10 +29,12 @@ Options:
 
 struct ConvNet {
     conv1: Conv2d,
+    norm1: BatchNorm,
     conv2: Conv2d,
+    norm2: BatchNorm,
     fc: Linear,
 }
-oflow::module!(ConvNet { conv1, conv2, fc });
+oflow::module!(ConvNet { conv1, norm1, conv2, norm2, fc });
 
 impl ConvNet {
     fn new(channels: usize, target: impl IntoTarget) -> Result<ConvNet> {
@@ -40,15 +42,17 @@ impl ConvNet {
         let padded = || ConvOptions { padding: [1, 1], ..Default::default() };
         Ok(ConvNet {
             conv1: Conv2d::with(1, channels, [3, 3], padded(), &target)?,
+            norm1: BatchNorm::new(channels, &target)?,
             conv2: Conv2d::with(channels, 2 * channels, [3, 3], padded(), &target)?,
+            norm2: BatchNorm::new(2 * channels, &target)?,
             fc: Linear::new(2 * channels * 2 * 2, CLASSES, &target)?,
         })
     }
     /// Logits `[N, 10]` of images `[N, 64]`.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let x = x.reshape((x.shape()[0], 1, 8, 8))?;
-        let x = self.conv1.forward(&x)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
-        let x = self.conv2.forward(&x)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
+        let x = self.norm1.forward(&self.conv1.forward(&x)?)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
+        let x = self.norm2.forward(&self.conv2.forward(&x)?)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
         self.fc.forward(&x.reshape((x.shape()[0], -1))?)
     }
 }
@@ -63,7 +67,7 @@ fn main() -> Result<()> {
 
     let mut model = ConvNet::new(channels, (&mesh, sbp![B, B]).dtype(dtype))?;
     if setup.splits_weights {
-        model.to_global(&mesh, &[("conv1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])])?;
+        model.to_global(&mesh, &[("conv1.*", sbp![B, S(0)]), ("norm1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])])?;
     }
     setup.describe(&model);
 

@@ -123,7 +123,7 @@ impl Sizes {
         };
         parallel_for(count, (GRAIN / each.max(1)).max(1), &|range| {
             for piece in range {
-                run(piece * each, (!self.short()).then_some(piece % self.channels));
+                run(piece * each, (!self.short()).then(|| piece % self.channels));
             }
         });
     }
