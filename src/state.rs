@@ -142,6 +142,10 @@ impl<'a> LoadState<'a> {
             self.asked.missing.push(name);
         }
     }
+    /// Notes a name that the checkpoint lacks, for a state that asks parts of its own.
+    pub fn lacks(&mut self, name: &str) {
+        self.asked.missing.push(full(&self.section, name));
+    }
     /// Returns a value. If the checkpoint lacks it, returns `None` and notes the name as missing.
     ///
     /// # Errors

@@ -78,7 +78,7 @@ impl Any {
             Any::Sequential(m) => m,
         }
     }
-    fn to_global(&mut self, mesh: &Placement, rules: &[(&str, NdSbp)]) -> Result<()> {
+    fn lay_out(&mut self, mesh: &Placement, rules: &[(&str, NdSbp)]) -> Result<()> {
         match self {
             Any::Lstm(m) => m.to_global(mesh, rules),
             Any::Gru(m) => m.to_global(mesh, rules),
@@ -153,7 +153,7 @@ fn check(number: usize, case: &Json, mesh: Option<(&Placement, Sbp, Sbp)>) -> Re
     };
     if let Some((mesh, ..)) = mesh {
         let rules: Vec<(&str, NdSbp)> = names.iter().map(|(n, s)| (n.as_str(), s.clone())).collect();
-        module.to_global(mesh, &rules)?;
+        module.lay_out(mesh, &rules)?;
     }
     let state: Vec<(String, Tensor)> =
         case["state"].as_object().unwrap().iter().map(|(n, v)| Ok((n.clone(), local(v)?))).collect::<Result<_>>()?;

@@ -107,8 +107,11 @@ fn and_so_they_are_in_every_layout() {
     .unwrap();
 }
 
+/// Values by name.
+type Values = std::collections::BTreeMap<String, Json>;
+
 /// A state as checkpoints would save it: copies of the tensors, and the values.
-fn saved(of: &dyn Stateful) -> Result<(Vec<(String, Tensor)>, std::collections::BTreeMap<String, Json>)> {
+fn saved(of: &dyn Stateful) -> Result<(Vec<(String, Tensor)>, Values)> {
     let mut to = SaveState::new();
     of.save_state(&mut to)?;
     let (tensors, values) = to.into_parts();
@@ -116,11 +119,7 @@ fn saved(of: &dyn Stateful) -> Result<(Vec<(String, Tensor)>, std::collections::
     Ok((copies, values))
 }
 
-fn loaded(
-    into: &mut dyn Stateful,
-    tensors: &[(String, Tensor)],
-    values: &std::collections::BTreeMap<String, Json>,
-) -> Result<()> {
+fn loaded(into: &mut dyn Stateful, tensors: &[(String, Tensor)], values: &Values) -> Result<()> {
     let mut from = LoadState::new(tensors.iter().map(|(n, _)| n.as_str()), values);
     into.load_state(&mut from)?;
     let asked = from.into_asked();

@@ -47,7 +47,7 @@ def run(case, placement, split):
     module = made(case["kind"], case["config"])
     place = lambda t: t  # noqa: E731
     if placement is not None:
-        module.to_global(placement, {"*": flow.sbp.split(0) if split else flow.sbp.broadcast})
+        module.to_global(placement, flow.sbp.split(0) if split else flow.sbp.broadcast)
 
         def place(t):
             return flow.distribute(t, placement, flow.sbp.split(t.ndim - 1) if split and t.ndim else flow.sbp.broadcast)

@@ -80,8 +80,11 @@ impl Optimizer for Groups {
     }
 }
 
+/// Tensors and values by name.
+type Saved = (Vec<(String, Tensor)>, BTreeMap<String, serde_json::Value>);
+
 /// What one group saves.
-fn saved(group: &dyn Trainer) -> Result<(Vec<(String, Tensor)>, BTreeMap<String, serde_json::Value>)> {
+fn saved(group: &dyn Trainer) -> Result<Saved> {
     let mut own = SaveState::new();
     group.save_state(&mut own)?;
     Ok(own.into_parts())
@@ -136,9 +139,11 @@ impl Stateful for Groups {
             ]);
             let mut inner = LoadState::new(names.iter().map(String::as_str), &values);
             group.load_state(&mut inner)?;
-            for (name, tensor) in inner.into_asked().fills {
+            let asked = inner.into_asked();
+            for (name, tensor) in asked.fills {
                 from.fill(&renumbered(&name, first), &tensor);
             }
+            asked.missing.iter().for_each(|name| from.lacks(&renumbered(name, first)));
             first += count;
         }
         Ok(())
