@@ -67,7 +67,10 @@ fn main() -> Result<()> {
 
     let mut model = ConvNet::new(channels, (&mesh, sbp![B, B]).dtype(dtype))?;
     if setup.splits_weights {
-        model.to_global(&mesh, &[("conv1.*", sbp![B, S(0)]), ("norm1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])])?;
+        model.to_global(
+            &mesh,
+            &[("conv1.*", sbp![B, S(0)]), ("norm1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])],
+        )?;
     }
     setup.describe(&model);
 

@@ -63,7 +63,7 @@ pool(const T* x, T* out, of_pool p) {
         of_window w[3];
 #pragma unroll
         for (int d = 0; d < 3; d++) w[d] = of_window_at(p, d, at[d]);
-        A best = FORM == 2 ? (A)0 : -(A)INFINITY;
+        A best = FORM == 2 ? (A)0 : -(A)OF_INF;
         i64 which = (w[0].start * p.image[1] + w[1].start) * p.image[2] + w[2].start;
         for (i64 a = w[0].start; a < w[0].end; a += w[0].step)
             for (i64 b = w[1].start; b < w[1].end; b += w[1].step)

@@ -135,9 +135,14 @@ fn with_statistics(
         Some(b) => one(op!("sub"), &[Some(b), Some(&moved)])?,
         None => one(op!("neg"), &[Some(&moved)])?,
     };
-    let (scale, shift) = (scale.cast(x.dtype())?, shift.cast(x.dtype())?);
+    if x.dtype() == scale.dtype() {
+        drop(inner);
+        return affine(x, Some(&scale), Some(&shift), site);
+    }
+    // Statistics of another dtype: what is computed is that wide, and rounded once.
+    let y = affine(x, Some(&scale), Some(&shift), site)?;
     drop(inner);
-    affine(x, Some(&scale), Some(&shift), site)
+    y.cast(x.dtype())
 }
 
 #[allow(clippy::too_many_arguments)]

@@ -39,8 +39,20 @@ fn groups(name: &str, inputs: usize, outputs: usize, groups: usize, site: CallSi
     }
 }
 
+/// The function of a layer, called where it stands, so that errors name the line of the user.
+macro_rules! call {
+    (direct $call:ident, $x:expr, $l:expr) => {{
+        let (x, l, o) = ($x, $l, &$l.options);
+        x.$call(&l.weight, l.bias.as_ref(), o.stride, o.padding, o.dilation, o.groups)
+    }};
+    (transposed $call:ident, $x:expr, $l:expr) => {{
+        let (x, l, o) = ($x, $l, &$l.options);
+        x.$call(&l.weight, l.bias.as_ref(), o.stride, o.padding, o.output_padding, o.groups, o.dilation)
+    }};
+}
+
 macro_rules! layer {
-    ($name:ident, $n:literal, $doc:expr, $weight:expr, $inputs:ident, $outputs:ident, $shape:expr, $forward:expr) => {
+    ($name:ident, $n:literal, $doc:expr, $weight:expr, $inputs:ident, $outputs:ident, $shape:expr, $kind:ident $call:ident) => {
         #[doc = $doc]
         pub struct $name {
             #[doc = $weight]
@@ -83,8 +95,7 @@ macro_rules! layer {
             /// Maps `[batch, inputs, spatial dims…]` to `[batch, outputs, spatial dims…]`; the batch may be missing.
             #[track_caller]
             pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-                let o = &self.options;
-                $forward(x, &self.weight, self.bias.as_ref(), o)
+                call!($kind $call, x, self)
             }
         }
     };
@@ -101,9 +112,7 @@ macro_rules! layer {
             inputs,
             outputs,
             |groups: usize| [outputs, inputs / groups],
-            |x: &Tensor, w: &Tensor, b: Option<&Tensor>, o: &ConvOptions<$n>| {
-                x.$call(w, b, o.stride, o.padding, o.dilation, o.groups)
-            }
+            direct $call
         );
     };
     (transposed $name:ident, $n:literal, $call:ident, $dims:literal) => {
@@ -119,9 +128,7 @@ macro_rules! layer {
             inputs,
             outputs,
             |groups: usize| [inputs, outputs / groups],
-            |x: &Tensor, w: &Tensor, b: Option<&Tensor>, o: &ConvOptions<$n>| {
-                x.$call(w, b, o.stride, o.padding, o.output_padding, o.groups, o.dilation)
-            }
+            transposed $call
         );
     };
 }

@@ -138,7 +138,8 @@ impl Sizes {
     fn columns<A: Acc>(&self, row: &mut dyn FnMut(usize, &mut [A])) -> Vec<A> {
         let mut sums = vec![A::ZERO; self.channels * self.inner];
         (0..self.batch).for_each(|n| row(n * sums.len(), &mut sums));
-        sums.chunks(self.inner.max(1)).map(|c| c.iter().fold(A::ZERO, |s, x| s + *x)).collect()
+        let channel = |c: usize| &sums[c * self.inner..(c + 1) * self.inner];
+        (0..self.channels).map(|c| channel(c).iter().fold(A::ZERO, |s, x| s + *x)).collect()
     }
 }
 
@@ -302,4 +303,82 @@ fn backward<A: Acc>(
             });
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+    use crate::cpu::testing::{Owned, read};
+
+    fn tensor(dtype: DType, dims: &[usize], start: usize) -> Owned {
+        let values: Vec<f64> = (0..dims.iter().product()).map(|i| ((i * 37 + start) % 23) as f64 / 4.0 - 2.0).collect();
+        Owned::from_f64(dtype, dims, &values)
+    }
+
+    /// By the definition, and its gradients by differences of it.
+    #[test]
+    fn long_and_short_channels() {
+        for (dtype, dims, near) in [
+            (DType::F64, &[4, 3, 5][..], 1e-9),
+            (DType::F64, &[3, 2, 4, 9], 1e-9),
+            (DType::F32, &[5, 3], 1e-4),
+            (DType::F32, &[2, 3, 40], 1e-4),
+            (DType::BF16, &[4, 3, 30], 0.05),
+        ] {
+            let (c, inner) = (dims[1], dims[2..].iter().product::<usize>());
+            let statistic = acc_dtype(dtype).unwrap();
+            let (x, w, b, dy) =
+                (tensor(dtype, dims, 1), tensor(dtype, &[c], 5), tensor(dtype, &[c], 9), tensor(dtype, dims, 13));
+            let (y, mean, var) =
+                (Owned::zeros(dtype, dims), Owned::zeros(statistic, &[c]), Owned::zeros(statistic, &[c]));
+            let eps = 0.01;
+            batch_norm(&x.view(), Some(&w.view()), Some(&b.view()), eps, &y.view(), &mean.view(), &var.view()).unwrap();
+            let (dx, dw, db) = (Owned::zeros(dtype, dims), Owned::zeros(dtype, &[c]), Owned::zeros(dtype, &[c]));
+            let grads = [&dx.view(), &dw.view(), &db.view()];
+            batch_norm_grad(&dy.view(), &x.view(), [&mean.view(), &var.view()], Some(&w.view()), eps, grads).unwrap();
+            let (x, w, b, dy) = (read(&x.view()), read(&w.view()), read(&b.view()), read(&dy.view()));
+            let close = |got: f64, want: f64, what: &str| {
+                assert!(
+                    (got - want).abs() <= near * (1.0 + want.abs()),
+                    "{what} of {dtype} {dims:?}: {got}, not {want}"
+                );
+            };
+            let [y, mean, var, dx, dw, db] = [&y, &mean, &var, &dx, &dw, &db].map(|t| read(&t.view()));
+            for channel in 0..c {
+                let all: Vec<usize> = (0..x.len()).filter(|i| i / inner % c == channel).collect();
+                let n = all.len() as f64;
+                let m = all.iter().map(|i| x[*i]).sum::<f64>() / n;
+                let v = all.iter().map(|i| (x[*i] - m).powi(2)).sum::<f64>() / n;
+                close(mean[channel], m, "mean");
+                close(var[channel], v, "variance");
+                let r = 1.0 / (v + eps).sqrt();
+                let h = |i: usize| (x[i] - m) * r;
+                let (sum, product) = all.iter().fold((0.0, 0.0), |(s, p), i| (s + dy[*i], p + dy[*i] * h(*i)));
+                close(db[channel], sum, "dbias");
+                close(dw[channel], product, "dweight");
+                for i in all {
+                    close(y[i], h(i) * w[channel] + b[channel], "y");
+                    close(dx[i], r * w[channel] * (dy[i] - sum / n - h(i) * product / n), "dx");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_to_normalise() {
+        for dims in [&[0, 3][..], &[4, 0], &[4, 3, 0], &[0, 3, 20], &[4, 0, 20]] {
+            let (x, y) = (Owned::zeros(DType::F32, dims), Owned::zeros(DType::F32, dims));
+            let [mean, var, dw, db] = [0; 4].map(|_| Owned::zeros(DType::F32, &[dims[1]]));
+            batch_norm(&x.view(), None, None, 0.1, &y.view(), &mean.view(), &var.view()).unwrap();
+            assert!(read(&mean.view()).iter().chain(&read(&var.view())).all(|v| v.is_nan()), "{dims:?}");
+            let grads = [&y.view(), &dw.view(), &db.view()];
+            batch_norm_grad(&x.view(), &x.view(), [&mean.view(), &var.view()], None, 0.1, grads).unwrap();
+            assert!(read(&db.view()).iter().all(|v| *v == 0.0), "{dims:?}");
+        }
+        let t = |dims: &[usize]| Owned::zeros(DType::F32, dims);
+        let (x, c, other) = (t(&[4, 3]), t(&[3]), t(&[2]));
+        assert!(batch_norm(&x.view(), Some(&other.view()), None, 0.1, &x.view(), &c.view(), &c.view()).is_err());
+        assert!(batch_norm(&c.view(), None, None, 0.1, &c.view(), &c.view(), &c.view()).is_err());
+    }
 }

@@ -187,7 +187,7 @@ class AvgPool3d(_AvgPool):
 
 
 class _Adaptive(Module):
-    _call = ""
+    _function = ""
 
     def __init__(self, output_size):
         super().__init__()

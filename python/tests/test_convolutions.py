@@ -1,0 +1,72 @@
+"""Convolutions, pooling and the norms of channels beside PyTorch's layers with the same weights."""
+
+import numpy as np
+import pytest
+
+import oflow
+import oflow.nn as nn
+import oflow.nn.functional as F
+
+torch = pytest.importorskip("torch")
+
+
+def pairs():
+    t = torch.nn
+    yield nn.Conv1d(4, 6, 3, padding=1), t.Conv1d(4, 6, 3, padding=1), (2, 4, 9)
+    yield nn.Conv2d(4, 6, (3, 2), stride=2, groups=2), t.Conv2d(4, 6, (3, 2), stride=2, groups=2), (2, 4, 9, 8)
+    yield nn.Conv2d(3, 5, 3, padding="same", bias=False), t.Conv2d(3, 5, 3, padding="same", bias=False), (2, 3, 6, 7)
+    yield nn.Conv3d(2, 3, 2, dilation=2), t.Conv3d(2, 3, 2, dilation=2), (2, 2, 5, 4, 6)
+    yield nn.ConvTranspose1d(4, 6, 3, stride=2, output_padding=1), t.ConvTranspose1d(4, 6, 3, stride=2, output_padding=1), (2, 4, 5)
+    yield nn.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2), t.ConvTranspose2d(4, 6, 3, 2, 1, 1, 2), (2, 4, 4, 5)
+    yield nn.ConvTranspose3d(2, 3, 2), t.ConvTranspose3d(2, 3, 2), (2, 2, 3, 4, 3)
+    yield nn.MaxPool1d(3, 2, 1), t.MaxPool1d(3, 2, 1), (2, 3, 9)
+    yield nn.MaxPool2d(2), t.MaxPool2d(2), (2, 3, 9, 8)
+    yield nn.MaxPool3d(2, ceil_mode=True), t.MaxPool3d(2, ceil_mode=True), (2, 3, 5, 4, 3)
+    yield nn.AvgPool1d(3, 2, 1, count_include_pad=False), t.AvgPool1d(3, 2, 1, count_include_pad=False), (2, 3, 9)
+    yield nn.AvgPool2d(2, divisor_override=3), t.AvgPool2d(2, divisor_override=3), (2, 3, 9, 8)
+    yield nn.AvgPool3d(2), t.AvgPool3d(2), (2, 3, 5, 4, 4)
+    yield nn.AdaptiveAvgPool2d((3, 2)), t.AdaptiveAvgPool2d((3, 2)), (2, 3, 7, 5)
+    yield nn.AdaptiveMaxPool1d(4), t.AdaptiveMaxPool1d(4), (2, 3, 7)
+    yield nn.BatchNorm1d(5), t.BatchNorm1d(5), (6, 5)
+    yield nn.BatchNorm2d(3, affine=False), t.BatchNorm2d(3, affine=False), (4, 3, 5, 6)
+    yield nn.BatchNorm3d(3, momentum=0.3), t.BatchNorm3d(3, momentum=0.3), (4, 3, 2, 3, 4)
+    yield nn.InstanceNorm2d(3, affine=True), t.InstanceNorm2d(3, affine=True), (4, 3, 5, 6)
+    yield nn.GroupNorm(2, 6), t.GroupNorm(2, 6), (4, 6, 5)
+
+
+@pytest.mark.parametrize("ours, theirs, shape", list(pairs()), ids=lambda v: type(v).__name__)
+def test_a_layer_gives_pytorchs_numbers_and_gradients(ours, theirs, shape):
+    state = {name: oflow.tensor(value.numpy()) for name, value in theirs.state_dict().items() if value.dtype.is_floating_point}
+    ours.load_state_dict(state)
+    a = torch.randn(shape, requires_grad=True)
+    b = oflow.tensor(a.detach().numpy()).requires_grad_(True)
+    for _ in range(2):
+        x, y = theirs(a), ours(b)
+    assert np.allclose(y.detach().numpy(), x.detach().numpy(), atol=1e-4)
+    (x * x).sum().backward()
+    (y * y).sum().backward()
+    assert np.allclose(b.grad.numpy(), a.grad.numpy(), atol=1e-3)
+    for (name, p), q in zip(ours.named_parameters(), theirs.parameters()):
+        assert np.allclose(p.grad.numpy(), q.grad.numpy(), atol=1e-2), name
+    for (name, p), q in zip(ours.named_buffers(), [b for b in theirs.buffers() if b.dtype.is_floating_point]):
+        assert np.allclose(p.numpy(), q.numpy(), atol=1e-5), name
+    ours.eval(), theirs.eval()
+    assert np.allclose(ours(b).detach().numpy(), theirs(a).detach().numpy(), atol=1e-4)
+    assert repr(ours)
+
+
+def test_what_does_not_fit_is_refused():
+    for make in (
+        lambda: nn.Conv2d(4, 6, 3, groups=4),
+        lambda: nn.Conv2d(4, 6, (3, 3, 3)),
+        lambda: nn.GroupNorm(4, 6),
+        lambda: nn.Conv1d(4, 6, 0),
+    ):
+        with pytest.raises(ValueError):
+            make()
+    with pytest.raises(NotImplementedError):
+        nn.Conv2d(4, 6, 3, padding_mode="reflect")
+    with pytest.raises(ValueError):
+        nn.BatchNorm2d(3)(oflow.zeros([2, 3]))
+    y, at = F.max_pool2d(oflow.zeros([1, 1, 4, 4]), 2, return_indices=True)
+    assert list(y.shape) == [1, 1, 2, 2] and at.numpy().tolist() == [[[[0, 2], [8, 10]]]]
