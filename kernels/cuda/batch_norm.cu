@@ -5,10 +5,6 @@
 typedef acc_t<T> A;
 #define THREADS 256
 
-struct of_sum_op {
-    static __device__ __forceinline__ A of(A a, A b) { return a + b; }
-};
-
 // Calls `f` with each element of channel c.
 template <typename F> OF_FN void each(u64 c, u64 batch, u64 channels, u64 inner, F f) {
     for (u64 i = threadIdx.x; i < batch * inner; i += THREADS) f((i / inner * channels + c) * inner + i % inner);

@@ -52,7 +52,7 @@ fn affine(x: &Tensor, scale: Option<&Tensor>, shift: Option<&Tensor>, site: Call
         (Some(w), None) => invoke1(op!("mul"), &[Some(x), Some(&side(w)?)], smallvec![], smallvec![], site),
         (None, Some(b)) => invoke1(op!("add"), &[Some(x), Some(&side(b)?)], smallvec![], smallvec![], site),
         (Some(w), Some(b)) => {
-            let one = smallvec![Scalar::Float(1.0).into()];
+            let one = smallvec![Scalar::Float(1.0)];
             invoke1(op!("addcmul"), &[Some(&side(b)?), Some(x), Some(&side(w)?)], smallvec![], one, site)
         }
     }
@@ -77,13 +77,7 @@ fn check(name: &str, x: &Tensor, numbers: &[(&str, Option<&Tensor>)], site: Call
 fn keep(running: &Tensor, now: &Tensor, momentum: f64, site: CallSite) -> Result<()> {
     let _quiet = no_grad();
     let inputs = [Some(running), Some(now)];
-    super::inplace::write_over(
-        op!("lerp_scalar"),
-        &inputs,
-        smallvec![],
-        smallvec![Scalar::Float(momentum).into()],
-        site,
-    )
+    super::inplace::write_over(op!("lerp_scalar"), &inputs, smallvec![], smallvec![Scalar::Float(momentum)], site)
 }
 
 /// Keeps the statistics of `n` elements.
@@ -99,7 +93,7 @@ fn keep_both(
         keep(r, &mean.detach().cast(r.dtype())?, momentum, site)?;
     }
     if let Some(r) = running[1] {
-        let unbiased = Scalar::Float(n as f64 / (n as f64 - 1.0)).into();
+        let unbiased = Scalar::Float(n as f64 / (n as f64 - 1.0));
         let var = invoke1(op!("mul_scalar"), &[Some(&var.detach())], smallvec![], smallvec![unbiased], site)?;
         keep(r, &var.cast(r.dtype())?, momentum, site)?;
     }
@@ -124,7 +118,7 @@ fn with_statistics(
     let one = |name: Result<&'static crate::ops::Op>, inputs: &[Option<&Tensor>]| {
         invoke1(name, inputs, smallvec![], smallvec![], site)
     };
-    let eps = Scalar::Float(eps).into();
+    let eps = Scalar::Float(eps);
     let added = invoke1(op!("add_scalar"), &[Some(var)], smallvec![], smallvec![eps], site)?;
     let mut scale = one(op!("rsqrt"), &[Some(&added)])?;
     if let Some(w) = weight {
@@ -240,7 +234,7 @@ pub(super) fn instance_norm(
         let _scope = site.scope();
         let rows = x.detach().reshape([x.shape()[0], channels, n])?;
         let mean = rows.mean([0, 2])?;
-        let var = rows.var_with(2, &crate::functional::VarOptions { correction: 0.0, ..Default::default() })?;
+        let var = rows.var_with(2, &crate::functional::VarOptions { correction: 0.0 })?;
         keep_both(running, [&mean, &var.mean(0)?], n, momentum, site)?;
     }
     drop(inner);

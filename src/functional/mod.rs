@@ -37,6 +37,8 @@ mod ctc;
 mod data;
 mod einsum;
 mod gather;
+// Functions have PyTorch's parameters, as many as there are.
+#[allow(clippy::too_many_arguments)]
 #[rustfmt::skip]
 mod generated;
 mod index;

@@ -53,7 +53,7 @@ fn at(v: &View, element: usize) -> *mut u8 {
 fn grid(x: &View, out: &View, spatial: usize, windows: &Windows) -> Result<Grid> {
     let planes = Planes::of(x, out, spatial)?;
     // Adaptive windows of no elements have nothing to choose from.
-    if out.len() > 0 && planes.image.contains(&0) {
+    if !out.is_empty() && planes.image.contains(&0) {
         return Err(KernelError::new(format!("an image of {:?} has no elements", x.dims())));
     }
     Ok(Grid::new(planes, windows))
@@ -69,7 +69,7 @@ fn same_floats(a: &View, b: &View) -> Result<()> {
 /// The greater of two, and NaN where one is.
 #[inline(always)]
 fn greater<A: Acc>(a: A, b: A) -> A {
-    if b > a || b != b { b } else { a }
+    if b > a || b.is_nan() { b } else { a }
 }
 
 /// The largest element of each window; NaN where it has one.
@@ -168,7 +168,7 @@ fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
                             for h in (b.start..b.end).step_by(b.step) {
                                 for w in (c.start..c.end).step_by(c.step) {
                                     let i = (d * sizes[1] + h) * sizes[2] + w;
-                                    if values[i] > best.0 || values[i] != values[i] {
+                                    if values[i] > best.0 || values[i].is_nan() {
                                         best = (values[i], i);
                                     }
                                 }

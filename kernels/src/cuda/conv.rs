@@ -25,6 +25,7 @@ struct Conv {
     dilation: [i64; 3],
 }
 
+#[allow(clippy::too_many_arguments)]
 fn launch(
     q: &Queue,
     form: i64,

@@ -34,7 +34,7 @@ fn check(c: &InferCtx<'_>, image: &[usize], weight: &[usize], result: &[usize]) 
     }
     let groups = c.size("groups")?;
     Sliding::new(lists[0], lists[1], lists[2], groups).map_err(|e| Error::argument(e.0))?;
-    if weight[1].checked_mul(groups) != Some(image[1]) || weight[0] % groups != 0 {
+    if weight[1].checked_mul(groups) != Some(image[1]) || !weight[0].is_multiple_of(groups) {
         let of = if groups == 1 { String::new() } else { format!(" in {groups} groups") };
         return Err(Error::shape(format!(
             "the weight {weight:?} takes {} channels to {} filters{of}; the image {image:?} has {} channels",

@@ -191,6 +191,9 @@ fn correlate<A: Acc>(
     Ok(())
 }
 
+/// What is called for each number below another.
+type Each<'a> = &'a (dyn Fn(usize) + Sync);
+
 /// One part of the result of some images of a group.
 struct Job<'a, A> {
     plan: &'a Plan,
@@ -208,7 +211,7 @@ struct Job<'a, A> {
 
 impl<A: Acc> Job<'_, A> {
     /// Computes everything; `each(n, run)` calls `run` for `0..n`.
-    fn all(&self, each: &dyn Fn(usize, &(dyn Fn(usize) + Sync))) {
+    fn all(&self, each: &dyn Fn(usize, Each<'_>)) {
         let line = self.part.line(self.plan.image.pitch());
         let chunks = line.div_ceil(COLUMNS);
         let mut blocks = self.packed.blocks.as_slice();

@@ -223,7 +223,7 @@ unsafe fn hand_over<V: Vector, const R: usize, const S: usize>(
     q: usize,
     row: &mut [V::Item],
     width: usize,
-    store: &mut dyn FnMut(usize, usize, &[V::Item]),
+    store: Store<'_, V::Item>,
 ) {
     for (r, sums) in sums.iter().enumerate() {
         // SAFETY: the caller's promise.
