@@ -3,9 +3,9 @@
 use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site};
+use oflow::Result;
 use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig};
 use oflow::state::{LoadState, SaveState, Stateful};
-use oflow::Result;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard};

@@ -1,7 +1,7 @@
 //! Convolutions over 1 to 3 spatial dims: [`conv`], [`conv_transpose`], which is its gradient of the image, and [`conv_weight`], its
 //! gradient of the weight. Each is linear in each of its two operands, and the gradients of each are the other two.
 //!
-//! No matrix of patches is made: see [`lines`] for what is copied, [`tile`] for what runs in registers. f16 and bf16 are
+//! No matrix of patches is made: see `lines.rs` for what is copied, `tile.rs` for what runs in registers. f16 and bf16 are
 //! computed in f32 and rounded once.
 
 mod lines;
