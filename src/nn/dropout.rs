@@ -1,6 +1,6 @@
 //! Dropout as a module: it knows whether it trains.
 
-use super::module::{Module, Part};
+use super::Mode;
 use crate::context::current;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -9,23 +9,24 @@ use crate::tensor::Tensor;
 /// in evaluation mode it returns its input. The mask does not depend on placement or SBP.
 pub struct Dropout {
     p: f64,
-    training: bool,
+    training: Mode,
 }
+crate::module!(Dropout { training });
 
 impl Dropout {
     /// Makes a module in training mode. If `p` is not within 0 and 1, the first `forward` returns an error.
     pub fn new(p: f64) -> Dropout {
-        Dropout { p, training: true }
+        Dropout { p, training: Mode(true) }
     }
     /// Whether the module is in training mode.
     pub fn training(&self) -> bool {
-        self.training
+        self.training.0
     }
     /// Returns `x` with dropped elements in training mode. In evaluation mode, and with p = 0, returns `x` itself, like
     /// PyTorch's module. Any shape.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        if !self.training {
+        if !self.training.0 {
             return Ok(x.clone());
         }
         if self.p == 0.0 {
@@ -36,14 +37,3 @@ impl Dropout {
         x.dropout(self.p)
     }
 }
-
-impl Part for Dropout {
-    fn visit<'a>(&'a self, _: &str, _: &mut dyn FnMut(&str, &'a Tensor)) {}
-    fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
-        Ok(())
-    }
-    fn set_training(&mut self, on: bool) {
-        self.training = on;
-    }
-}
-impl Module for Dropout {}

@@ -260,54 +260,56 @@ def normalize(input, p=2.0, dim=1, eps=1e-12):
     return input / (input * input).sum(dim, keepdim=True).sqrt().clamp(eps, float("inf"))
 
 
-def _table(name, result=None):
-    """The function of that name of the table, which has PyTorch's arguments."""
+def _named(name):
+    """Gives a function the name and the doc of that name of the table."""
 
-    def function(input, *args, **named):
-        return getattr(oflow, result or name)(input, *args, **named)
+    def named(function):
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = getattr(oflow, name).__doc__
+        return function
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(oflow, name).__doc__
-    return function
+    return named
 
 
 def _convolution(name):
+    @_named(name)
     def function(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        named = {"padding": padding} if isinstance(padding, str) else {}
-        if named:
-            return getattr(oflow, name)(input, weight, bias, stride, dilation=dilation, groups=groups, **named)
-        return getattr(oflow, name)(input, weight, bias, stride, padding, dilation, groups)
+        # A word is another overload, by keyword.
+        return getattr(oflow, name)(input, weight, bias, stride, padding=padding, dilation=dilation, groups=groups)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(oflow, name).__doc__
     return function
 
 
 def _transposed(name):
+    @_named(name)
     def function(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
         return getattr(oflow, name)(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(oflow, name).__doc__
     return function
 
 
 def _max_pool(name):
+    @_named(name)
     def function(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         call = getattr(oflow, f"{name}_with_indices" if return_indices else name)
         return call(input, kernel_size, stride or [], padding, dilation, ceil_mode)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(oflow, name).__doc__
     return function
 
 
 def _avg_pool(name):
+    @_named(name)
     def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, *divisor_override):
         return getattr(oflow, name)(input, kernel_size, stride or [], padding, ceil_mode, count_include_pad, *divisor_override)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(oflow, name).__doc__
+    return function
+
+
+def _adaptive(name):
+    @_named(name)
+    def function(input, output_size):
+        return getattr(oflow, name)(input, output_size)
+
     return function
 
 
@@ -315,8 +317,8 @@ conv1d, conv2d, conv3d = (_convolution(f"conv{n}d") for n in (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed(f"conv_transpose{n}d") for n in (1, 2, 3))
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d") for n in (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(f"avg_pool{n}d") for n in (1, 2, 3))
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_table(f"adaptive_max_pool{n}d") for n in (1, 2, 3))
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_table(f"adaptive_avg_pool{n}d") for n in (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive(f"adaptive_max_pool{n}d") for n in (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive(f"adaptive_avg_pool{n}d") for n in (1, 2, 3))
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):

@@ -145,16 +145,25 @@ fn subtract_many() -> Result<OpDef> {
         })
         .shapes(|_| Ok(SmallVec::new()))
         .dtype(DTypeRule::Fixed(vec![]))
-        .get_sbp(|c| {
-            let row = |s: Sbp| {
-                let mut all = SmallVec::<[Sbp; 4]>::from_elem(s, c.inputs.len());
-                all[0] = Sbp::Broadcast;
-                Signature::new(&all, &[])
-            };
-            Ok(common_dims(c, 1).map(Sbp::Split).chain([Sbp::PARTIAL_SUM]).map(row).collect())
-        })
+        .get_sbp(scaled_alike)
         .grad(Grad::None)
         .samples(&["f32[2] f32[3, 5] f32[3, 5] f32[4, 6] f32[4, 6]", "f32[1] bf16[4, 6] f32[4, 6]"]))
+}
+
+/// Input 0, the factors, is whole; the other inputs, which are written, are all split alike or are all sums.
+fn scaled_alike(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
+    let row = |s: Sbp| {
+        let mut all = SmallVec::<[Sbp; 4]>::from_elem(s, c.inputs.len());
+        all[0] = Sbp::Broadcast;
+        Signature::new(&all, &[])
+    };
+    Ok(common_dims(c, 1).map(Sbp::Split).chain([Sbp::PARTIAL_SUM]).map(row).collect())
+}
+
+/// The dtype of sums of squares: f32, or f64 where an input is.
+fn of_sums(c: &InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> {
+    let wide = c.present().any(|t| t.dtype == DType::F64);
+    Ok(smallvec![if wide { DType::F64 } else { DType::F32 }])
 }
 
 fn squares_of_each() -> Result<OpDef> {
@@ -163,10 +172,7 @@ fn squares_of_each() -> Result<OpDef> {
         .by_name_only()
         .strided()
         .shape1(|c| Ok([c.inputs.len()].into_iter().collect()))
-        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
-            let wide = c.present().any(|t| t.dtype == DType::F64);
-            Ok(smallvec![if wide { DType::F64 } else { DType::F32 }])
-        })))
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(of_sums)))
         .get_sbp(|c| {
             let row = |d| SmallVec::<[Sbp; 4]>::from_elem(Sbp::Split(d), c.inputs.len());
             Ok(common_dims(c, 0).map(|d| Signature::new(&row(d), &[Sbp::PARTIAL_SUM])).collect())
@@ -207,14 +213,7 @@ fn scale_many() -> Result<OpDef> {
         })
         .shapes(|_| Ok(SmallVec::new()))
         .dtype(DTypeRule::Fixed(vec![]))
-        .get_sbp(|c| {
-            let row = |s: Sbp| {
-                let mut all = SmallVec::<[Sbp; 4]>::from_elem(s, c.inputs.len());
-                all[0] = Sbp::Broadcast;
-                Signature::new(&all, &[])
-            };
-            Ok(common_dims(c, 1).map(Sbp::Split).chain([Sbp::PARTIAL_SUM]).map(row).collect())
-        })
+        .get_sbp(scaled_alike)
         .grad(Grad::None)
         .samples(&["f32[] f32[3, 5] f32[4, 6]", "f64[] bf16[4, 6]"]))
 }
@@ -226,10 +225,7 @@ fn sum_of_squares() -> Result<OpDef> {
         .by_name_only()
         .strided()
         .shape1(|_| Ok(Dims::new()))
-        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
-            let wide = c.present().any(|t| t.dtype == DType::F64);
-            Ok(smallvec![if wide { DType::F64 } else { DType::F32 }])
-        })))
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(of_sums)))
         .get_sbp(|c| {
             let row = |d| SmallVec::<[Sbp; 4]>::from_elem(Sbp::Split(d), c.inputs.len());
             Ok(common_dims(c, 0).map(|d| Signature::new(&row(d), &[Sbp::PARTIAL_SUM])).collect())
