@@ -116,9 +116,10 @@ fn a_rank_that_is_done_early_does_not_end_the_others() {
     assert_eq!((code(&output), stdout(&output)), (0, "[rank 1] done\n".to_string()));
 }
 
-/// Ranks that tell their ids and then run on, with a child process each.
+/// Ranks that tell their ids and then run on, with a child process each. The sleeps are short: a signal that comes before the shell
+/// has begun to wait for one is dealt with after it.
 fn endless(folder: &Folder, before: &str) {
-    folder.sh("endless", &format!("{before}\nsleep 1000 & {TELL_PID}; while :; do sleep 1000; done"));
+    folder.sh("endless", &format!("{before}\nsleep 1000 & {TELL_PID}; while :; do sleep 0.05; done"));
 }
 
 #[test]
