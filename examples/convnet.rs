@@ -5,7 +5,8 @@
 //! ```
 //!
 //! With `tp` the output channels of the first convolution are split, and the input channels of the second, as the units of a linear
-//! layer are. With `dp` the statistics of batch norm are those of the global batch.
+//! layer are. With `dp` the statistics of batch norm are those of the global batch. With `--spatial` the rows of the images are split over
+//! mesh axis "tp" in place of the weights: the ranks exchange the rows beside their parts before each convolution.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -25,6 +26,7 @@ Options:
   --batch N        rows of a global batch  [default: 64]
   --channels N     channels of the first convolution; the second has twice as many  [default: 16]
   --lr X           learning rate  [default: 0.004]
+  --spatial        with --parallel tp or 2d: splits the rows of the images in place of the weights
 ";
 
 struct ConvNet {
@@ -33,6 +35,8 @@ struct ConvNet {
     conv2: Conv2d,
     norm2: BatchNorm,
     fc: Linear,
+    /// Layout of the images; they stay as they come without one.
+    images: Option<NdSbp>,
 }
 oflow::module!(ConvNet { conv1, norm1, conv2, norm2, fc });
 
@@ -46,11 +50,15 @@ impl ConvNet {
             conv2: Conv2d::with(channels, 2 * channels, [3, 3], padded(), &target)?,
             norm2: BatchNorm::new(2 * channels, &target)?,
             fc: Linear::new(2 * channels * 2 * 2, CLASSES, &target)?,
+            images: None,
         })
     }
     /// Logits `[N, 10]` of images `[N, 64]`.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = x.reshape((x.shape()[0], 1, 8, 8))?;
+        let mut x = x.reshape((x.shape()[0], 1, 8, 8))?;
+        if let Some(images) = &self.images {
+            x = x.to_global(images)?;
+        }
         let x = self.norm1.forward(&self.conv1.forward(&x)?)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
         let x = self.norm2.forward(&self.conv2.forward(&x)?)?.relu()?.max_pool2d(2, (), 0, 1, false)?;
         self.fc.forward(&x.reshape((x.shape()[0], -1))?)
@@ -62,11 +70,14 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let (epochs, steps) = (o.count("--epochs", 30)?, o.count("--steps", usize::MAX)?);
     let (batch, channels, lr) = (o.count("--batch", 64)?, o.count("--channels", 16)?, o.or("--lr", 0.004)?);
+    let spatial = o.flag("--spatial");
     let setup = Setup::new(&world, o)?;
     let (mesh, dtype, precision) = (setup.mesh.clone(), setup.dtype, setup.precision);
 
     let mut model = ConvNet::new(channels, (&mesh, sbp![B, B]).dtype(dtype))?;
-    if setup.splits_weights {
+    if spatial && setup.splits_weights {
+        model.images = Some(sbp![S(0), S(2)]);
+    } else if setup.splits_weights {
         model.to_global(
             &mesh,
             &[("conv1.*", sbp![B, S(0)]), ("norm1.*", sbp![B, S(0)]), ("conv2.weight", sbp![B, S(1)])],

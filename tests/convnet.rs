@@ -69,13 +69,17 @@ fn every_mesh_gives_the_numbers_of_one_rank() {
     let alone = alone.unwrap().remove(0);
     // After two batches with a momentum of 0.1 a statistic has 0.19 of the batch's and 0.81 of what it was.
     assert!(alone[10].iter().zip(&alone[9]).all(|(var, mean)| *var > 0.81 && mean.abs() < 1.0), "{alone:?}");
-    let rows: [(&[usize], [NdSbp; 3]); 9] = [
+    let rows: [(&[usize], [NdSbp; 3]); 13] = [
         (&[2], [sbp![S(0)], sbp![B], sbp![B]]),
         (&[3], [sbp![S(0)], sbp![S(0)], sbp![S(0)]]),
         (&[2], [sbp![B], sbp![S(0)], sbp![S(0)]]),
         (&[2], [sbp![S(1)], sbp![S(1)], sbp![B]]),
         (&[3], [sbp![S(2)], sbp![B], sbp![B]]),
+        (&[2], [sbp![S(3)], sbp![S(0)], sbp![B]]),
+        (&[8], [sbp![S(2)], sbp![B], sbp![B]]),
         (&[8], [sbp![S(0)], sbp![B], sbp![B]]),
+        (&[2, 2], [sbp![S(0), S(2)], sbp![B, B], sbp![B, B]]),
+        (&[2, 3], [sbp![S(3), S(2)], sbp![B, B], sbp![B, B]]),
         (&[2], [sbp![P], sbp![B], sbp![B]]),
         (&[2, 2], [sbp![S(0), B], sbp![B, S(0)], sbp![B, S(0)]]),
         (&[2, 3], [sbp![S(0), S(3)], sbp![B, B], sbp![S(0), B]]),

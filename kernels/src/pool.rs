@@ -1,7 +1,7 @@
 //! The windows of pooling: what the kernels of all devices share. Images have 1 to 3 spatial dims; with fewer than 3 they are seen as 3
 //! dims of which the first have one element.
 
-use crate::{KernelError, Result, View};
+use crate::{KernelError, Result, ShardBox, View};
 
 /// Where the windows of a call lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,27 @@ pub struct Window {
     pub end: usize,
     /// From element to element.
     pub step: usize,
+    /// Elements of the image in it.
+    pub inside: usize,
     /// Elements with those of the padding.
     pub span: usize,
+}
+
+impl Window {
+    fn new(start: usize, end: usize, step: usize, span: usize) -> Window {
+        let end = end.max(start);
+        Window { start, end, step, inside: (end - start).div_ceil(step), span }
+    }
+
+    /// What a part of the image has of it, counted from the part's first element.
+    fn within(self, at: usize, size: usize) -> Window {
+        let start = match at.checked_sub(self.start) {
+            Some(before) => before.div_ceil(self.step) * self.step - before,
+            None => self.start - at,
+        };
+        let end = self.end.saturating_sub(at).min(size);
+        Window { start, end: end.max(start), ..self }
+    }
 }
 
 impl Windows {
@@ -76,13 +95,56 @@ impl Windows {
                 };
                 let end = last.saturating_sub(padding[d]).min(size);
                 let span = last.min(size + 2 * padding[d]).saturating_sub(first);
-                Window { start, end: end.max(start), step, span }
+                Window::new(start, end, step, span)
             }
             Windows::Adaptive => {
                 let (start, end) = (j * size / count, ((j + 1) * size).div_ceil(count));
-                Window { start, end, step: 1, span: end - start }
+                Window::new(start, end, 1, end - start)
             }
         }
+    }
+}
+
+/// The dims that are pooled, of the whole image and result and of the parts that a call has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// How many dims are pooled, the last ones.
+    pub spatial: usize,
+    /// Sizes of the whole image.
+    pub image: [usize; 3],
+    /// Where the part begins.
+    pub image_at: [usize; 3],
+    /// Sizes of the whole result.
+    pub result: [usize; 3],
+    /// Where the part begins.
+    pub result_at: [usize; 3],
+}
+
+fn last_three(v: &[usize], spatial: usize, fill: usize) -> [usize; 3] {
+    std::array::from_fn(|d| (d + spatial).checked_sub(3).map_or(fill, |d| v[v.len() - spatial + d]))
+}
+
+impl Place {
+    /// Of parts that lie as their boxes do. The part of the image has all that the windows of the result see; or, of a gradient, the
+    /// part of the result all windows that see the image.
+    ///
+    /// # Errors
+    /// If there are fewer dims, or not 1 to 3 are pooled.
+    pub fn of(image: &ShardBox, result: &ShardBox, spatial: usize) -> Result<Place> {
+        let dims = [&image.logical, &image.offset, &result.logical, &result.offset];
+        if !(1..=3).contains(&spatial) || dims.iter().any(|d| d.len() < spatial) {
+            return Err(KernelError::new(format!(
+                "pools 1 to 3 dims, not {spatial} of {:?}",
+                image.logical.as_slice()
+            )));
+        }
+        Ok(Place {
+            spatial,
+            image: last_three(&image.logical, spatial, 1),
+            image_at: last_three(&image.offset, spatial, 0),
+            result: last_three(&result.logical, spatial, 1),
+            result_at: last_three(&result.offset, spatial, 0),
+        })
     }
 }
 
@@ -95,15 +157,17 @@ pub struct Planes {
     pub image: [usize; 3],
     /// Dims of a plane of the result.
     pub result: [usize; 3],
+    /// Where they lie in the whole.
+    pub place: Place,
 }
 
 impl Planes {
-    /// Of an image and a result, whose last `spatial` dims are pooled and whose first ones are the same. Both must be contiguous.
+    /// Of an image and a result, whose last dims are pooled and whose first ones are the same. Both must be contiguous.
     ///
     /// # Errors
     /// If they do not fit.
-    pub fn of(image: &View, result: &View, spatial: usize) -> Result<Planes> {
-        let (i, r) = (image.dims(), result.dims());
+    pub fn of(image: &View, result: &View, place: &Place) -> Result<Planes> {
+        let (i, r, spatial) = (image.dims(), result.dims(), place.spatial);
         let lead = i.len().wrapping_sub(spatial);
         let fits = (1..=3).contains(&spatial)
             && spatial <= i.len()
@@ -116,8 +180,14 @@ impl Planes {
                 "an image {i:?} and a result {r:?} do not fit for {spatial} pooled dims, or are not contiguous"
             )));
         }
-        let all = |v: &[usize]| std::array::from_fn(|d| (d + spatial).checked_sub(3).map_or(1, |d| v[lead + d]));
-        Ok(Planes { count: i[..lead].iter().product(), image: all(i), result: all(r) })
+        let (count, image, result) = (i[..lead].iter().product(), last_three(i, spatial, 1), last_three(r, spatial, 1));
+        Ok(Planes { count, image, result, place: *place })
+    }
+
+    /// Window `j` of dim `d` of the part of the result: what the part of the image has of it.
+    pub fn window(&self, windows: &Windows, d: usize, j: usize) -> Window {
+        let p = &self.place;
+        windows.window(d, p.result_at[d] + j, p.result[d], p.image[d]).within(p.image_at[d], self.image[d])
     }
 }
 
@@ -136,7 +206,7 @@ impl Divisor {
     /// The divisor of the window that has these windows in its dims.
     pub fn of(self, windows: [Window; 3]) -> f64 {
         match self {
-            Divisor::Inside => windows.iter().map(|w| (w.end - w.start).div_ceil(w.step) as f64).product(),
+            Divisor::Inside => windows.iter().map(|w| w.inside as f64).product(),
             Divisor::WithPadding => windows.iter().map(|w| w.span as f64).product(),
             Divisor::Fixed(n) => n as f64,
         }

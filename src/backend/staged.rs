@@ -170,11 +170,11 @@ impl StagedStreams {
             }),
             Work::Collect(b) => Work::Collect(CollectWork {
                 plan: b.plan.clone(),
-                held: b.held.clone(),
                 tag: b.tag,
                 dtype: b.dtype,
                 own: b.own.iter().map(|v| staging.source(v)).collect::<Result<_>>()?,
                 dst: b.dst.as_ref().map(|v| staging.result(v)).transpose()?,
+                stopwatch: b.stopwatch.clone(),
             }),
         };
         on_host.run(self.comm.as_deref(), &self.host)?;

@@ -1,4 +1,5 @@
-//! From boxes that ranks happen to hold to a layout: results of data-dependent ops, pieces of a checkpoint.
+//! From boxes that ranks hold to boxes that ranks need: from what they happen to hold to a layout (results of data-dependent ops, pieces
+//! of a checkpoint), and from a layout to the windows that a kernel reads (the rows beside a shard that a convolution sees).
 //!
 //! A rank may hold several boxes or none; boxes may overlap, and where they do they are copies of each other. Each rank of
 //! the destination gets each element that it needs once: from its own boxes where they have it, else from a rank of its
@@ -41,14 +42,27 @@ pub struct Piece {
     pub at: ShardBox,
 }
 
-/// A plan that turns boxes held by ranks into a layout.
+/// The box that a rank is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedBox {
+    /// The rank.
+    pub rank: usize,
+    /// The box in the logical tensor.
+    pub at: ShardBox,
+    /// Of a partial layout, where another rank gets the values: the reduction whose identity this rank gets.
+    pub identity: Option<ReduceOp>,
+}
+
+/// A plan that turns boxes held by ranks into boxes that ranks need.
 #[derive(Clone, Debug)]
 pub struct BoxesPlan {
     /// Logical shape of the tensor.
     pub shape: Dims,
-    /// The layout of the result.
-    pub dst: Layout,
-    /// By receiver's position, then in the order in which a message holds them.
+    /// The boxes that there are.
+    pub held: Vec<HeldBox>,
+    /// The boxes that are needed, at most one for each rank.
+    pub wanted: Vec<WantedBox>,
+    /// In the order of the receivers in `wanted`, then in the order in which a message holds them.
     pub pieces: Vec<Piece>,
 }
 
@@ -58,13 +72,22 @@ impl BoxesPlan {
         self.pieces.iter().filter(|p| p.from != p.to).map(|p| volume(&p.at)).sum()
     }
 
-    /// What a destination rank's shard is instead of a value: the identity of the innermost partial axis on which the rank
-    /// is not first.
-    pub fn identity(&self, rank: usize) -> Option<ReduceOp> {
-        self.dst.placement.position(rank).and_then(|p| identity(&self.dst, p))
+    /// What a rank is to have, if it needs anything.
+    pub fn wants(&self, rank: usize) -> Option<&WantedBox> {
+        self.wanted.iter().find(|w| w.rank == rank)
+    }
+
+    /// All ranks that hold or need something, sorted.
+    pub fn ranks(&self) -> Vec<usize> {
+        let mut ranks: Vec<usize> =
+            self.held.iter().map(|h| h.rank).chain(self.wanted.iter().map(|w| w.rank)).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
     }
 }
 
+/// What a destination rank's shard is instead of a value: the identity of the innermost partial axis on which the rank is not first.
 fn identity(dst: &Layout, position: usize) -> Option<ReduceOp> {
     let coord = dst.placement.coord(position);
     (0..coord.len()).rev().filter(|a| coord[*a] != 0).find_map(|a| dst.sbp[a].partial_op())
@@ -104,12 +127,14 @@ pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Mo
     let mut pieces = Vec::new();
     let mut sent: BTreeMap<usize, u64> = BTreeMap::new();
     let mut hole: Option<ShardBox> = None;
+    let mut wanted = Vec::with_capacity(dst.placement.len());
     for (position, &to) in dst.placement.ranks().iter().enumerate() {
-        if identity(dst, position).is_some() {
+        let (at, identity) = (shard_box(shape, &dst.placement, &dst.sbp, position), identity(dst, position));
+        wanted.push(WantedBox { rank: to, at: at.clone(), identity });
+        if identity.is_some() {
             continue;
         }
-        let want = shard_box(shape, &dst.placement, &dst.sbp, position);
-        let mut missing: Vec<ShardBox> = if volume(&want) == 0 { vec![] } else { vec![want] };
+        let mut missing: Vec<ShardBox> = if volume(&at) == 0 { vec![] } else { vec![at] };
         let near = |rank: usize| match rank {
             r if r == to => 0,
             r if model.hosts.host(r) == model.hosts.host(to) => 1,
@@ -150,7 +175,43 @@ pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Mo
         ))
         .help("the boxes of all ranks together must cover the tensor"));
     }
-    Ok(BoxesPlan { shape: shape.into(), dst: dst.clone(), pieces })
+    Ok(BoxesPlan { shape: shape.into(), held: held.to_vec(), wanted, pieces })
+}
+
+/// Plans how each rank gets a box of a tensor in a layout, one for each position of its placement. Where the layout is partial, a box
+/// holds contributions as a shard does. Ranks exchange within the axes that split the tensor; along the others each group has all of
+/// it.
+///
+/// ```
+/// use oflow::boxing::{Layout, collect_windows};
+/// use oflow::{kernels::ShardBox, placement::{Device, Placement}, sbp};
+/// let mesh = Placement::of_world(Device::Cpu, 2)?;
+/// let at = |start: usize, len: usize| {
+///     ShardBox { logical: [8][..].into(), offset: [start][..].into(), size: [len][..].into() }
+/// };
+/// // Each rank has 4 elements and needs one of the other's.
+/// let plan = collect_windows(&[8], &Layout::new(&mesh, sbp![S(0)]), vec![at(0, 5), at(3, 5)]);
+/// assert_eq!(plan.elements_sent(), 2);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn collect_windows(shape: &[usize], src: &Layout, windows: Vec<ShardBox>) -> BoxesPlan {
+    let mesh = &src.placement;
+    let ranks = mesh.ranks();
+    let held: Vec<HeldBox> =
+        (0..mesh.len()).map(|p| HeldBox { rank: ranks[p], at: shard_box(shape, mesh, &src.sbp, p) }).collect();
+    let splits = |a: &usize| src.sbp[*a].split_dim().is_some();
+    let mut pieces = Vec::new();
+    for (position, want) in windows.iter().enumerate() {
+        let (group, _) = mesh.group_along(position, (0..mesh.axes()).filter(splits));
+        for source in group {
+            let at = meet(want, &held[source].at);
+            if volume(&at) > 0 {
+                pieces.push(Piece { source, from: ranks[source], to: ranks[position], at });
+            }
+        }
+    }
+    let wanted = ranks.iter().zip(windows).map(|(rank, at)| WantedBox { rank: *rank, at, identity: None }).collect();
+    BoxesPlan { shape: shape.into(), held, wanted, pieces }
 }
 
 /// What is left of a box without a part of it: boxes that do not overlap.

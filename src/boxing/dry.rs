@@ -1,10 +1,13 @@
 //! Pricing a lowering: its program is run over descriptions, and the boxings that its inner calls would need are added up.
 
 use super::choice::{ChoiceInput, choose, forward_price};
+use super::cost::{Algorithm, Model};
+use super::exchange::{meet, volume};
 use super::{Layout, cost};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{
-    AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, op_in_lowering, resolve_symbolic, shards_of,
+    AttrValue, Emit, InferCtx, LowerCall, LoweredBy, NdSignature, PartBoxes, TensorType, Value, WindowsFn,
+    op_in_lowering, resolve_symbolic, shards_of,
 };
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
@@ -81,10 +84,10 @@ pub(super) const LEAST_LOWERING: u64 = 1;
 
 /// Price of the boxings inside lowering `l` of the op under `sig`.
 pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> Result<u64> {
-    let lowering =
-        c.op.lowerings
-            .get(l as usize)
-            .ok_or_else(|| Error::registry(format!("{} has no lowering {l}", c.op.name())))?;
+    let program = match c.op.lowered_by(l)? {
+        LoweredBy::Program(run) => run,
+        LoweredBy::Windows(f) => return price_windows(c, sig, f),
+    };
     let mut dry = DryEmit { placement: c.placement, values: vec![], total: 0 };
     let mut inputs = Vec::with_capacity(sig.inputs.len());
     for (t, s) in c.infer.inputs.iter().zip(&sig.inputs) {
@@ -100,9 +103,38 @@ pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> R
         runtime_kinds: c.infer.runtime_kinds,
         outputs: &sig.outputs,
     };
-    let outs = (lowering.run)(&mut dry, &call)?;
+    let outs = program(&mut dry, &call)?;
     for (v, want) in outs.into_iter().zip(&sig.outputs) {
         dry.box_to(v, want)?;
     }
     Ok(dry.total.saturating_add(LEAST_LOWERING))
+}
+
+/// Positions whose windows are looked at for a price.
+const LOOKED_AT: usize = 64;
+
+/// Price of the exchange that gives each rank its windows: that of the rank that receives the most.
+fn price_windows(c: &ChoiceInput<'_>, sig: &NdSignature, windows: &WindowsFn) -> Result<u64> {
+    let model = Model::default();
+    let splits = |a: &usize| sig.inputs.iter().any(|s| s[*a].split_dim().is_some());
+    let link = (0..c.placement.axes()).filter(splits).map(|a| model.along(c.placement, a)).max();
+    let Some(link) = link else { return Ok(LEAST_LOWERING) };
+    let mut most = 0;
+    // The first and the last ones of a split lack less than those between.
+    for position in (0..c.placement.len()).step_by(c.placement.len().div_ceil(LOOKED_AT)) {
+        let part = PartBoxes::at(position, c.placement, c.infer, c.outs, sig, Some(windows))?;
+        let mut price = 0u64;
+        for (t, (reads, shard)) in c.infer.inputs.iter().zip(part.reads.iter().zip(&part.shards)) {
+            let (Some(t), Some(reads), Some(shard)) = (t, reads, shard) else { continue };
+            let (all, lacks) = (volume(reads), volume(reads) - volume(&meet(reads, shard)));
+            if lacks > 0 {
+                let size = t.dtype.size() as u64;
+                // From the two neighbours; the window is a copy.
+                let exchange = model.rate(link, Algorithm::Exchange).price(2, lacks.saturating_mul(size));
+                price = price.saturating_add(exchange).saturating_add(model.copied(all.saturating_mul(size)));
+            }
+        }
+        most = most.max(price);
+    }
+    Ok(most.saturating_add(LEAST_LOWERING))
 }

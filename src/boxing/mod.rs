@@ -26,7 +26,7 @@ mod program;
 mod search;
 mod step;
 
-pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
+pub use boxes::{BoxesPlan, HeldBox, Piece, WantedBox, collect_boxes, collect_windows};
 pub use choice::{
     Candidate, Choice, ChoiceInput, CostVector, Hint, Unproven, candidates, cheapest, choose, hint, price, signatures,
 };

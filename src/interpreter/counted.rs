@@ -1,20 +1,24 @@
-//! Carrying out the steps of a plan whose result has a length that depends on values: `Agree` and `Settle`.
+//! Carrying out the steps of a plan in which ranks exchange boxes: those of a result whose length depends on values (`Agree` and `Settle`),
+//! and the windows that kernels read.
 
 use super::bind::{Run, contiguous};
-use super::layout::{Collecting, collecting};
+use super::layout::collect;
+use super::policy::{check_collective, tell_exchange};
 use super::receipts::collective;
-use crate::boxing::HeldBox;
+use crate::boxing::{BoxesPlan, HeldBox, Layout, collect_boxes};
 use crate::comm::{Group, Tag};
 use crate::error::{Error, Result};
 use crate::ops::TensorType;
-use crate::placement::Placement;
+use crate::placement::{Device, Placement};
 use crate::plan::{
-    AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, intern_global, intern_local, parts_of,
+    AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, WindowStep, intern_global, intern_local, parts_of,
 };
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use crate::tensor::LocalTensor;
+use oflow_kernels::DType;
 use oflow_kernels::view::contiguous_strides;
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 /// A length that has become known.
 pub(super) struct Length {
@@ -127,6 +131,32 @@ impl Run<'_> {
         }
     }
 
+    /// Gives each rank the box of an input that its kernel reads.
+    pub(super) fn windows(&mut self, n: usize, step: &WindowStep) -> Result<()> {
+        let from = self.read(n, step.from)?;
+        let tag = self.tag.ok_or_else(|| Error::registry("windows in the plan of a local call"))?;
+        let local = match from {
+            Some(from) => self.exchange(tag, step.plan.clone(), &[&from], (from.ty.ty.dtype, from.ty.device))?,
+            None => None,
+        };
+        self.make(step.makes, local);
+        Ok(())
+    }
+
+    /// An exchange of boxes that a call needs.
+    fn exchange(
+        &self,
+        tag: &Tag,
+        plan: Arc<BoxesPlan>,
+        own: &[&LocalTensor],
+        (dtype, device): (DType, Device),
+    ) -> Result<Option<LocalTensor>> {
+        let bytes = plan.elements_sent() * dtype.size() as u64;
+        check_collective(tag.op, bytes)?;
+        tell_exchange(self.ctx, bytes, tag);
+        collect(self.ctx, tag, plan, own, dtype, device)
+    }
+
     /// The shard here of the layout `to` of all parts.
     fn spread(
         &self,
@@ -154,13 +184,9 @@ impl Run<'_> {
         let each = placement.ranks().iter().zip(boxes);
         let held: Vec<HeldBox> = each.map(|(rank, at)| HeldBox { rank: *rank, at }).collect();
         let own: SmallVec<[&LocalTensor; 1]> = part.iter().collect();
-        let Collecting { dst, instruction, sent } = collecting(ctx, tag, held, &own, to)?;
-        // To its end, so that the receipt has its time.
-        collective(ctx, tag, sent, |_| {
-            ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
-            ctx.quiesce()
-        })?;
-        Ok(dst)
+        let at = Layout::new(placement, to.sbp.clone());
+        let plan = collect_boxes(&to.ty.shape, &held, &at, ctx.planner().model())?;
+        self.exchange(tag, plan.into(), &own, (to.ty.dtype, placement.device()))
     }
 }
 

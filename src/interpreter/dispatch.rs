@@ -294,6 +294,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
         Step::Assign(from) => run.assign(n, *from),
         Step::Agree(a) => run.agree(n, a),
         Step::Settle(s) => run.settle(n, s),
+        Step::Window(w) => run.windows(n, w),
     });
     // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
     alias::end_write(call);

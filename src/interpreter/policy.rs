@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::plan::{AgreeStep, For, Plan, Step, Where, with_choice};
 use crate::sbp::NdSbp;
+use std::fmt;
 
 /// On whose behalf bytes move.
 #[derive(Clone, Copy)]
@@ -81,6 +82,18 @@ fn refuse_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()
             }
         };
         return Err(e.help(way_out(call, plan, placement)));
+    }
+    for step in &plan.steps {
+        if let Step::Window(w) = step
+            && w.bytes > 0
+        {
+            let name = call.op.sig.input_def(w.input).map_or("", |d| d.name.as_str());
+            return Err(Error::denied(format!(
+                "boxing is denied here: {op} reads elements of input {} `{name}` beside the shards: {} B between ranks",
+                w.input, w.bytes
+            ))
+            .help(way_out(call, plan, placement)));
+        }
     }
     check_lengths(call, plan)
 }
@@ -214,12 +227,24 @@ fn boxes_nothing(c: &ChoiceInput<'_>, changes: &[(usize, NdSbp)]) -> Result<bool
 
 /// Tells of a boxing that is about to run, where the scope wants to hear of it.
 pub(super) fn tell(ctx: &RankCtx, plan: &BoxingPlan, tag: &Tag) {
+    // The bytes are counted only where somebody wants to hear.
+    if !matches!(policy(), Policy::Allow | Policy::Deny | Policy::DenyAll) {
+        tell_of(ctx, plan.bytes_sent(), Some(plan.cost_ps), plan, tag);
+    }
+}
+
+/// Tells of an exchange of boxes that is about to run; nobody has predicted its time.
+pub(super) fn tell_exchange(ctx: &RankCtx, bytes: u64, tag: &Tag) {
+    tell_of(ctx, bytes, None, &format_args!("exchange of boxes, {bytes} B"), tag);
+}
+
+fn tell_of(ctx: &RankCtx, bytes: u64, cost_ps: Option<u64>, plan: &dyn fmt::Display, tag: &Tag) {
     let policy = policy();
     let heard = match policy {
         Policy::Allow | Policy::Deny | Policy::DenyAll => return,
-        Policy::Log => plan.bytes_sent() > 0,
-        Policy::WarnAboveBytes(most) => plan.bytes_sent() > most,
-        Policy::WarnAboveMicros(most) => plan.bytes_sent() > 0 && plan.cost_ps / 1_000_000 >= most,
+        Policy::Log => bytes > 0,
+        Policy::WarnAboveBytes(most) => bytes > most,
+        Policy::WarnAboveMicros(most) => bytes > 0 && cost_ps.is_some_and(|ps| ps / 1_000_000 >= most),
     };
     if !heard {
         return;

@@ -11,11 +11,12 @@ use super::named::{AttrsOf, Which, attrs_by_name};
 use super::registry::BUILTIN;
 use super::shape_text::ShapeText;
 use super::signature::OpSignature;
+use super::windows::WindowsFn;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Signature};
 use oflow_kernels::expr::Expr;
-use oflow_kernels::{DType, Dims, Strides};
+use oflow_kernels::{DType, Dims, ShardBox, Strides};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::borrow::Cow;
@@ -182,8 +183,17 @@ pub enum LengthBy {
 pub struct Lowering {
     /// The 1-d signatures it offers.
     pub sbp: SbpFn,
-    /// The program.
-    pub run: LowerFn,
+    /// How.
+    pub by: LoweredBy,
+}
+
+/// How a lowering carries a call out.
+#[derive(Clone)]
+pub enum LoweredBy {
+    /// By a program of ops and boxings.
+    Program(LowerFn),
+    /// By the kernel, which reads more of the inputs than the shards ([`OpDef::windows`]).
+    Windows(WindowsFn),
 }
 
 /// An op, declared in one place. Built-in ops use the same public surface as everyone's.
@@ -463,7 +473,25 @@ impl OpDef {
         sbp: impl Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync + 'static,
         run: impl Fn(&mut dyn super::Emit, &super::LowerCall<'_>) -> Result<Vec<super::Value>> + Send + Sync + 'static,
     ) -> OpDef {
-        self.lowerings.push(Lowering { sbp: Arc::new(sbp), run: Arc::new(run) });
+        self.lowerings.push(Lowering { sbp: Arc::new(sbp), by: LoweredBy::Program(Arc::new(run)) });
+        self
+    }
+    /// How lowering `l` carries a call out.
+    pub(crate) fn lowered_by(&self, l: u8) -> Result<&LoweredBy> {
+        let missing = || Error::registry(format!("{} has no lowering {l}", self.sig.name));
+        self.lowerings.get(usize::from(l)).map(|l| &l.by).ok_or_else(missing)
+    }
+    /// Adds signatures whose kernel reads windows: boxes of the inputs that are not the rank's shards, as a convolution that is split
+    /// along its image reads the rows beside a shard. `windows` tells them from the boxes of the shards, one for each input (none of
+    /// an input that was left out); ranks exchange what they do not have before the kernel runs. Then [`localize`](OpDef::localize)
+    /// and the kernel see the windows as the input boxes.
+    #[must_use]
+    pub fn windows(
+        mut self,
+        sbp: impl Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync + 'static,
+        windows: impl Fn(&LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.lowerings.push(Lowering { sbp: Arc::new(sbp), by: LoweredBy::Windows(Arc::new(windows)) });
         self
     }
     /// Physical attributes.

@@ -25,6 +25,7 @@ mod resolve;
 mod rule_text;
 mod shape_text;
 mod signature;
+mod windows;
 
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
@@ -33,7 +34,7 @@ pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promoted};
 pub(crate) use def::ViewFn;
 pub use def::{
-    DTypeRule, GivenValues, LengthBy, LibraryId, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
+    DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
 };
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::{Diagonal, builtin};
@@ -57,3 +58,5 @@ pub(crate) use resolve::resolve_symbolic;
 pub use shape_text::{ShapeText, SizeRule};
 pub(crate) use signature::split_outside;
 pub use signature::{AttrDef, InputDef, OpSignature, OutputCount, OutputDef};
+pub(crate) use windows::PartBoxes;
+pub use windows::WindowsFn;

@@ -3,17 +3,21 @@
 use super::counted::Spread;
 use super::kernel::{Logical, check_shards, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
-use super::step::{Apart, BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
+use super::step::{Apart, BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step, WindowStep};
 use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
-use crate::boxing::{Choice, ChoiceInput, Hint, Layout, choose, hint};
+use crate::boxing::{Choice, ChoiceInput, Hint, Layout, choose, collect_windows, hint};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
-use crate::ops::{AttrValue, DeviceCtx, Devices, InferCtx, NdSignature, Op, SbpRule, TensorType, Withheld};
+use crate::ops::{
+    AttrValue, DeviceCtx, Devices, InferCtx, LoweredBy, NdSignature, Op, PartBoxes, SbpRule, TensorType, WindowsFn,
+    Withheld,
+};
 use crate::placement::{Device, Placement};
-use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
+use crate::sbp::{NdSbp, Sbp, check_layout, check_size};
 use oflow_kernels::ShardBox;
 use smallvec::SmallVec;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 /// The plan of a call, for the rank of `cx`.
 ///
@@ -194,9 +198,12 @@ impl Builder<'_> {
             let stream_key = stream_key(r, placement, &outs, &sig);
             return Ok(MadeBy { outputs, stream_key, withheld, device: None });
         }
-        let made: SmallVec<[BufferId; 2]> = match sig.lowering {
-            Some(l) => self.lower(r, l, &sig, &used, placement, &numbers)?,
-            None => self.kernel(r, (&infer, &outs), &sig, &used, placement, numbers)?,
+        let made: SmallVec<[BufferId; 2]> = match sig.lowering.map(|l| r.op.lowered_by(l)).transpose()? {
+            Some(LoweredBy::Program(run)) => self.lower(r, run, &sig, &used, placement, &numbers)?,
+            Some(LoweredBy::Windows(w)) => {
+                self.kernel(r, (&infer, &outs), (&sig, Some(w)), &used, placement, numbers)?
+            }
+            None => self.kernel(r, (&infer, &outs), (&sig, None), &used, placement, numbers)?,
         };
         let mut outputs = made;
         if let Some(want) = after
@@ -229,12 +236,12 @@ impl Builder<'_> {
         Ok(makes)
     }
 
-    /// The step of an op whose kernel runs on the shards.
+    /// The step of an op whose kernel runs on the shards, or on windows around them.
     fn kernel(
         &mut self,
         r: &Request<'_>,
         (infer, outs): (&InferCtx<'_>, &[TensorType]),
-        sig: &NdSignature,
+        (sig, windows): (&NdSignature, Option<&WindowsFn>),
         inputs: &[Option<BufferId>],
         placement: &Placement,
         numbers: Numbers,
@@ -243,35 +250,36 @@ impl Builder<'_> {
         let at = self.devices(r, infer, device, outs.len())?;
         let ins: SmallVec<[Option<Device>; 4]> = r.inputs.iter().map(|i| i.as_ref().map(|_| device)).collect();
         let apart = apart(r.op, device, &ins, &at.outputs);
-        let position = placement.position(self.cx.rank);
-        let shard = |t: &TensorType, s: &NdSbp, pos| shard_box(&t.shape, placement, s, pos);
-        let boxes_out: Option<Vec<ShardBox>> =
-            position.map(|pos| outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect());
+        let part = |pos: usize| PartBoxes::at(pos, placement, infer, outs, sig, windows);
+        let logical = Logical { infer, op: r.op, outs };
         // For every rank, so that all refuse alike.
         let ranks = placement.ranks().iter().enumerate().filter(|_| r.op.hooks.physical.is_some());
         for (pos, rank) in ranks {
-            let both = infer.inputs.iter().zip(&sig.inputs);
-            let ins: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
-            let boxes: Vec<ShardBox> = outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect();
-            check_shards(&Logical { infer, op: r.op, outs }, &ins, &boxes, Some(*rank))?;
+            let of_rank = part(pos)?;
+            check_shards(&logical, &of_rank.reads, &of_rank.outputs, Some(*rank))?;
         }
-        let kernel = match (position, &boxes_out) {
-            (Some(pos), Some(boxes_out)) => {
-                let both = infer.inputs.iter().zip(&sig.inputs);
-                let boxes_in: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
-                let logical = Logical { infer, op: r.op, outs };
-                kernel_plan(self.cx.kernels, &logical, (device, at.stream), &boxes_in, boxes_out)?
+        let mut inputs: SmallVec<[Option<BufferId>; 4]> = inputs.iter().copied().collect();
+        if windows.is_some() {
+            let parts: Vec<PartBoxes> = (0..placement.len()).map(part).collect::<Result<_>>()?;
+            for (i, id) in inputs.iter_mut().enumerate() {
+                if let Some(from) = *id {
+                    *id = Some(self.window(from, i, (placement, &sig.inputs[i]), &parts)?);
+                }
             }
-            _ => None,
+        }
+        let here = placement.position(self.cx.rank).map(part).transpose()?;
+        let kernel = match &here {
+            Some(here) => kernel_plan(self.cx.kernels, &logical, (device, at.stream), &here.reads, &here.outputs)?,
+            None => None,
         };
         let mut makes = SmallVec::new();
         for (o, (t, s)) in outs.iter().zip(&sig.outputs).enumerate() {
-            let local = boxes_out.as_ref().map(|b| intern_local(&b[o].size, t.dtype, device));
+            let local = here.as_ref().map(|b| intern_local(&b.outputs[o].size, t.dtype, device));
             makes.push(self.buffer(Some(intern_global(t.clone(), placement, s)), local));
         }
         self.steps.push(Step::Kernel(KernelStep {
             op: r.op,
-            inputs: inputs.iter().copied().collect(),
+            inputs,
             makes: makes.clone(),
             kernel,
             numbers,
@@ -279,6 +287,30 @@ impl Builder<'_> {
             apart,
             reuse: None,
         }));
+        Ok(makes)
+    }
+
+    /// What the ranks' kernels read of an input: itself where these are the shards, else a step that exchanges what they lack.
+    fn window(
+        &mut self,
+        from: BufferId,
+        input: usize,
+        (placement, sbp): (&Placement, &NdSbp),
+        parts: &[PartBoxes],
+    ) -> Result<BufferId> {
+        if parts.iter().all(|p| p.reads[input] == p.shards[input]) {
+            return Ok(from);
+        }
+        let windows: Option<Vec<ShardBox>> = parts.iter().map(|p| p.reads[input].clone()).collect();
+        let (Some(windows), Some(g)) = (windows, self.buffers[from.index()].global.clone()) else {
+            return Err(Error::registry("a window onto an input that is not there"));
+        };
+        let here = placement.position(self.cx.rank).map(|p| windows[p].size.clone());
+        let local = here.map(|size| intern_local(&size, g.ty.dtype, placement.device()));
+        let plan = collect_windows(&g.ty.shape, &Layout::new(placement, sbp.clone()), windows);
+        let bytes = plan.elements_sent() * g.ty.dtype.size() as u64;
+        let makes = self.buffer(None, local);
+        self.steps.push(Step::Window(WindowStep { from, makes, input, plan: Arc::new(plan), bytes }));
         Ok(makes)
     }
 }

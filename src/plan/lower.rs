@@ -5,7 +5,7 @@ use super::request::{Input, Request, TypeRef, Where};
 use super::step::{BufferId, For, Numbers, Step};
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Emit, LowerCall, NdSignature, RuntimeArg, Value, op_in_lowering, resolve_symbolic, shards_of,
+    AttrValue, Emit, LowerCall, LowerFn, NdSignature, RuntimeArg, Value, op_in_lowering, resolve_symbolic, shards_of,
 };
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
@@ -21,18 +21,16 @@ struct PlanEmit<'a, 'b> {
 }
 
 impl Builder<'_> {
-    /// The steps of lowering `l`; returns the outputs, in the layouts of the signature.
+    /// The steps of a lowering's program; returns the outputs, in the layouts of the signature.
     pub(super) fn lower(
         &mut self,
         r: &Request<'_>,
-        l: u8,
+        program: &LowerFn,
         sig: &NdSignature,
         inputs: &[Option<BufferId>],
         placement: &Placement,
         numbers: &Numbers,
     ) -> Result<SmallVec<[BufferId; 2]>> {
-        let lowering = r.op.lowerings.get(usize::from(l));
-        let lowering = lowering.ok_or_else(|| Error::registry(format!("{} has no lowering {l}", r.op.name())))?;
         let values: SmallVec<[Option<Value>; 4]> = inputs.iter().map(|b| b.map(|b| Value(b.0))).collect();
         let call = LowerCall {
             op: r.op,
@@ -42,7 +40,7 @@ impl Builder<'_> {
             outputs: &sig.outputs,
         };
         let mut emit = PlanEmit { plan: self, placement, numbers };
-        let outs = (lowering.run)(&mut emit, &call)?;
+        let outs = program(&mut emit, &call)?;
         let mut made: SmallVec<[BufferId; 2]> = SmallVec::new();
         for (v, want) in outs.into_iter().zip(&sig.outputs) {
             made.push(BufferId(emit.box_to(v, want)?.0));

@@ -19,6 +19,6 @@ pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{
     AgreeStep, Apart, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlanSignature,
-    PlannedBoxing, SettleStep, Step,
+    PlannedBoxing, SettleStep, Step, WindowStep,
 };
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -2,7 +2,7 @@
 
 use super::kernel::KernelPlan;
 use super::types::{GlobalRef, LocalRef};
-use crate::boxing::BoxingPlan;
+use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::error::Result;
 use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs, Withheld};
 use crate::placement::{Device, Placement};
@@ -91,6 +91,8 @@ pub enum Step {
     Box(BoxStep),
     /// A kernel.
     Kernel(KernelStep),
+    /// An exchange of what kernels read beside their shards.
+    Window(WindowStep),
     /// A copy of a lowering's result into the tensor that the call writes.
     Assign(BufferId),
     /// A length becomes known.
@@ -120,6 +122,20 @@ pub struct SettleStep {
     pub length: LengthId,
     /// How the parts lie, as in [`AgreeStep::spread`]; none in a local call.
     pub parts: Option<NdSbp>,
+}
+
+/// Gives each rank the box of an input that its kernel reads.
+pub struct WindowStep {
+    /// The input, in the layout of the signature.
+    pub from: BufferId,
+    /// The box here, a tensor without a global type.
+    pub makes: BufferId,
+    /// Which input of the op.
+    pub input: usize,
+    /// Who sends what.
+    pub plan: Arc<BoxesPlan>,
+    /// Bytes that all ranks together send.
+    pub bytes: u64,
 }
 
 /// A boxing with the type it leads to.
@@ -213,6 +229,7 @@ impl Step {
             Step::Assign(from) => (Some(*from), &[]),
             Step::Agree(a) => (Some(a.count), &[]),
             Step::Settle(s) => (Some(s.from), &[]),
+            Step::Window(w) => (Some(w.from), &[]),
         };
         one.into_iter().chain(many.iter().flatten().copied())
     }
@@ -223,6 +240,7 @@ impl Step {
             Step::Box(b) => std::slice::from_ref(&b.makes),
             Step::Kernel(k) => &k.makes,
             Step::Settle(s) => std::slice::from_ref(&s.makes),
+            Step::Window(w) => std::slice::from_ref(&w.makes),
             Step::Assign(_) | Step::Agree(_) => &[],
         }
     }
@@ -308,7 +326,11 @@ impl Plan {
             Some(boxed) => own(boxed.from.index()),
             None => own(b.index()),
         };
-        let inside = |s: &Step| matches!(s, Step::Kernel(k) if matches!(k.numbers, Numbers::Each(..)));
+        let inside = |s: &Step| match s {
+            Step::Kernel(k) => matches!(k.numbers, Numbers::Each(..)),
+            Step::Window(_) => true,
+            _ => false,
+        };
         PlanSignature {
             inputs: (0..inputs).map(input).collect(),
             outputs: self.outputs.iter().filter_map(output).collect(),
@@ -348,6 +370,9 @@ impl fmt::Display for Plan {
         for (n, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Box(b) => write!(f, "{} = box {} to {}", name(&b.makes), name(&b.from), b.boxing.to.sbp)?,
+                Step::Window(w) => {
+                    write!(f, "{} = windows of {}, {} B sent", name(&w.makes), name(&w.from), w.bytes)?;
+                }
                 Step::Assign(from) => write!(f, "{} <- {}", names(&self.outputs), name(from))?,
                 Step::Agree(a) => write!(f, "n{} = length {}", a.makes.0, name(&a.count))?,
                 Step::Settle(s) => {

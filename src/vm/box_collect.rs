@@ -2,43 +2,42 @@
 
 use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
 use super::place_host::on_host;
-use crate::boxing::{BoxesPlan, HeldBox, Piece};
+use crate::boxing::{BoxesPlan, Piece};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
 use crate::memory::Allocator;
-use crate::sbp::shard_box;
 use oflow_kernels::{DType, Dims, ShardBox, View};
 use std::collections::BTreeMap;
 
-/// Carries out this rank's part: `held` are all ranks' boxes as they were planned with, `own` the views of this rank's in
-/// order, `dst` becomes its shard of the destination (contiguous; none outside). All ranks that hold or need something
-/// call this.
+/// Carries out this rank's part: `own` are the views of this rank's boxes in order, `dst` becomes the box that it is to have
+/// (contiguous; none where it needs none). All ranks that hold or need something call this.
 ///
 /// # Errors
 /// When the views are not those of the plan, and what the communicator reports.
 pub fn execute_collect(
     plan: &BoxesPlan,
-    held: &[HeldBox],
     (comm, memory): (&dyn Communicator, &Allocator),
     tag: &Tag,
     dtype: DType,
     ends: (&[View], Option<&View>),
 ) -> Result<()> {
-    on_host((comm, memory), tag, |host| execute_collect_at(host, plan, held, dtype, ends))
+    on_host((comm, memory), tag, |host| execute_collect_at(host, plan, dtype, ends))
 }
 
 /// Carries it out where the boxes live.
 pub(crate) fn execute_collect_at<P: BoxMemory>(
     at: &mut P,
     plan: &BoxesPlan,
-    held: &[HeldBox],
     dtype: DType,
     (own, dst): (&[View], Option<&View>),
 ) -> Result<()> {
     let me = at.rank();
-    let want = plan.dst.placement.position(me).map(|p| shard_box(&plan.shape, &plan.dst.placement, &plan.dst.sbp, p));
-    if want.as_ref().map(|w| w.size.as_slice()) != dst.map(|d| d.dims()) {
-        return Err(Error::shape(format!("the destination is not a shard of {}", plan.dst)));
+    let (held, want) = (&plan.held, plan.wants(me));
+    if want.map(|w| w.at.size.as_slice()) != dst.map(|d| d.dims()) {
+        return Err(Error::shape(format!(
+            "the destination {:?} is not the box that rank {me} is to have",
+            dst.map(|d| d.dims())
+        )));
     }
     // Which of this rank's views is the box of that number.
     let mut views: BTreeMap<usize, &View> = BTreeMap::new();
@@ -77,15 +76,15 @@ pub(crate) fn execute_collect_at<P: BoxMemory>(
     let mut rest = at.room(Scratch::Receive, all(&from))?;
     let receives: Vec<Message> = from.iter().map(|(peer, len)| (*peer, rest.cut(*len))).collect();
     if !sends.is_empty() || !receives.is_empty() {
-        at.exchange(Among::Ranks(&collecting(plan, held)), &sends, &receives)?;
+        at.exchange(Among::Ranks(&plan.ranks()), &sends, &receives)?;
     }
-    if let (Some(want), Some(dst)) = (&want, dst) {
-        if let Some(op) = plan.identity(me) {
+    if let (Some(want), Some(dst)) = (want, dst) {
+        if let Some(op) = want.identity {
             at.identity(dst, op)?;
         }
         let mut rests: BTreeMap<usize, Span> = receives.into_iter().collect();
         for p in plan.pieces.iter().filter(|p| p.to == me) {
-            let place = dst.sub_box(&start_in(&p.at, want), &p.at.size)?;
+            let place = dst.sub_box(&start_in(&p.at, &want.at), &p.at.size)?;
             if p.from == me {
                 at.copy(&taken(p)?, &place)?;
                 continue;
@@ -98,14 +97,6 @@ pub(crate) fn execute_collect_at<P: BoxMemory>(
         }
     }
     Ok(())
-}
-
-/// All ranks that hold or need something, sorted.
-pub(super) fn collecting(plan: &BoxesPlan, held: &[HeldBox]) -> Vec<usize> {
-    let mut ranks: Vec<usize> = held.iter().map(|h| h.rank).chain(plan.dst.placement.ranks().iter().copied()).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    ranks
 }
 
 /// Where `inner` starts in `outer`, both boxes of one tensor.

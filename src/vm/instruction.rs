@@ -1,9 +1,9 @@
 //! What the vm runs, as data.
 
-use super::box_collect::{collecting, execute_collect};
+use super::box_collect::execute_collect;
 use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
-use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
+use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
@@ -103,24 +103,17 @@ pub struct BoxManyWork {
 /// A tensor put together from boxes that ranks hold.
 pub struct CollectWork {
     /// Who sends what.
-    pub plan: BoxesPlan,
-    /// All ranks' boxes, as the plan was made with.
-    pub held: Vec<HeldBox>,
+    pub plan: Arc<BoxesPlan>,
     /// What the messages are tagged with.
     pub tag: Tag,
     /// Of all boxes.
     pub dtype: DType,
     /// This rank's boxes, in order.
     pub own: Vec<View>,
-    /// This rank's shard of the result.
+    /// This rank's box of the result.
     pub dst: Option<View>,
-}
-
-impl CollectWork {
-    /// All ranks that hold or need something, sorted.
-    pub fn ranks(&self) -> Vec<usize> {
-        collecting(&self.plan, &self.held)
-    }
+    /// Who is told how long it took, and under which number.
+    pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
 /// What to do.
@@ -325,8 +318,12 @@ impl Work {
                 Ok(())
             }
             Work::Collect(b) => {
+                let (stopwatch, number) = &b.stopwatch;
                 let comm = communicator(comm)?;
-                execute_collect(&b.plan, &b.held, (comm, memory), &b.tag, b.dtype, (&b.own, b.dst.as_ref()))
+                let ends = (b.own.as_slice(), b.dst.as_ref());
+                stopwatch
+                    .done(*number, timed(comm, || execute_collect(&b.plan, (comm, memory), &b.tag, b.dtype, ends))?);
+                Ok(())
             }
         }
     }

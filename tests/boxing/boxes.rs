@@ -85,7 +85,7 @@ fn run(world: usize, held: &[HeldBox], shape: &[usize], dst: &Layout, model: &Mo
             len = size.iter().product::<usize>() * 4;
             room(&mut to, DType::F32, &size)
         });
-        execute_collect(&plan, held, (&comm, crate::memory()), &tag(0), DType::F32, (&views, out.as_ref())).unwrap();
+        execute_collect(&plan, (&comm, crate::memory()), &tag(0), DType::F32, (&views, out.as_ref())).unwrap();
         (to.bytes(len).to_vec(), comm.traffic().bytes_sent)
     });
     let shards = dst.placement.ranks().iter().map(|r| by_rank[*r].0.clone()).collect();

@@ -3,7 +3,7 @@
 
 use super::acc::{Acc, load, store, with_acc};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::pool::{Divisor, Planes, Window, Windows};
+use crate::pool::{Divisor, Place, Planes, Window, Windows};
 use crate::{DType, KernelError, Result, View};
 
 /// The windows of each dim.
@@ -14,10 +14,7 @@ struct Grid {
 
 impl Grid {
     fn new(planes: Planes, windows: &Windows) -> Grid {
-        let of = |d: usize| {
-            let (count, size) = (planes.result[d], planes.image[d]);
-            (0..count).map(|j| windows.window(d, j, count, size)).collect()
-        };
+        let of = |d: usize| (0..planes.result[d]).map(|j| planes.window(windows, d, j)).collect();
         Grid { planes, windows: std::array::from_fn(of) }
     }
     /// Elements of a plane of the image and of the result.
@@ -50,8 +47,8 @@ fn at(v: &View, element: usize) -> *mut u8 {
     v.ptr().wrapping_add(element * v.dtype().size())
 }
 
-fn grid(x: &View, out: &View, spatial: usize, windows: &Windows) -> Result<Grid> {
-    let planes = Planes::of(x, out, spatial)?;
+fn grid(x: &View, out: &View, place: &Place, windows: &Windows) -> Result<Grid> {
+    let planes = Planes::of(x, out, place)?;
     // Adaptive windows of no elements have nothing to choose from.
     if !out.is_empty() && planes.image.contains(&0) {
         return Err(KernelError::new(format!("an image of {:?} has no elements", x.dims())));
@@ -76,9 +73,9 @@ fn greater<A: Acc>(a: A, b: A) -> A {
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max(x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
+pub fn max(x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
     same_floats(x, out)?;
-    let grid = grid(x, out, spatial, windows)?;
+    let grid = grid(x, out, place, windows)?;
     with_acc!(x.dtype(), reduced(&grid, x, out, f64::NEG_INFINITY, greater, |_, v| v));
     Ok(())
 }
@@ -87,9 +84,9 @@ pub fn max(x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg(x: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
+pub fn avg(x: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
     same_floats(x, out)?;
-    let grid = grid(x, out, spatial, windows)?;
+    let grid = grid(x, out, place, windows)?;
     match x.dtype() {
         DType::F64 => reduced::<f64>(&grid, x, out, 0.0, |a, b| a + b, |w, v| v / divisor.of(w)),
         _ => reduced::<f32>(&grid, x, out, 0.0, |a, b| a + b, |w, v| v / divisor.of(w) as f32),
@@ -139,21 +136,24 @@ fn reduced<A: Acc>(
     });
 }
 
-/// Where the largest element of each window is, counted over the spatial dims: among equals the first, of NaNs the last.
+/// Where the largest element of each window is, counted over the spatial dims of the whole image: among equals the first, of NaNs the last.
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max_index(x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
+pub fn max_index(x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
     if !x.dtype().is_float() || out.dtype() != DType::I64 {
         return Err(KernelError::new(format!("gives i64 indices of floats, not {} of {}", out.dtype(), x.dtype())));
     }
-    let grid = grid(x, out, spatial, windows)?;
+    let grid = grid(x, out, place, windows)?;
     with_acc!(x.dtype(), indices(&grid, x, out))
 }
 
 fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
     let [image, result] = grid.elements();
     let sizes = grid.planes.image;
+    let (whole, first) = (grid.planes.place.image, grid.planes.place.image_at);
+    let counted =
+        |d: usize, h: usize, w: usize| (((d + first[0]) * whole[1] + h + first[1]) * whole[2] + w + first[2]) as i64;
     grid.each(&|planes| {
         let mut values = vec![A::ZERO; image];
         for plane in planes {
@@ -163,20 +163,20 @@ fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
             for a in &grid.windows[0] {
                 for b in &grid.windows[1] {
                     for c in &grid.windows[2] {
-                        let mut best = (-A::INFINITY, (a.start * sizes[1] + b.start) * sizes[2] + c.start);
+                        let mut best = (-A::INFINITY, counted(a.start, b.start, c.start));
                         for d in (a.start..a.end).step_by(a.step) {
                             for h in (b.start..b.end).step_by(b.step) {
                                 for w in (c.start..c.end).step_by(c.step) {
                                     let i = (d * sizes[1] + h) * sizes[2] + w;
                                     if values[i] > best.0 || values[i].is_nan() {
-                                        best = (values[i], i);
+                                        best = (values[i], counted(d, h, w));
                                     }
                                 }
                             }
                         }
                         // SAFETY: the elements of the output's plane, one after the other.
                         unsafe {
-                            to.write(best.1 as i64);
+                            to.write(best.1);
                             to = to.add(1);
                         }
                     }
@@ -191,9 +191,9 @@ fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg_grad(dy: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
+pub fn avg_grad(dy: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
     same_floats(dy, out)?;
-    let grid = grid(out, dy, spatial, windows)?;
+    let grid = grid(out, dy, place, windows)?;
     with_acc!(dy.dtype(), spread(&grid, dy, divisor, out))
 }
 
@@ -234,7 +234,12 @@ fn spread<A: Acc>(grid: &Grid, dy: &View, divisor: Divisor, out: &View) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ShardBox;
     use crate::cpu::testing::{Owned, read};
+
+    fn whole(image: &View, result: &View) -> Place {
+        Place::of(&ShardBox::whole(image.dims()), &ShardBox::whole(result.dims()), 1).unwrap()
+    }
 
     fn line(values: &[f64]) -> Owned {
         Owned::from_f64(DType::F32, &[1, values.len()], values)
@@ -264,8 +269,8 @@ mod tests {
         let x = line(&[1.0, 5.0, f64::NAN, 2.0, 2.0, -1.0]);
         let windows = Windows::sliding(&[2], &[2], &[0], &[1]).unwrap();
         let (y, at) = (Owned::zeros(DType::F32, &[1, 3]), Owned::zeros(DType::I64, &[1, 3]));
-        max(&x.view(), &windows, 1, &y.view()).unwrap();
-        max_index(&x.view(), &windows, 1, &at.view()).unwrap();
+        max(&x.view(), &windows, &whole(&x.view(), &y.view()), &y.view()).unwrap();
+        max_index(&x.view(), &windows, &whole(&x.view(), &at.view()), &at.view()).unwrap();
         let got = read(&y.view());
         assert!(got[0] == 5.0 && got[1].is_nan() && got[2] == 2.0, "{got:?}");
         assert_eq!(read(&at.view()), [1.0, 2.0, 4.0]);
@@ -275,11 +280,11 @@ mod tests {
             [(Divisor::Inside, [1.5, 3.0]), (Divisor::WithPadding, [1.0, 3.0]), (Divisor::Fixed(2), [1.5, 4.5])]
         {
             let y = Owned::zeros(DType::F32, &[1, 2]);
-            avg(&x.view(), &windows, divisor, 1, &y.view()).unwrap();
+            avg(&x.view(), &windows, divisor, &whole(&x.view(), &y.view()), &y.view()).unwrap();
             assert_eq!(read(&y.view()), want, "{divisor:?}");
             // The gradient is the transposed map.
             let dx = Owned::zeros(DType::F32, &[1, 4]);
-            avg_grad(&y.view(), &windows, divisor, 1, &dx.view()).unwrap();
+            avg_grad(&y.view(), &windows, divisor, &whole(&dx.view(), &y.view()), &dx.view()).unwrap();
             let dot = |a: &Owned, b: &[f64]| read(&a.view()).iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             let (forth, back) = (dot(&y, &want), dot(&dx, &[1.0, 2.0, 3.0, 4.0]));
             assert!((forth - back).abs() < 1e-6, "{divisor:?}: {forth} {back}");
@@ -289,10 +294,48 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let (x, y) = (Owned::zeros(DType::F32, &[2, 0]), Owned::zeros(DType::F32, &[2, 1]));
-        assert!(max(&x.view(), &Windows::Adaptive, 1, &y.view()).is_err());
+        assert!(max(&x.view(), &Windows::Adaptive, &whole(&x.view(), &y.view()), &y.view()).is_err());
         let (x, y) = (Owned::zeros(DType::F32, &[2, 4]), Owned::zeros(DType::F32, &[3, 1]));
-        assert!(max(&x.view(), &Windows::Adaptive, 1, &y.view()).is_err());
+        assert!(max(&x.view(), &Windows::Adaptive, &whole(&x.view(), &y.view()), &y.view()).is_err());
         let ints = Owned::zeros(DType::I64, &[2, 4]);
-        assert!(avg(&ints.view(), &Windows::Adaptive, Divisor::Inside, 1, &ints.view()).is_err());
+        assert!(
+            avg(&ints.view(), &Windows::Adaptive, Divisor::Inside, &whole(&ints.view(), &ints.view()), &ints.view())
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn parts_give_parts_of_the_whole() {
+        let x = line(&[3.0, 1.0, f64::NAN, 2.0, 7.0, 0.0, 4.0]);
+        let slides = |k: i64, s: i64, p: i64, d: i64| Windows::sliding(&[k], &[s], &[p], &[d]).unwrap();
+        for (windows, count) in [(slides(3, 2, 1, 1), 4), (slides(2, 1, 1, 3), 6), (Windows::Adaptive, 3)] {
+            let (y, at) = (Owned::zeros(DType::F32, &[1, count]), Owned::zeros(DType::I64, &[1, count]));
+            let mean = Owned::zeros(DType::F32, &[1, count]);
+            max(&x.view(), &windows, &whole(&x.view(), &y.view()), &y.view()).unwrap();
+            max_index(&x.view(), &windows, &whole(&x.view(), &at.view()), &at.view()).unwrap();
+            avg(&x.view(), &windows, Divisor::WithPadding, &whole(&x.view(), &y.view()), &mean.view()).unwrap();
+            for j in 0..count {
+                let w = windows.window(2, j, count, 7);
+                let (image, result) = (
+                    ShardBox {
+                        logical: [1, 7][..].into(),
+                        offset: [0, w.start][..].into(),
+                        size: [1, w.end - w.start][..].into(),
+                    },
+                    ShardBox { logical: [1, count][..].into(), offset: [0, j][..].into(), size: [1, 1][..].into() },
+                );
+                let place = Place::of(&image, &result, 1).unwrap();
+                let part = line(&read(&x.view())[w.start..w.end]);
+                let one = |dtype| Owned::zeros(dtype, &[1, 1]);
+                let (a, b, c) = (one(DType::F32), one(DType::I64), one(DType::F32));
+                max(&part.view(), &windows, &place, &a.view()).unwrap();
+                max_index(&part.view(), &windows, &place, &b.view()).unwrap();
+                avg(&part.view(), &windows, Divisor::WithPadding, &place, &c.view()).unwrap();
+                for (got, want) in [(a, &y), (b, &at), (c, &mean)] {
+                    let (got, want) = (read(&got.view())[0], read(&want.view())[j]);
+                    assert!(got == want || got.is_nan() && want.is_nan(), "{windows:?} {j}: {got} for {want}");
+                }
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling; see [`crate::cpu::pool`]. A thread has an element of the output.
 
 use super::{Args, Define, Launch, Queue, Source};
-use crate::pool::{Divisor, Planes, Windows};
+use crate::pool::{Divisor, Place, Planes, Windows};
 use crate::{DType, KernelError, Result, View};
 
 static POOL: Source = Source::file("pool", include_str!("../../cuda/pool.cu"));
@@ -17,6 +17,10 @@ struct Pool {
     stride: [i64; 3],
     padding: [i64; 3],
     dilation: [i64; 3],
+    whole_image: [i64; 3],
+    image_at: [i64; 3],
+    whole_result: [i64; 3],
+    result_at: [i64; 3],
     adaptive: i32,
     divisor: i32,
     fixed: i64,
@@ -26,11 +30,11 @@ fn launch(
     q: &Queue,
     form: i64,
     [image, result]: [&View; 2],
-    spatial: usize,
+    place: &Place,
     windows: &Windows,
     divisor: Divisor,
 ) -> Result<()> {
-    let planes = Planes::of(image, result, spatial)?;
+    let planes = Planes::of(image, result, place)?;
     let (from, to) = if form == 3 { (result, image) } else { (image, result) };
     let index = form == 1;
     if !from.dtype().is_float() || to.dtype() != (if index { DType::I64 } else { from.dtype() }) {
@@ -60,6 +64,10 @@ fn launch(
         stride: all(stride),
         padding: all(padding),
         dilation: all(dilation),
+        whole_image: all(place.image),
+        image_at: all(place.image_at),
+        whole_result: all(place.result),
+        result_at: all(place.result_at),
         adaptive,
         divisor: by,
         fixed,
@@ -73,30 +81,30 @@ fn launch(
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max(q: &Queue, x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
-    launch(q, 0, [x, out], spatial, windows, Divisor::Inside)
+pub fn max(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+    launch(q, 0, [x, out], place, windows, Divisor::Inside)
 }
 
 /// See [`max_index`](crate::cpu::pool::max_index).
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max_index(q: &Queue, x: &View, windows: &Windows, spatial: usize, out: &View) -> Result<()> {
-    launch(q, 1, [x, out], spatial, windows, Divisor::Inside)
+pub fn max_index(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+    launch(q, 1, [x, out], place, windows, Divisor::Inside)
 }
 
 /// See [`avg`](crate::cpu::pool::avg).
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg(q: &Queue, x: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
-    launch(q, 2, [x, out], spatial, windows, divisor)
+pub fn avg(q: &Queue, x: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+    launch(q, 2, [x, out], place, windows, divisor)
 }
 
 /// See [`avg_grad`](crate::cpu::pool::avg_grad).
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg_grad(q: &Queue, dy: &View, windows: &Windows, divisor: Divisor, spatial: usize, out: &View) -> Result<()> {
-    launch(q, 3, [out, dy], spatial, windows, divisor)
+pub fn avg_grad(q: &Queue, dy: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+    launch(q, 3, [out, dy], place, windows, divisor)
 }

@@ -4,18 +4,26 @@ use super::{OpKernel, kernel};
 use crate::error::Result;
 use crate::ops::{AttrValue, KernelCx};
 use oflow_kernels::cpu::pool;
-use oflow_kernels::pool::{Divisor, Windows};
+use oflow_kernels::pool::{Divisor, Place, Windows};
 
-/// The windows of a call, and how many dims they have.
-pub(in crate::backend) fn windows(cx: &KernelCx<'_>) -> Result<(Windows, usize)> {
-    let spatial = cx.ints("size")?.len();
+/// The windows of a call, and where the image and the result here lie in the whole.
+pub(in crate::backend) fn sliding(cx: &KernelCx<'_>) -> Result<(Windows, Place)> {
+    Ok((windows(cx)?, Place::of(cx.input_box(0)?, cx.output_box(0), cx.ints("size")?.len())?))
+}
+
+/// The same of a gradient, whose output is the image.
+pub(in crate::backend) fn sliding_back(cx: &KernelCx<'_>) -> Result<(Windows, Place)> {
+    Ok((windows(cx)?, Place::of(cx.output_box(0), cx.input_box(0)?, cx.ints("size")?.len())?))
+}
+
+fn windows(cx: &KernelCx<'_>) -> Result<Windows> {
     if cx.op.sig.attr("kernel").is_none() {
-        return Ok((Windows::Adaptive, spatial));
+        return Ok(Windows::Adaptive);
     }
     let kernel = cx.ints("kernel")?;
     let ones = vec![1; kernel.len()];
     let dilation = if cx.op.sig.attr("dilation").is_some() { cx.ints("dilation")? } else { &ones };
-    Ok((Windows::sliding(kernel, cx.ints("stride")?, cx.ints("padding")?, dilation)?, spatial))
+    Ok(Windows::sliding(kernel, cx.ints("stride")?, cx.ints("padding")?, dilation)?)
 }
 
 /// By what an average is divided.
@@ -33,26 +41,26 @@ pub(in crate::backend) fn divisor(cx: &KernelCx<'_>) -> Result<Divisor> {
 pub(super) fn kernels() -> Vec<OpKernel> {
     let max = |op: &'static str| {
         kernel(op, |cx| {
-            let (windows, spatial) = windows(cx)?;
-            Ok(pool::max(cx.input(0)?, &windows, spatial, cx.output(0))?)
+            let (windows, place) = sliding(cx)?;
+            Ok(pool::max(cx.input(0)?, &windows, &place, cx.output(0))?)
         })
     };
     let index = |op: &'static str| {
         kernel(op, |cx| {
-            let (windows, spatial) = windows(cx)?;
-            Ok(pool::max_index(cx.input(0)?, &windows, spatial, cx.output(0))?)
+            let (windows, place) = sliding(cx)?;
+            Ok(pool::max_index(cx.input(0)?, &windows, &place, cx.output(0))?)
         })
     };
     let avg = |op: &'static str| {
         kernel(op, |cx| {
-            let (windows, spatial) = windows(cx)?;
-            Ok(pool::avg(cx.input(0)?, &windows, divisor(cx)?, spatial, cx.output(0))?)
+            let (windows, place) = sliding(cx)?;
+            Ok(pool::avg(cx.input(0)?, &windows, divisor(cx)?, &place, cx.output(0))?)
         })
     };
     let gradient = |op: &'static str| {
         kernel(op, |cx| {
-            let (windows, spatial) = windows(cx)?;
-            Ok(pool::avg_grad(cx.input(0)?, &windows, divisor(cx)?, spatial, cx.output(0))?)
+            let (windows, place) = sliding_back(cx)?;
+            Ok(pool::avg_grad(cx.input(0)?, &windows, divisor(cx)?, &place, cx.output(0))?)
         })
     };
     vec![

@@ -88,7 +88,7 @@ impl Boxings {
                 let watches: SmallVec<[_; 8]> = b.stopwatches.iter().zip(b.predicted.iter().copied()).collect();
                 clocks.time(stream, comm, &watches, || many(&mut on_gpu(&b.tag), b))
             }
-            Work::Collect(b) => collect(&mut on_gpu(&b.tag), b),
+            Work::Collect(b) => clocks.time(stream, comm, &[(&b.stopwatch, 1)], || collect(&mut on_gpu(&b.tag), b)),
         }
     }
 
@@ -116,11 +116,10 @@ fn many(place: &mut OnGpu, b: &BoxManyWork) -> Result<()> {
 }
 
 fn collect(place: &mut OnGpu, b: &CollectWork) -> Result<()> {
-    let ranks = b.ranks();
     if b.plan.elements_sent() > 0 {
-        place.link(&ranks)?;
+        place.link(&b.plan.ranks())?;
     }
-    execute_collect_at(place, &b.plan, &b.held, b.dtype, (&b.own, b.dst.as_ref()))
+    execute_collect_at(place, &b.plan, b.dtype, (&b.own, b.dst.as_ref()))
 }
 
 /// Boxings from a GPU to the host or back: shards on the GPU pass through pinned memory, and the host does the rest.

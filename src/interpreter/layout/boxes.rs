@@ -3,19 +3,20 @@
 
 use super::super::boxing::check_world;
 use super::super::call::Call;
+use super::super::receipts::note_exchange;
 use super::told_dtype;
-use crate::boxing::{HeldBox, Layout, collect_boxes};
+use crate::boxing::{BoxesPlan, HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
 use crate::context::{RankCtx, current_rank};
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, TensorType};
-use crate::placement::Placement;
-use crate::plan::GlobalRef;
+use crate::placement::{Device, Placement};
 use crate::sbp::check_layout;
 use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
 use crate::vm::{CollectWork, Instruction, StreamKind, Work};
 use oflow_kernels::{DType, Dims, ShardBox};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// The op `from_boxes`.
 pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
@@ -68,50 +69,39 @@ pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
     check_layout(shape, dtype, placement, sbp)?;
     let ty = intern_global(TensorType::new(shape, dtype), placement, sbp);
     let own: Vec<&LocalTensor> = boxes.iter().filter_map(|(_, t)| local(t)).collect();
-    let Collecting { dst, instruction, .. } = collecting(ctx, &tag, held, &own, &ty)?;
-    ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
-    Ok(Tensor::from_shard(ty, dst))
+    let plan = collect_boxes(shape, &held, &Layout::new(placement, sbp.clone()), ctx.planner().model())?;
+    Ok(Tensor::from_shard(ty.clone(), collect(ctx, &tag, Arc::new(plan), &own, ty.ty.dtype, placement.device())?))
 }
 
-/// An exchange of boxes that is not issued yet.
-pub(in super::super) struct Collecting {
-    /// This rank's shard of the result; none outside the placement.
-    pub(in super::super) dst: Option<LocalTensor>,
-    /// What makes it.
-    pub(in super::super) instruction: Instruction,
-    /// Bytes that all ranks together send.
-    pub(in super::super) sent: u64,
-}
-
-/// Prepares the exchange that makes a tensor of that type from the boxes that ranks hold; `own` are this rank's, in order.
-pub(in super::super) fn collecting(
+/// Issues the exchange in which ranks get the boxes that they are to have; `own` are this rank's, in order. Returns this rank's box.
+pub(in super::super) fn collect(
     ctx: &RankCtx,
     tag: &Tag,
-    held: Vec<HeldBox>,
+    plan: Arc<BoxesPlan>,
     own: &[&LocalTensor],
-    to: &GlobalRef,
-) -> Result<Collecting> {
-    let (placement, dtype) = (&to.placement, to.ty.dtype);
-    let plan = collect_boxes(&to.ty.shape, &held, &Layout::new(placement, to.sbp.clone()), ctx.planner().model())?;
-    let dst = match to.shard_dims(ctx.rank()) {
-        Some(size) => Some(LocalTensor::alloc_like(ctx, &size, dtype, placement.device())?),
+    dtype: DType,
+    device: Device,
+) -> Result<Option<LocalTensor>> {
+    let dst = match plan.wants(ctx.rank()) {
+        Some(want) => Some(LocalTensor::alloc_like(ctx, &want.at.size, dtype, device)?),
         None => None,
     };
-    let sent = plan.elements_sent() * dtype.size() as u64;
+    let stopwatch = note_exchange(ctx, tag, plan.elements_sent() * dtype.size() as u64);
     let instruction = Instruction {
         reads: own.iter().map(|l| l.storage.clone()).collect(),
         writes: dst.iter().map(|d| d.storage.clone()).collect(),
         stream: StreamKind::Comm,
         work: Work::Collect(CollectWork {
             plan,
-            held,
             tag: *tag,
             dtype,
             own: own.iter().map(|l| l.view()).collect(),
             dst: dst.as_ref().map(|d| d.view()),
+            stopwatch,
         }),
     };
-    Ok(Collecting { dst, instruction, sent })
+    ctx.submit_boxing(device, device, instruction)?;
+    Ok(dst)
 }
 
 fn local(t: &Tensor) -> Option<&LocalTensor> {

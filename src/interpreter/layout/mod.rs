@@ -11,7 +11,7 @@ mod stated;
 mod to_global;
 mod value;
 
-pub(super) use boxes::{Collecting, collecting};
+pub(super) use boxes::collect;
 pub(super) use many::{BoxTo, to_layouts};
 pub(crate) use to_global::{layout_key, to_layout};
 pub use value::from_bytes;

@@ -94,6 +94,12 @@ pub(super) fn note_together(
     plans.iter().enumerate().map(note).collect()
 }
 
+/// Notes an exchange of boxes that is about to run, in which all ranks together send so many bytes; who is told how long it took.
+pub(super) fn note_exchange(ctx: &RankCtx, tag: &Tag, bytes: u64) -> (Arc<dyn Stopwatch>, u64) {
+    let ring = &state(ctx).receipts;
+    (ring.clone(), ring.push(Entry::new(tag, What::Collective(bytes))))
+}
+
 /// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send. In a dry run there
 /// is the receipt alone.
 pub(super) fn collective(

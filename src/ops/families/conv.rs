@@ -3,12 +3,13 @@
 //!
 //! The number of places is an attribute, not computed of a padding, so what the padding adds at the end needs no attribute of its own.
 
+use super::slide::{Slide, narrow, range};
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, Attrs, Grad, GradCtx, InferCtx, LocalizeCtx, NdSignature, OpDef, Value};
 use crate::placement::Placement;
 use crate::sbp::{Signature, shard_box};
-use oflow_kernels::Dims;
 use oflow_kernels::conv::Sliding;
+use oflow_kernels::{Dims, ShardBox};
 use std::sync::Arc;
 
 const SLIDES: &str = "stride: ints, padding: ints, dilation: ints, size: shape, groups: int = 1";
@@ -102,20 +103,98 @@ fn whole_groups(c: &InferCtx<'_>, out: &[usize], p: &Placement, sig: &NdSignatur
     }))
 }
 
-/// The groups of a shard, whose output has `dim` cut by groups.
-fn groups_here(c: &LocalizeCtx<'_>, dim: usize) -> Result<Attrs> {
-    let (groups, out) = (c.int("groups")?, &c.outputs[0]);
-    let whole = out.logical[dim].max(1) as i64;
-    let here = if groups == 1 { 1 } else { groups * out.size[dim] as i64 / whole };
-    c.with("groups", here)
+/// Size of the kernel in each spatial dim: of the weight, which is input 1 or the output.
+fn kernel_of(c: &LocalizeCtx<'_>, of_weight: bool) -> Result<Vec<i64>> {
+    let weight: Dims = if of_weight { c.outputs[0].logical.clone() } else { c.logical.shape(1)?.into() };
+    Ok(weight[2..].iter().map(|n| *n as i64).collect())
+}
+
+/// The two boxes between which the kernel slides: of the image and of the result.
+#[derive(Clone, Copy)]
+enum Slides {
+    /// From input 0 to the output.
+    Conv,
+    /// From the output to input 0.
+    Transpose,
+    /// From input 0 to input 1.
+    Weight,
+}
+
+impl Slides {
+    fn slide(self, c: &LocalizeCtx<'_>) -> Result<Vec<Slide>> {
+        Slide::of(c, &kernel_of(c, matches!(self, Slides::Weight))?)
+    }
+
+    /// What the kernel reads beside the shards: of the image what the windows of the result see, of a result that is an input the
+    /// windows that see the image.
+    fn windows(self, c: &LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>>> {
+        let mut reads = c.inputs.to_vec();
+        let (slides, other) = (self.slide(c)?, if let Slides::Weight = self { c.inputs[1].as_ref() } else { None });
+        let other = other.unwrap_or(&c.outputs[0]).clone();
+        if let Some(Some(first)) = reads.first_mut() {
+            for (d, s) in (2..).zip(&slides) {
+                let size = first.logical[d];
+                let r = match self {
+                    Slides::Transpose => s.seeing(range(&other, d), size),
+                    Slides::Conv | Slides::Weight => s.seen(range(&other, d), size),
+                };
+                narrow(first, d, r);
+            }
+        }
+        Ok(reads)
+    }
+
+    /// The attributes of a shard: the groups that it has, the size of its result, and the padding before the image as its boxes lie.
+    fn attrs(self, c: &LocalizeCtx<'_>) -> Result<Attrs> {
+        // The dim of the output that the groups cut.
+        let row = if let Slides::Weight = self { 0 } else { 1 };
+        let (groups, out) = (c.int("groups")?, &c.outputs[0]);
+        let whole = out.logical[row].max(1) as i64;
+        let here = if groups == 1 { 1 } else { groups * out.size[row] as i64 / whole };
+        let (Some(Some(first)), Some(second)) = (c.inputs.first(), c.inputs.get(1)) else {
+            return Err(Error::argument("an image is missing"));
+        };
+        let (image, result) = match self {
+            Slides::Conv => (first, out),
+            Slides::Transpose => (out, first),
+            Slides::Weight => (first, second.as_ref().unwrap_or(out)),
+        };
+        let start = |(d, s): (usize, &Slide)| match image.size[d] == 0 || result.size[d] == 0 {
+            // Nothing is read; a number that is in bounds.
+            true => s.padding,
+            false => s.padding + image.offset[d] as i64 - result.offset[d] as i64 * s.stride,
+        };
+        let padding = (2..).zip(&self.slide(c)?).map(start).collect();
+        let mut attrs = c.with("groups", here)?;
+        for (name, value) in [("padding", AttrValue::Ints(padding)), ("size", out.size[2..].into())] {
+            if let Some(at) = c.logical.op.sig.attr(name) {
+                attrs[at] = c.logical.op.sig.attrs[at].accept(value)?;
+            }
+        }
+        Ok(attrs)
+    }
 }
 
 type OutShape = fn(&InferCtx<'_>) -> Result<Dims>;
 
-/// What the three ops have in common; `row` is the dim of the output that the groups cut.
-fn family(text: &str, doc: &str, out: OutShape, row: usize, cuts: &'static [Cut]) -> Result<OpDef> {
-    let mut def =
-        OpDef::new(text)?.doc(doc).by_name_only().shape1(out).localize(move |c| groups_here(c, row)).flops(move |c| {
+/// S of a spatial dim. A contribution to the weight's gradient comes of each part of the images.
+fn along_image(c: &InferCtx<'_>, slides: Slides) -> Result<Vec<Signature>> {
+    let row = |d: usize| match slides {
+        Slides::Weight => format!("S{d}, S{d} -> P").parse(),
+        _ => format!("S{d}, B, B -> S{d}").parse(),
+    };
+    (2..c.shape(0)?.len()).map(row).collect()
+}
+
+/// What the three ops have in common.
+fn family(text: &str, doc: &str, out: OutShape, slides: Slides, cuts: &'static [Cut]) -> Result<OpDef> {
+    let mut def = OpDef::new(text)?
+        .doc(doc)
+        .by_name_only()
+        .shape1(out)
+        .localize(move |c| slides.attrs(c))
+        .windows(move |c| along_image(c, slides), move |c| slides.windows(c))
+        .flops(move |c| {
             // Each number of the weight is multiplied once for each place of each image.
             let (out, x, w) = (out(c)?, c.shape(0)?, c.shape(1)?);
             let places = |s: &[usize]| s[2..].iter().fold(s[0] as u64, |n, d| n.saturating_mul(*d as u64));
@@ -166,7 +245,7 @@ fn conv() -> Result<OpDef> {
     let out: OutShape = |c| sized(c, dim(c, 0, 0)?, dim(c, 1, 0)?);
     let text = format!("conv(x: float, weight: float, bias?: float; {SLIDES}) -> y");
     let doc = "The sums of x, weighted by a kernel that slides over its spatial dims.";
-    Ok(family(&text, doc, out, 1, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
+    Ok(family(&text, doc, out, Slides::Conv, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;
             check(c, c.shape(0)?, c.shape(1)?, &out(c)?)?;
@@ -205,7 +284,7 @@ fn conv_transpose() -> Result<OpDef> {
     let text = format!("conv_transpose(x: float, weight: float, bias?: float; {SLIDES}) -> y");
     let doc =
         "The transposed convolution: each element of x adds the kernel, times it, at its place. The gradient of conv.";
-    Ok(family(&text, doc, out, 1, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
+    Ok(family(&text, doc, out, Slides::Transpose, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;
             check(c, &out(c)?, c.shape(1)?, c.shape(0)?)?;
@@ -240,7 +319,7 @@ fn conv_transpose() -> Result<OpDef> {
 fn conv_weight() -> Result<OpDef> {
     let out: OutShape = |c| sized(c, dim(c, 1, 1)?, dim(c, 0, 1)? / c.size("groups")?.max(1));
     let text = format!("conv_weight(x: float, dy: float; {SLIDES}) -> dweight");
-    Ok(family(&text, "The gradient of conv of its weight.", out, 0, &[Cut::In(0, 1), Cut::In(1, 1), Cut::Out(0)])?
+    Ok(family(&text, "The gradient of conv of its weight.", out, Slides::Weight, &[Cut::In(0, 1), Cut::In(1, 1), Cut::Out(0)])?
         .check(move |c| {
             super::one_dtype(c, &[0, 1])?;
             let w = out(c)?;

@@ -27,6 +27,7 @@ mod scalar;
 mod scan;
 mod select;
 mod shape;
+mod slide;
 mod softmax;
 mod sort;
 mod strided;

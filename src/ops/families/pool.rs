@@ -3,11 +3,12 @@
 //!
 //! The number of windows is an attribute, so what the padding adds at the end, and rounding up, need no attributes of their own.
 
+use super::slide::{Slide, narrow, range};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, LocalizeCtx, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::pool::Windows;
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, Dims, ShardBox};
 
 /// Dims that are not pooled.
 fn lead(c: &InferCtx<'_>) -> Result<usize> {
@@ -74,6 +75,32 @@ fn planes(c: &InferCtx<'_>, linear: bool) -> Result<Vec<Signature>> {
     Ok(s)
 }
 
+/// S of a pooled dim.
+fn along_image(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
+    Ok((lead(c)?..c.shape(0)?.len()).map(Sbp::Split).map(|d| Signature::new(&[d], &[d])).collect())
+}
+
+/// What a rank's kernel reads: of an image what its windows see, of a gradient the windows that see its part of the image.
+fn reads(c: &LocalizeCtx<'_>, adaptive: bool) -> Result<Vec<Option<ShardBox>>> {
+    let mut reads = c.inputs.to_vec();
+    let (Some(Some(first)), out) = (reads.first_mut(), &c.outputs[0]) else { return Ok(reads) };
+    let back = c.logical.op.sig.inputs[0].name == "dy";
+    let lead = first.logical.len() - c.ints("size")?.len();
+    let slides = if adaptive { vec![] } else { Slide::of(c, c.ints("kernel")?)? };
+    for d in lead..first.logical.len() {
+        let (part, size, of) = (range(out, d), first.logical[d], out.logical[d].max(1));
+        let seen = match slides.get(d - lead) {
+            _ if part.is_empty() => 0..0,
+            Some(s) if back => s.seeing(part, size),
+            Some(s) => s.seen(part, size),
+            // Window j of n has the elements from j/n to (j + 1)/n of the image, rounded outwards; the same holds the other way round.
+            None => (part.start * size / of)..(part.end * size).div_ceil(of),
+        };
+        narrow(first, d, seen);
+    }
+    Ok(reads)
+}
+
 /// All attributes of this call but the size.
 fn windows(g: &dyn GradCtx, adaptive: bool, names: &[&'static str]) -> Result<Vec<(&'static str, AttrValue)>> {
     let names = if adaptive { &[] } else { names };
@@ -91,6 +118,7 @@ fn op(name: &str, adaptive: bool, input: &str, attrs: &str, doc: &str) -> Result
     Ok(OpDef::new(&format!("{prefix}{name}({input}: float; {attrs}size: shape) -> {output}"))?
         .doc(doc)
         .by_name_only()
+        .windows(along_image, move |c| reads(c, adaptive))
         .check(move |c| check(c, adaptive, dilated))
         .shape1(sized)
         .dtype(if name.ends_with("index") { DTypeRule::Fixed(vec![DType::I64]) } else { DTypeRule::Input(0) }))

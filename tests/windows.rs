@@ -1,0 +1,211 @@
+//! Convolutions and pooling of images that are split along their rows or columns: each rank gets the elements beside its shard and no
+//! more, and the numbers are those of one rank.
+
+use oflow::functional::{Arg, call};
+use oflow::ops::AttrValue;
+use oflow::prelude::*;
+use oflow::vm::VmMode;
+use oflow::{Policy, boxing_policy};
+
+/// Bytes that the ranks sent since the last time, by all calls together.
+fn sent() -> u64 {
+    oflow::report().lines.iter().map(|l| l.bytes).sum()
+}
+
+#[test]
+fn a_convolution_moves_the_rows_beside_the_shards() {
+    let ranks = oflow::run_ranks(4, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = randn([2, 3, 32, 5], (&mesh, sbp![S(2)]))?.requires_grad_(true)?;
+        let w = randn([4, 3, 3, 3], (&mesh, sbp![B]))?.requires_grad_(true)?;
+        sent();
+        let y = x.conv2d(&w, None, 1, 1, 1, 1)?;
+        assert_eq!(y.sbp()?, &sbp![S(2)]);
+        // Each of the 3 borders is crossed by a row in both directions: 2 images, 3 channels, 5 columns of f32.
+        assert_eq!(sent(), 3 * 2 * (2 * 3 * 5) * 4);
+        y.sum(())?.backward()?;
+        // The gradient of x is its part; those of the output cross the borders, the rows of x do once more, and the scalar and the
+        // gradient of the weight are reduced.
+        assert_eq!(x.grad().expect("gradient").sbp()?, &sbp![S(2)]);
+        assert!(sent() < 20_000);
+        // Windows that lie in the shards move nothing.
+        let y = x.max_pool2d(2, (), 0, 1, false)?;
+        assert_eq!((y.sbp()?, sent()), (&sbp![S(2)], 0));
+        let y = x.avg_pool2d(4, (), 0, false, true, None)?;
+        assert_eq!((y.sbp()?, sent()), (&sbp![S(2)], 0));
+        Ok(())
+    });
+    ranks.unwrap();
+}
+
+#[test]
+fn policies_see_what_windows_move() {
+    let ranks = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = randn([1, 1, 4096], (&mesh, sbp![S(2)]))?;
+        let w = randn([1, 1, 3], (&mesh, sbp![B]))?;
+        let said = |policy| -> Result<String> {
+            let _guard = boxing_policy(policy);
+            Ok(x.conv1d(&w, None, 1, 1, 1, 1).err().map_or(String::new(), |e| e.to_string()))
+        };
+        let [denied, all, allowed] = [said(Policy::Deny)?, said(Policy::DenyAll)?, said(Policy::Allow)?];
+        assert!(
+            denied.contains("denied") && denied.contains("conv") && denied.contains("beside the shards"),
+            "{denied}"
+        );
+        assert!(all.contains("denied"), "{all}");
+        Ok([denied, all, allowed])
+    });
+    let ranks = ranks.unwrap();
+    assert_eq!(ranks[0], ranks[1]);
+    assert_eq!(ranks[0][2], "");
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+    fn list(&mut self, n: usize, from: usize, to: usize) -> Vec<i64> {
+        (0..n).map(|_| (from + self.below(to + 1 - from)) as i64).collect()
+    }
+}
+
+/// A call with one image and attributes by name, and its other tensor.
+struct Program {
+    op: &'static str,
+    image: Vec<usize>,
+    weight: Option<Vec<usize>>,
+    args: Vec<(&'static str, AttrValue)>,
+}
+
+fn ints(v: &[i64]) -> AttrValue {
+    AttrValue::Ints(v.iter().copied().collect())
+}
+
+/// A call of one of the ops with random sizes, strides, paddings and dilations.
+fn program(r: &mut Random) -> Program {
+    let n = 1 + r.below(2);
+    let (batch, channels) = (1 + r.below(2), 1 + r.below(2));
+    let sizes: Vec<i64> = r.list(n, 1, 9);
+    let (stride, dilation, kernel) = (r.list(n, 1, 3), r.list(n, 1, 2), r.list(n, 1, 3));
+    let reach = |d: usize| (kernel[d] - 1) * dilation[d] + 1;
+    let image = |size: &[i64]| [batch, channels].into_iter().chain(size.iter().map(|s| *s as usize)).collect();
+    let with = |padding: &[i64], size: &[i64]| {
+        vec![("stride", ints(&stride)), ("padding", ints(padding)), ("dilation", ints(&dilation)), ("size", ints(size))]
+    };
+    let weight = || [1 + channels % 2, channels].into_iter().chain(kernel.iter().map(|k| *k as usize)).collect();
+    match r.below(6) {
+        0 | 1 => {
+            // Negative paddings leave out elements.
+            let padding: Vec<i64> = r.list(n, 0, 4).iter().map(|p| p - 1).collect();
+            let size: Vec<i64> =
+                (0..n).map(|d| ((sizes[d] + 2 * padding[d] - reach(d)).div_euclid(stride[d]) + 1).max(0)).collect();
+            Program { op: "conv", image: image(&sizes), weight: Some(weight()), args: with(&padding, &size) }
+        }
+        2 => {
+            let padding = r.list(n, 0, 2);
+            let size: Vec<i64> =
+                (0..n).map(|d| ((sizes[d] - 1) * stride[d] - 2 * padding[d] + reach(d)).max(0)).collect();
+            let weight: Vec<usize> = [channels, 2].into_iter().chain(kernel.iter().map(|k| *k as usize)).collect();
+            Program { op: "conv_transpose", image: image(&sizes), weight: Some(weight), args: with(&padding, &size) }
+        }
+        3 => {
+            let padding: Vec<i64> = (0..n).map(|d| (r.below(2) as i64).min(reach(d) / 2)).collect();
+            let size: Vec<i64> =
+                (0..n).map(|d| ((sizes[d] + 2 * padding[d] - reach(d)).div_euclid(stride[d]) + 1).max(0)).collect();
+            let mut args = with(&padding, &size);
+            args.insert(0, ("kernel", ints(&kernel)));
+            Program { op: "max_pool", image: image(&sizes), weight: None, args }
+        }
+        4 => {
+            let padding: Vec<i64> = (0..n).map(|d| (r.below(2) as i64).min(kernel[d] / 2)).collect();
+            let size: Vec<i64> =
+                (0..n).map(|d| ((sizes[d] + 2 * padding[d] - kernel[d]).div_euclid(stride[d]) + 1).max(0)).collect();
+            let mut args = with(&padding, &size);
+            args.remove(2);
+            args.insert(0, ("kernel", ints(&kernel)));
+            args.push(("count_padding", (r.below(2) == 0).into()));
+            Program { op: "avg_pool", image: image(&sizes), weight: None, args }
+        }
+        _ => {
+            let op = if r.below(2) == 0 { "adaptive_avg_pool" } else { "adaptive_max_pool" };
+            Program { op, image: image(&sizes), weight: None, args: vec![("size", ints(&r.list(n, 1, 9)))] }
+        }
+    }
+}
+
+/// The result and the gradients of image and weight, of whole numbers.
+fn numbers(p: &Program, seed: u64, at: impl Fn(bool) -> (Placement, NdSbp)) -> Result<Vec<Vec<f64>>> {
+    let mut r = Random(seed);
+    let mut filled = |shape: &[usize], image: bool| {
+        let (mesh, sbp) = at(image);
+        let values: Vec<f64> = (0..shape.iter().product()).map(|_| r.below(15) as f64 - 7.0).collect();
+        let whole = from_vec(values, shape, (&mesh, NdSbp::broadcast(mesh.axes())))?;
+        whole.to_global((&mesh, sbp))?.detach().requires_grad_(true)
+    };
+    let x = filled(&p.image, true)?;
+    let w = p.weight.as_ref().map(|w| filled(w, false)).transpose()?;
+    let inputs: Vec<&Tensor> = std::iter::once(&x).chain(&w).collect();
+    let args: Vec<Arg> = inputs.iter().map(|t| Arg::from(*t)).collect();
+    let named: Vec<(&str, Arg)> = p.args.iter().map(|(name, value)| (*name, Arg::Attr(value.clone()))).collect();
+    let y = call(p.op, &args, &named)?.remove(0);
+    y.mul(&y.mul(0.5)?.detach())?.sum(())?.backward()?;
+    let mut all = vec![y.to_f64_vec()?];
+    for t in inputs {
+        all.push(t.grad().map_or(Ok(vec![]), |g| g.to_f64_vec())?);
+    }
+    Ok(all)
+}
+
+/// Random calls in random layouts, most of them split along the image, against one rank.
+#[test]
+fn random_calls_give_the_numbers_of_one_rank() {
+    let mut r = Random(0x5851_f42d_4c95_7f2d);
+    let (mut wrong, mut ran, mut refused) = (vec![], 0, 0);
+    for n in 0..240 {
+        let (p, seed) = (program(&mut r), 77 + n);
+        let rank = p.image.len();
+        let dims: &[usize] = [&[2][..], &[3], &[5], &[2, 2], &[2, 3]][r.below(5)];
+        let one = |r: &mut Random| match r.below(8) {
+            0 => Sbp::Broadcast,
+            1 => Sbp::PARTIAL_SUM,
+            2 => Sbp::Split(r.below(2)),
+            _ => Sbp::Split(2 + r.below(rank - 2)),
+        };
+        let sbp: NdSbp = dims.iter().map(|_| one(&mut r)).collect();
+        let mode = if n % 3 == 0 { VmMode::Async { delay_us: 20, seed } } else { VmMode::Inline };
+        let whole = NdSbp::broadcast(dims.len());
+        let alone = oflow::run_ranks(1, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            numbers(&p, seed, |_| (mesh.clone(), sbp![B]))
+        });
+        let said = format!("{} {:?} {:?} {:?} as {sbp} on {dims:?}", p.op, p.image, p.weight, p.args);
+        let Ok(alone) = alone else {
+            refused += 1;
+            continue;
+        };
+        let all = oflow::run_ranks_with(dims.iter().product(), mode, |_| {
+            let axes: Vec<(&str, usize)> = ["a", "b"].into_iter().zip(dims.iter().copied()).collect();
+            let mesh = Placement::all(Device::Cpu)?.mesh(&axes)?;
+            numbers(&p, seed, |image| (mesh.clone(), if image { sbp.clone() } else { whole.clone() }))
+        });
+        ran += 1;
+        let close = |a: &[f64], b: &[f64]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-9 * a.abs().max(1.0))
+        };
+        match all {
+            Err(e) => wrong.push(format!("{said}: {e}")),
+            Ok(ranks) => {
+                let fits = |got: &Vec<Vec<f64>>| got.iter().zip(&alone[0]).all(|(a, b)| close(a, b));
+                wrong.extend((!ranks.iter().all(fits)).then(|| format!("{said}: {:?} for {:?}", ranks[0], alone[0])));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {ran} are wrong:\n{}", wrong.len(), wrong[..wrong.len().min(5)].join("\n"));
+    assert!(ran > 150 && refused < 80, "{ran} ran, {refused} were refused");
+}
