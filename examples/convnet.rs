@@ -13,6 +13,7 @@ mod common;
 
 use common::digits::{CLASSES, accuracy, digits};
 use common::{OPTIONS, Options, Setup};
+use oflow::keep_layouts;
 use oflow::nn::{BatchNorm, Conv2d, ConvOptions, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
 use oflow::prelude::*;
@@ -56,6 +57,8 @@ impl ConvNet {
     /// Logits `[N, 10]` of images `[N, 64]`.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = x.reshape((x.shape()[0], 1, 8, 8))?;
+        // Images as small as these would be gathered, because that costs less.
+        let _guard = self.images.as_ref().map(|_| keep_layouts());
         if let Some(images) = &self.images {
             x = x.to_global(images)?;
         }

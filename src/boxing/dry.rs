@@ -11,7 +11,7 @@ use crate::ops::{
 };
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
-use oflow_kernels::{DType, DTypeKind, Dims};
+use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
 use smallvec::SmallVec;
 
 struct DryEmit<'a> {
@@ -129,8 +129,13 @@ fn price_windows(c: &ChoiceInput<'_>, sig: &NdSignature, windows: &WindowsFn) ->
             let (all, lacks) = (volume(reads), volume(reads) - volume(&meet(reads, shard)));
             if lacks > 0 {
                 let size = t.dtype.size() as u64;
-                // From the two neighbours; the window is a copy.
-                let exchange = model.rate(link, Algorithm::Exchange).price(2, lacks.saturating_mul(size));
+                // From a neighbour on each side where the window goes on; the window is a copy.
+                let goes_on = |d: usize| {
+                    let end = |b: &ShardBox| b.offset[d] + b.size[d];
+                    u64::from(reads.offset[d] < shard.offset[d]) + u64::from(end(reads) > end(shard))
+                };
+                let peers = (0..t.shape.len()).map(goes_on).sum::<u64>().max(1);
+                let exchange = model.rate(link, Algorithm::Exchange).price(peers, lacks.saturating_mul(size));
                 price = price.saturating_add(exchange).saturating_add(model.copied(all.saturating_mul(size)));
             }
         }
