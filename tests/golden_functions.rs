@@ -76,6 +76,9 @@ impl Leaves<'_> {
             "ints" => Arg::Attr(AttrValue::from(
                 &v.as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect::<Vec<_>>()[..],
             )),
+            "floats" => Arg::Attr(AttrValue::from(
+                v.as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect::<Vec<_>>(),
+            )),
             other => panic!("{other}"),
         })
     }

@@ -11,6 +11,7 @@ mod dtype;
 pub mod expr;
 pub mod parallel;
 pub mod pool;
+pub mod resample;
 mod scalar;
 pub mod view;
 pub mod vmath;

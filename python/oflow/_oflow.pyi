@@ -292,6 +292,12 @@ class Tensor:
         """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
     def addmv(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+    @overload
+    def affine_grid(self, size: builtins.int | Sequence[builtins.int], *, align_corners: builtins.bool = False) -> Tensor:
+        """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+    @overload
+    def affine_grid(self, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
+        """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -448,12 +454,20 @@ class Tensor:
         """x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step."""
     def celu_(self, alpha: builtins.float = 1.0) -> Tensor:
         """`celu` in place: the result is written over the first argument."""
+    def channel_shuffle(self, groups: builtins.int) -> Tensor:
+        """The channels, dim 1, in `groups` groups, taken in turn from each."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
     def clamp(self, lo: Number, hi: Number) -> Tensor:
         """x, but not below lo and not above hi."""
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
+    @overload
+    def col2im(self, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+        """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+    @overload
+    def col2im(self, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
+        """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
         """The sums of x, weighted by a kernel that slides over its spatial dims."""
     @overload
@@ -669,6 +683,8 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def grid_sample(self, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
+        """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
         """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
     def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
@@ -713,6 +729,12 @@ class Tensor:
         """√(a² + b²), also where the squares overflow."""
     def hypot_(self, b: Tensor) -> Tensor:
         """`hypot` in place: the result is written over the first argument."""
+    @overload
+    def im2col(self, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+        """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
+    @overload
+    def im2col(self, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
+        """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
     def index(self, index: Index) -> Tensor:
         """The elements that an index of integers, slices, masks and index tensors names."""
     def index_add(self, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -737,6 +759,12 @@ class Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
     def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+    @overload
+    def interpolate(self, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
+        """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+    @overload
+    def interpolate(self, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
+        """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
     def isfinite(self) -> Tensor:
         """True where x is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
@@ -997,6 +1025,14 @@ class Tensor:
         """Ones of the same shape, dtype and layout."""
     def outer(self, b: Tensor) -> Tensor:
         """The products of all elements of one vector with all of another, a matrix."""
+    @overload
+    def pad(self, pad: builtins.int | Sequence[builtins.int], *, mode: str = "constant", value: Number = 0) -> Tensor:
+        """x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims."""
+    @overload
+    def pad(self, *pad: builtins.int, mode: str = "constant", value: Number = 0) -> Tensor:
+        """x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims."""
+    def pad_constant(self, before: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
+        """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
     def pairwise_distance(self, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
         """The p-norm of x1 - x2 + eps along the last dim."""
     @overload
@@ -1005,6 +1041,10 @@ class Tensor:
     @overload
     def permute(self, *dims: builtins.int) -> Tensor:
         """The dims in the order `dims`."""
+    def pixel_shuffle(self, upscale_factor: builtins.int) -> Tensor:
+        """`[..., channels * r², height, width]` as `[..., channels, height * r, width * r]`: r² channels become squares of pixels."""
+    def pixel_unshuffle(self, downscale_factor: builtins.int) -> Tensor:
+        """`[..., channels, height * r, width * r]` as `[..., channels * r², height, width]`: the inverse of `pixel_shuffle`."""
     def poisson_nll_loss(self, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     @overload
@@ -1069,6 +1109,10 @@ class Tensor:
         """The tensor repeated along each dim. More counts than dims make new dims in front."""
     def repeat_interleave(self, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
         """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+    def resample(self, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
+        """The last dims with other sizes: elements around them (reflect, replicate, circular, with `steps` before each dim), interpolated (nearest, nearest-exact, linear, cubic), or windows of them (with number, stride, padding, dilation of each dim)."""
+    def resample_grad(self, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
+        """The gradient of resample: each element, times its weights, added to the elements that it was made of."""
     @overload
     def reshape(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
@@ -1101,6 +1145,8 @@ class Tensor:
     @overload
     def rot90(self, k: builtins.int = 1, *dims: builtins.int) -> Tensor:
         """The plane of two dims turned by `k` quarters, from the first towards the second."""
+    def rotary_embedding(self, cos: Tensor, sin: Tensor, *, interleaved: builtins.bool = False) -> Tensor:
+        """Rotary position embedding: pairs of the elements of each row of x `[..., positions, width]` turned by angles whose cosines and sines `[positions, pairs]` are given (more dims broadcast to those of x). A pair is elements i and `pairs + i`, or with `interleaved` 2 i and 2 i + 1. Elements beyond the pairs stay as they are."""
     def round(self) -> Tensor:
         """The nearest integer, ties to even."""
     def round_(self) -> Tensor:
@@ -1300,6 +1346,8 @@ class Tensor:
     @overload
     def unflatten(self, dim: builtins.int, *sizes: builtins.int) -> Tensor:
         """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+    def unfold(self, dim: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """The windows of `size` elements of `dim`, which begin `step` elements apart; the elements of a window are the last dim of the result."""
     @overload
     def unique(self) -> Tensor:
         """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
@@ -1599,6 +1647,12 @@ def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 
     """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
 def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+@overload
+def affine_grid(theta: Tensor, size: builtins.int | Sequence[builtins.int], *, align_corners: builtins.bool = False) -> Tensor:
+    """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+@overload
+def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
+    """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1771,12 +1825,20 @@ def celu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step."""
 def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`celu` in place: the result is written over the first argument."""
+def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
+    """The channels, dim 1, in `groups` groups, taken in turn from each."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
 def clamp(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """x, but not below lo and not above hi."""
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
+@overload
+def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+    """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+@overload
+def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
+    """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
     """The sums of x, weighted by a kernel that slides over its spatial dims."""
 @overload
@@ -2009,6 +2071,8 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
+    """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
     """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
 def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
@@ -2055,6 +2119,12 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     """√(a² + b²), also where the squares overflow."""
 def hypot_(a: Tensor, b: Tensor) -> Tensor:
     """`hypot` in place: the result is written over the first argument."""
+@overload
+def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
+    """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
+@overload
+def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
+    """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
 def index(x: Tensor, index: Index) -> Tensor:
     """The elements that an index of integers, slices, masks and index tensors names."""
 def index_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -2079,6 +2149,12 @@ def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+@overload
+def interpolate(x: Tensor, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
+    """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+@overload
+def interpolate(x: Tensor, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
+    """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
 def isfinite(x: Tensor) -> Tensor:
@@ -2361,6 +2437,14 @@ def ones_like(x: Tensor) -> Tensor:
     """Ones of the same shape, dtype and layout."""
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """The products of all elements of one vector with all of another, a matrix."""
+@overload
+def pad(x: Tensor, pad: builtins.int | Sequence[builtins.int], *, mode: str = "constant", value: Number = 0) -> Tensor:
+    """x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims."""
+@overload
+def pad(x: Tensor, *pad: builtins.int, mode: str = "constant", value: Number = 0) -> Tensor:
+    """x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims."""
+def pad_constant(x: Tensor, before: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
+    """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
 def pairwise_distance(x1: Tensor, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dim."""
 @overload
@@ -2369,6 +2453,10 @@ def permute(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def permute(x: Tensor, *dims: builtins.int) -> Tensor:
     """The dims in the order `dims`."""
+def pixel_shuffle(x: Tensor, upscale_factor: builtins.int) -> Tensor:
+    """`[..., channels * r², height, width]` as `[..., channels, height * r, width * r]`: r² channels become squares of pixels."""
+def pixel_unshuffle(x: Tensor, downscale_factor: builtins.int) -> Tensor:
+    """`[..., channels, height * r, width * r]` as `[..., channels * r², height, width]`: the inverse of `pixel_shuffle`."""
 def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 @overload
@@ -2458,6 +2546,10 @@ def repeat_interleave(x: Tensor, repeats: builtins.int, *, dim: builtins.int | N
     """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
 def requires_grad(x: Tensor) -> builtins.bool:
     """Whether it is a leaf that wants a gradient, or depends on one."""
+def resample(x: Tensor, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
+    """The last dims with other sizes: elements around them (reflect, replicate, circular, with `steps` before each dim), interpolated (nearest, nearest-exact, linear, cubic), or windows of them (with number, stride, padding, dilation of each dim)."""
+def resample_grad(dy: Tensor, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
+    """The gradient of resample: each element, times its weights, added to the elements that it was made of."""
 @overload
 def reshape(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
@@ -2492,6 +2584,8 @@ def rot90(x: Tensor, k: builtins.int = 1, dims: builtins.int | Sequence[builtins
 @overload
 def rot90(x: Tensor, k: builtins.int = 1, *dims: builtins.int) -> Tensor:
     """The plane of two dims turned by `k` quarters, from the first towards the second."""
+def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: builtins.bool = False) -> Tensor:
+    """Rotary position embedding: pairs of the elements of each row of x `[..., positions, width]` turned by angles whose cosines and sines `[positions, pairs]` are given (more dims broadcast to those of x). A pair is elements i and `pairs + i`, or with `interleaved` 2 i and 2 i + 1. Elements beyond the pairs stay as they are."""
 def round(x: Tensor) -> Tensor:
     """The nearest integer, ties to even."""
 def round_(x: Tensor) -> Tensor:
@@ -2706,6 +2800,8 @@ def unflatten(x: Tensor, dim: builtins.int, sizes: builtins.int | Sequence[built
 @overload
 def unflatten(x: Tensor, dim: builtins.int, *sizes: builtins.int) -> Tensor:
     """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+def unfold(x: Tensor, dim: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+    """The windows of `size` elements of `dim`, which begin `step` elements apart; the elements of a window are the last dim of the result."""
 @overload
 def unique(x: Tensor) -> Tensor:
     """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""

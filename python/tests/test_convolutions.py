@@ -32,6 +32,19 @@ def pairs():
     yield nn.BatchNorm3d(3, momentum=0.3), t.BatchNorm3d(3, momentum=0.3), (4, 3, 2, 3, 4)
     yield nn.InstanceNorm2d(3, affine=True), t.InstanceNorm2d(3, affine=True), (4, 3, 5, 6)
     yield nn.GroupNorm(2, 6), t.GroupNorm(2, 6), (4, 6, 5)
+    for mode, padding in (("reflect", 1), ("replicate", (2, 1)), ("circular", "same"), ("reflect", "valid")):
+        same = dict(padding=padding, padding_mode=mode)
+        yield nn.Conv2d(3, 5, 3, **same), t.Conv2d(3, 5, 3, **same), (2, 3, 6, 7)
+    yield nn.Conv1d(3, 5, 4, padding="same", dilation=2, padding_mode="reflect"), t.Conv1d(3, 5, 4, padding="same", dilation=2, padding_mode="reflect"), (2, 3, 9)
+    for make in (
+        lambda l: l.ReflectionPad2d((1, 2, 0, 3)), lambda l: l.ReplicationPad2d(2), lambda l: l.CircularPad2d((1, 0, 2, 1)),
+        lambda l: l.ConstantPad2d((1, -1, 2, 0), 2.5), lambda l: l.ZeroPad2d(1), lambda l: l.Upsample(scale_factor=1.7, mode="bilinear"),
+        lambda l: l.Upsample(7, mode="bicubic", align_corners=True), lambda l: l.UpsamplingNearest2d((9, 3)),
+        lambda l: l.UpsamplingBilinear2d(scale_factor=2), lambda l: l.PixelShuffle(2), lambda l: l.PixelUnshuffle(2),
+        lambda l: l.ChannelShuffle(4), lambda l: l.Unfold((2, 3), padding=1, stride=2),
+    ):
+        yield make(nn), make(t), (2, 8, 6, 4)
+    yield nn.Fold((4, 5), 2), t.Fold((4, 5), 2), (2, 12, 12)
 
 
 @pytest.mark.parametrize("ours, theirs, shape", list(pairs()), ids=lambda v: type(v).__name__)
@@ -61,11 +74,14 @@ def test_what_does_not_fit_is_refused():
         lambda: nn.Conv2d(4, 6, (3, 3, 3)),
         lambda: nn.GroupNorm(4, 6),
         lambda: nn.Conv1d(4, 6, 0),
+        lambda: nn.Conv2d(4, 6, 3, padding_mode="mirror"),
+        lambda: nn.ConvTranspose2d(4, 6, 3, padding_mode="reflect"),
+        lambda: nn.ReflectionPad2d((1, 2, 3)),
     ):
         with pytest.raises(ValueError):
             make()
-    with pytest.raises(NotImplementedError):
-        nn.Conv2d(4, 6, 3, padding_mode="reflect")
+    with pytest.raises(oflow.Error):
+        F.interpolate(oflow.zeros([1, 1, 4]), 2, mode="linear", antialias=True)
     with pytest.raises(ValueError):
         nn.BatchNorm2d(3)(oflow.zeros([2, 3]))
     y, at = F.max_pool2d(oflow.zeros([1, 1, 4, 4]), 2, return_indices=True)

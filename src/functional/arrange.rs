@@ -224,7 +224,7 @@ fn reshaped_copy(x: &Tensor, shape: &[usize], site: CallSite) -> Result<Tensor> 
     copied(&view, site)
 }
 
-fn copied(x: &Tensor, site: CallSite) -> Result<Tensor> {
+pub(super) fn copied(x: &Tensor, site: CallSite) -> Result<Tensor> {
     let _scope = site.scope();
     x.copy()
 }

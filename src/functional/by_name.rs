@@ -249,6 +249,13 @@ impl Bound {
             _ => Err(of_other_type(i, "a list of integers")),
         }
     }
+    /// The floats of parameter `i`.
+    pub fn floats(&self, i: usize) -> Result<&[f64]> {
+        match self.attr(i) {
+            Some(AttrValue::Floats(v)) => Ok(v),
+            _ => Err(of_other_type(i, "a list of floats")),
+        }
+    }
     /// The sizes of the shape of parameter `i`.
     pub fn shape(&self, i: usize) -> Result<Vec<usize>> {
         let sizes = self.ints(i)?.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>();

@@ -92,10 +92,10 @@ by_name! {
     "conv3d(Tensor x, Tensor weight, Tensor? bias, IntList stride=[1], *, String padding, IntList dilation=[1], Int groups=1) -> Tensor" = |b| worded(b, "conv3d", 3);
 }
 
-type List = SmallVec<[i64; 6]>;
+pub(super) type List = SmallVec<[i64; 6]>;
 
 /// A call over the last `n` dims of x: what errors say of it.
-struct Spatial<'a> {
+pub(super) struct Spatial<'a> {
     name: &'static str,
     n: usize,
     tensors: SmallVec<[&'a Tensor; 3]>,
@@ -103,8 +103,8 @@ struct Spatial<'a> {
 }
 
 impl<'a> Spatial<'a> {
-    fn new(name: &'static str, n: usize, tensors: &[&'a Tensor], site: CallSite) -> Result<Spatial<'a>> {
-        let call = Spatial { name, n, tensors: tensors.into(), site };
+    pub(super) fn new(name: &'static str, n: usize, tensors: &[&'a Tensor], site: CallSite) -> Result<Spatial<'a>> {
+        let call = Spatial::of(name, n, tensors, site);
         match call.x().ndim() {
             rank if rank == n + 1 || rank == n + 2 => Ok(call),
             rank => Err(call.refused(
@@ -113,23 +113,27 @@ impl<'a> Spatial<'a> {
             )),
         }
     }
+    /// A call over `n` dims of something that need not be x.
+    pub(super) fn of(name: &'static str, n: usize, tensors: &[&'a Tensor], site: CallSite) -> Spatial<'a> {
+        Spatial { name, n, tensors: tensors.into(), site }
+    }
     fn x(&self) -> &'a Tensor {
         self.tensors[0]
     }
-    fn refused(&self, e: Error) -> Error {
+    pub(super) fn refused(&self, e: Error) -> Error {
         let text =
             || format!("{}({})", self.name, self.tensors.iter().map(|t| t.short()).collect::<Vec<_>>().join(", "));
         e.in_call(text).at(self.site)
     }
-    fn bad(&self, message: String) -> Error {
+    pub(super) fn bad(&self, message: String) -> Error {
         self.refused(Error::argument(message))
     }
     /// The spatial dims of x.
-    fn size(&self) -> List {
+    pub(super) fn size(&self) -> List {
         self.x().shape()[self.x().ndim() - self.n..].iter().map(|d| *d as i64).collect()
     }
     /// One number for each spatial dim, at least `least`.
-    fn list(&self, what: &str, given: &[i64], least: i64) -> Result<List> {
+    pub(super) fn list(&self, what: &str, given: &[i64], least: i64) -> Result<List> {
         let all: List = match given {
             [one] => smallvec![*one; self.n],
             all if all.len() == self.n => all.into(),
@@ -144,7 +148,7 @@ impl<'a> Spatial<'a> {
         }
     }
     /// x with a batch of one, if it has none; runs the call; takes the batch out again.
-    fn batched(&self, run: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    pub(super) fn batched(&self, run: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         if self.x().ndim() == self.n + 2 {
             return run(self.x());
         }

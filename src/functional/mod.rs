@@ -41,6 +41,8 @@ mod gather;
 #[allow(clippy::too_many_arguments)]
 #[rustfmt::skip]
 mod generated;
+mod grid;
+mod image;
 mod index;
 mod inplace;
 mod ints;
@@ -78,6 +80,7 @@ pub use table::{
 pub use transforms::{jacobian, jvp, vjp};
 
 pub(crate) use attend::attention_weights;
+pub(crate) use image::{interpolate as interpolate_at, pad as pad_at};
 pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};

@@ -1,17 +1,47 @@
 //! Convolutions and their transposed forms, over 1 to 3 spatial dims.
 
 use super::init;
+use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::functional::IntoTarget;
+use crate::functional::{IntoTarget, pad_at};
 use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+
+/// What stands around the image of a convolution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaddingMode {
+    /// Zeros.
+    #[default]
+    Zeros,
+    /// The image, mirrored at its first and last elements.
+    Reflect,
+    /// Its first and last elements.
+    Replicate,
+    /// The image again.
+    Circular,
+}
+
+impl PaddingMode {
+    /// The mode of the function `pad`; none for zeros, which a convolution adds itself.
+    fn of_pad(self) -> Option<&'static str> {
+        match self {
+            PaddingMode::Zeros => None,
+            PaddingMode::Reflect => Some("reflect"),
+            PaddingMode::Replicate => Some("replicate"),
+            PaddingMode::Circular => Some("circular"),
+        }
+    }
+}
 
 /// What a convolution of `N` spatial dims does besides its sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions<const N: usize> {
     /// Elements from one place of the kernel to the next; 1 at first.
     pub stride: [usize; N],
-    /// Zeros around the image; 0 at first.
+    /// Elements around the image; 0 at first.
     pub padding: [usize; N],
+    /// Which elements these are; zeros at first, and always in a transposed convolution.
+    pub padding_mode: PaddingMode,
     /// Elements from tap to tap; 1 at first.
     pub dilation: [usize; N],
     /// Groups of channels that see each other only; 1 at first.
@@ -24,7 +54,15 @@ pub struct ConvOptions<const N: usize> {
 
 impl<const N: usize> Default for ConvOptions<N> {
     fn default() -> Self {
-        ConvOptions { stride: [1; N], padding: [0; N], dilation: [1; N], groups: 1, bias: true, output_padding: [0; N] }
+        ConvOptions {
+            stride: [1; N],
+            padding: [0; N],
+            padding_mode: PaddingMode::Zeros,
+            dilation: [1; N],
+            groups: 1,
+            bias: true,
+            output_padding: [0; N],
+        }
     }
 }
 
@@ -39,11 +77,36 @@ fn groups(name: &str, inputs: usize, outputs: usize, groups: usize, site: CallSi
     }
 }
 
+/// What the function `pad` takes: before and after of the last dim, then of the one before it, and so on.
+fn around(padding: &[usize]) -> Vec<i64> {
+    padding.iter().rev().flat_map(|p| [*p as i64; 2]).collect()
+}
+
+/// Refuses elements around the image that no transposed convolution adds.
+fn zeros_only<const N: usize>(name: &str, options: &ConvOptions<N>, site: CallSite) -> Result<()> {
+    match options.padding_mode {
+        PaddingMode::Zeros => Ok(()),
+        mode => {
+            Err(Error::argument(format!("{name}: a transposed convolution adds zeros only, not {mode:?}")).at(site))
+        }
+    }
+}
+
 /// The function of a layer, called where it stands, so that errors name the line of the user.
 macro_rules! call {
+    (check direct $name:expr, $options:expr) => {};
+    (check transposed $name:expr, $options:expr) => {
+        zeros_only($name, $options, CallSite::here())?;
+    };
     (direct $call:ident, $x:expr, $l:expr) => {{
         let (x, l, o) = ($x, $l, &$l.options);
-        x.$call(&l.weight, l.bias.as_ref(), o.stride, o.padding, o.dilation, o.groups)
+        let Some(mode) = o.padding_mode.of_pad() else {
+            return x.$call(&l.weight, l.bias.as_ref(), o.stride, o.padding, o.dilation, o.groups);
+        };
+        let inner = inner_calls();
+        let x = pad_at(x, &around(&o.padding), mode, Scalar::Int(0), CallSite::here())?;
+        drop(inner);
+        x.$call(&l.weight, l.bias.as_ref(), o.stride, 0, o.dilation, o.groups)
     }};
     (transposed $call:ident, $x:expr, $l:expr) => {{
         let (x, l, o) = ($x, $l, &$l.options);
@@ -73,7 +136,7 @@ macro_rules! layer {
             /// Makes a layer. Weight and bias are uniform in ±1/√(inputs of an output), PyTorch's default.
             ///
             /// # Errors
-            /// If the groups do not divide the channels.
+            /// If the groups do not divide the channels, or a transposed convolution is to pad with anything but zeros.
             #[track_caller]
             pub fn with(
                 $inputs: usize,
@@ -83,6 +146,7 @@ macro_rules! layer {
                 target: impl IntoTarget,
             ) -> Result<Self> {
                 let groups = groups(stringify!($name), $inputs, $outputs, options.groups, CallSite::here())?;
+                call!(check $kind stringify!($name), &options);
                 let target = target.into_target();
                 let [first, second]: [usize; 2] = $shape(groups);
                 let shape: Vec<usize> = [first, second].into_iter().chain(kernel).collect();

@@ -24,6 +24,8 @@ def told(a):
     if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
         return {"tensors": [dump(t) for t in a]}
     kind = {bool: "bool", int: "int", float: "float", str: "text"}.get(type(a), "ints")
+    if kind == "ints" and any(isinstance(v, float) for v in a):
+        return {"floats": [float(v) for v in a]}
     return {kind: str(a) if kind == "float" else list(a) if kind == "ints" else a}
 
 
@@ -235,6 +237,68 @@ for n, (conv, turned, pool, avg, widest, means) in enumerate((
     for to in ([1], [2], [3]):
         case(f"adaptive_max_pool{n}d", lambda x: widest(x, to * n), image, to)
         case(f"adaptive_avg_pool{n}d", lambda x: means(x, to * n), image, to)
+
+# --- padding, other sizes, regrouping --------------------------------------------------------------------------------------
+
+image = values((2, 4, 5, 6), "f64")
+for pads in ([1, 2], [0, 1, 2, 0], [-1, 3, 2, -2], [0, 0], [1, 0, 0, 2, 1, 1, 0, 3], []):
+    case("pad", lambda x: F.pad(x, pads), image, pads)
+    case("pad", lambda x: F.pad(x, pads, value=2.5), image, pads, value=2.5)
+case("pad", lambda x: F.pad(x, (1, 2), value=3), values((3, 4), "i64"), [1, 2], value=3)
+case("pad", lambda x: F.pad(x, (1, 2), value=-inf), values((3, 4)), [1, 2], value=-inf)
+for mode in ("reflect", "replicate", "circular"):
+    for t, pads in ((image[0, 0], [2, 3]), (image[0], [1, 5]), (image[0], [2, 0, 1, 4]), (image, [5, 1, 0, 2]), (image, [0, 1, 2, 0, 3, 1]), (image[None], [1, 0, 2, 1, 0, 2]), (image, [-2, 1, 0, -1])):
+        if 2 * (t.ndim - 2) <= len(pads) <= 2 * (t.ndim - 1):
+            case("pad", lambda x: F.pad(x, pads, mode), t, pads, mode=mode)
+case("pad", lambda x: F.pad(x, (1, 2), "circular"), values((2, 3, 4), "i32"), [1, 2], mode="circular")
+for n in (1, 2, 3):
+    t = values((2, 3, *(4, 5, 3)[:n]), "f64")
+    for mode in ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear"):
+        if {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}.get(mode, n) != n:
+            continue
+        for aligned in (None, False, True) if mode not in ("nearest", "nearest-exact", "area") else (None,):
+            how = dict(mode=mode) | ({} if aligned is None else dict(align_corners=aligned))
+            for size in ([7], [3], [9, 2, 5][:n]):
+                case("interpolate", lambda x: F.interpolate(x, size[0] if len(size) == 1 else size, **how), t, size, **how)
+            for scale in ([2.0], [0.6], [1.3, 2.6, 0.9][:n]):
+                to = scale[0] if len(scale) == 1 else scale
+                case("interpolate", lambda x: F.interpolate(x, scale_factor=to, **how), t, scale_factor=scale, **how)
+                case("interpolate", lambda x: F.interpolate(x, scale_factor=to, recompute_scale_factor=True, **how), t, scale_factor=scale, recompute_scale_factor=True, **how)
+case("interpolate", lambda x: F.interpolate(x, 7, mode="bilinear"), values((2, 3, 4, 5)), [7], mode="bilinear")
+for r, shape in ((2, (2, 8, 3, 2)), (3, (9, 2, 2)), (1, (2, 3, 4, 5)), (2, (2, 2, 4, 1, 3))):
+    case("pixel_shuffle", lambda x: F.pixel_shuffle(x, r), values(shape, "f64"), r)
+for r, shape in ((2, (2, 2, 4, 6)), (3, (1, 3, 6)), (1, (2, 3, 4, 5))):
+    case("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, r), values(shape, "f64"), r)
+for g, shape in ((2, (2, 6, 3, 2)), (3, (2, 6, 4)), (1, (2, 3, 4)), (4, (1, 4, 2, 1, 2))):
+    case("channel_shuffle", lambda x: F.channel_shuffle(x, g), values(shape, "f64"), g)
+for kernel, dilation, padding, stride in (([2], [1], [0], [1]), ([3, 2], [1, 2], [1, 0], [2, 1]), ([2, 3], [2], [1], [1, 3]), ([5, 6], [1], [0], [1])):
+    one = lambda v: v[0] if len(v) == 1 else v
+    columns = lambda x: F.unfold(x, one(kernel), one(dilation), one(padding), one(stride))
+    for t in (image, image[0]):
+        case("im2col", columns, t, kernel, dilation, padding, stride)
+        case("col2im", lambda y: F.fold(y, (5, 6), one(kernel), one(dilation), one(padding), one(stride)), columns(t) * 1.1 + 0.1, [5, 6], kernel, dilation, padding, stride)
+for dim, size, step in ((0, 1, 1), (1, 2, 1), (2, 3, 2), (-1, 6, 4), (-2, 2, 5), (3, 0, 2), (1, 4, 1)):
+    case("unfold", lambda x: x.unfold(dim, size, step), image, dim, size, step)
+case("unfold", lambda x: x.unfold(0, 3, 2), values((8,), "i64"), 0, 3, 2)
+case("unfold", lambda x: x.unfold(0, 1, 1), values((), "f64"), 0, 1, 1)
+
+for shape, places in (((2, 3, 4, 5), (3, 2)), ((1, 2, 1, 3), (2, 4)), ((2, 2, 3, 4, 2), (2, 1, 3))):
+    n = len(places)
+    grid = values((shape[0], *places, n), "f64", start=6) / 1.21
+    for how in ("bilinear", "nearest", "bicubic"):
+        for outside in ("zeros", "border", "reflection"):
+            for aligned in (False, True):
+                if how == "bicubic" and n == 3:
+                    continue
+                f = lambda x, g: F.grid_sample(x, g, how, outside, aligned)
+                case("grid_sample", f, values(shape, "f64"), grid, mode=how, padding_mode=outside, align_corners=aligned)
+edges = torch.tensor([-1.0, 1.0, 0.0, -3.0, 1.0, 1.0]).double().reshape(1, 1, 3, 2)
+for outside in ("border", "reflection"):
+    case("grid_sample", lambda x, g: F.grid_sample(x, g, "bilinear", outside, True), values((1, 2, 3, 4), "f64"), edges, padding_mode=outside, align_corners=True)
+for size in ([2, 3, 4, 5], [2, 1, 1, 3], [2, 3, 2, 1, 4]):
+    n = len(size) - 2
+    for aligned in (False, True):
+        case("affine_grid", lambda t: F.affine_grid(t, size, aligned), values((2, n, n + 1), "f64"), size, align_corners=aligned)
 
 # --- norms of channels ---------------------------------------------------------------------------------------------------
 

@@ -462,6 +462,105 @@ case("max_pool", lambda t: F.max_pool1d(t, 2), t, attrs={"kernel": [2], "stride"
 case("max_pool_index", lambda t: F.max_pool1d(t, 2, return_indices=True)[1], t, attrs={"kernel": [2], "stride": [2], "padding": [0], "dilation": [1], "size": [3]}, backward=False)
 
 
+# --- padding and resampling ----------------------------------------------------------------------------------------------
+
+# Shape, before, size, value.
+for shape, before, size, value in (((2, 3), [0, 1], [2, 6], 0), ((3, 4), [1, -1], [5, 2], 2.5), ((4, 2), [-1, 0], [2, 2], 1), ((2, 3, 2), [2, 0, -2], [4, 3, 3], 7)):
+    pairs = [(b, m - n - b) for b, m, n in zip(before, size, shape)]
+    flat = [v for pair in reversed(pairs) for v in pair]
+    for d in ("f32", "f64", "bf16", "i32", "bool"):
+        if d != "bool":
+            case("pad_constant", lambda x: F.pad(x, flat, value=value), values(shape, d), attrs={"before": before, "size": size, "value": value})
+    case("pad_constant", lambda x: F.pad(x, flat, value=True), values(shape, "bool"), attrs={"before": before, "size": size, "value": True})
+
+# Mode of the op, PyTorch's, shape, size, aligned, scales.
+INTERPOLATED = (
+    ("nearest", "nearest", (2, 2, 5), [8], False, []), ("nearest", "nearest", (2, 1, 3, 5), [7, 2], False, []),
+    ("nearest", "nearest", (1, 2, 2, 3, 2), [3, 7, 2], False, []), ("nearest", "nearest", (2, 2, 6), [8], False, [1.37]),
+    ("nearest-exact", "nearest-exact", (2, 2, 5), [8], False, []), ("nearest-exact", "nearest-exact", (2, 1, 3, 5), [7, 2], False, []),
+    ("nearest-exact", "nearest-exact", (2, 2, 6), [8], False, [1.37]), ("linear", "linear", (2, 2, 5), [8], False, []),
+    ("linear", "linear", (2, 2, 5), [3], True, []), ("linear", "linear", (2, 2, 5), [1], True, []), ("linear", "linear", (2, 2, 6), [8], False, [1.37]),
+    ("linear", "bilinear", (2, 2, 3, 5), [7, 3], False, []), ("linear", "bilinear", (2, 2, 3, 5), [7, 3], True, []),
+    ("linear", "bilinear", (2, 2, 3, 5), [3, 9], False, []), ("linear", "bilinear", (1, 2, 4, 5), [5, 8], False, [1.3, 1.7]),
+    ("linear", "trilinear", (1, 2, 2, 3, 4), [5, 2, 4], False, []), ("linear", "trilinear", (1, 2, 2, 3, 4), [5, 2, 7], True, []),
+    ("cubic", "bicubic", (2, 2, 3, 5), [7, 3], False, []), ("cubic", "bicubic", (2, 2, 3, 5), [7, 3], True, []),
+    ("cubic", "bicubic", (1, 2, 4, 5), [5, 8], False, [1.3, 1.7]),
+)
+
+
+def interpolated(how, shape, size, aligned, scales):
+    corners = {"align_corners": aligned} if "nearest" not in how else {}
+    to = {"scale_factor": scales} if scales else {"size": size}
+    return lambda x: F.interpolate(x, mode=how, **to, **corners)
+
+
+def pulled(f, shape):
+    """The gradient of a linear function, as a function."""
+    def run(dy):
+        x = torch.zeros(shape, dtype=dy.dtype, requires_grad=True)
+        return torch.autograd.grad(f(x), x, dy, create_graph=True)[0] if dy.dtype != torch.bfloat16 else torch.autograd.grad(f(x), x, dy)[0]
+    return run
+
+
+for mode, how, shape, size, aligned, scales in INTERPOLATED:
+    n, f = len(size), interpolated(how, shape, size, aligned, scales)
+    at = {"mode": mode, "size": size, "aligned": aligned, "scales": scales}
+    for d in ("f32", "f64", "bf16"):
+        x = values(shape, d)
+        if d != "bf16":
+            case("resample", f, x, attrs=at)
+        if d == "f64" or d == "f32" and mode != "cubic":
+            case("resample_grad", pulled(f, shape), values(f(x).shape, d, start=4), attrs=at | {"size": list(shape[2:])}, backward=False)
+        if d == "bf16" and mode != "cubic":
+            case("resample", f, x, attrs=at, backward=False)
+# Mode, shape, pads of PyTorch.
+for mode, shape, pads in (("reflect", (2, 5), (3, 2)), ("reflect", (2, 3, 4), (1, 3, 2, 0)), ("replicate", (2, 3, 4), (1, 3, 0, 6)), ("circular", (2, 3, 4), (4, 1, 0, 2)),
+                          ("reflect", (2, 3, 2, 4), (1, 1, 0, 1, 1, 2)), ("replicate", (1, 2, 3, 2, 4), (0, 1, 2, 0, 1, 1)), ("reflect", (2, 5), (-1, 2)), ("replicate", (2, 5), (2, -3))):
+    n = len(pads) // 2
+    before, lead = list(pads[::2][::-1]), len(shape) - n
+    size = [shape[lead + k] + pads[2 * (n - 1 - k)] + pads[2 * (n - 1 - k) + 1] for k in range(n)]
+    f = lambda x: F.pad(x, pads, mode)
+    at = {"mode": mode, "size": size, "steps": before}
+    for d in ("f32", "f64", "bf16"):
+        case("resample", f, values(shape, d), attrs=at, backward=d != "bf16")
+        if d != "bf16":
+            case("resample_grad", pulled(f, shape), values((*shape[:lead], *size), d, start=4), attrs=at | {"size": list(shape[lead:])}, backward=False)
+
+
+def windows(sizes):
+    """Sizes: of each dim the elements of a window, windows, stride, padding, dilation."""
+    def f(x):
+        (kh, oh, sh, ph, dh), (kw, ow, sw, pw, dw) = sizes
+        y = F.unfold(x, (kh, kw), (dh, dw), (ph, pw), (sh, sw))
+        return y.reshape(*x.shape[:2], kh, kw, oh, ow).permute(0, 1, 2, 4, 3, 5).reshape(*x.shape[:2], kh * oh, kw * ow)
+    return f
+
+
+for sizes, shape in ((((2, 3, 1, 0, 1), (3, 2, 2, 1, 1)), (2, 2, 4, 4)), (((2, 2, 2, 1, 2), (2, 4, 1, 0, 1)), (1, 3, 4, 5))):
+    at = {"mode": "windows", "size": [k * o for k, o, *_ in sizes], "steps": [v for _, *rest in sizes for v in rest]}
+    for d in ("f32", "f64"):
+        y = windows(sizes)(values(shape, d))
+        case("resample", windows(sizes), values(shape, d), attrs=at)
+        case("resample_grad", pulled(windows(sizes), shape), values(y.shape, d, start=4), attrs=at | {"size": list(shape[2:])}, backward=False)
+
+
+def rotated(interleaved):
+    def f(x, cos, sin):
+        n = cos.shape[-1]
+        a, b = (x[..., 0:2 * n:2], x[..., 1:2 * n:2]) if interleaved else (x[..., :n], x[..., n:2 * n])
+        y = [a * cos - b * sin, b * cos + a * sin]
+        turned = torch.stack(y, -1).flatten(-2) if interleaved else torch.cat(y, -1)
+        return torch.cat([turned, x[..., 2 * n:]], -1)
+    return f
+
+
+for d in ("f32", "f64"):
+    for inter in (False, True):
+        for shape, table in (((2, 3, 4, 6), (4, 3)), ((2, 4, 7), (4, 3)), ((3, 2, 4), (3, 1, 2)), ((2, 5), (2,)), ((2, 3), (0,))):
+            angles = values(table, "f64")
+            case("rotary_embedding", rotated(inter), values(shape, d), torch.cos(angles).to(DTYPES[d]), torch.sin(angles).to(DTYPES[d]), attrs={"interleaved": inter})
+
+
 def cross_entropy(ignore, smoothing=0.0):
     def f(x, t):
         n = x.shape[-1]

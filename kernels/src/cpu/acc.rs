@@ -4,7 +4,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::vmath::Real;
-use crate::{DType, Element, KernelError, Result};
+use crate::{DType, Element, KernelError, Result, View};
 
 /// `dst = dst * alpha + lhs * rhs * beta`, with sizes `m, n, k` and for each matrix its column stride before its row stride; then
 /// whether `dst` is read, and after `alpha` and `beta` three flags that mean nothing for real numbers.
@@ -169,6 +169,38 @@ pub(crate) unsafe fn store<A: Acc>(dtype: DType, ptr: *mut u8, stride: isize, sr
         DType::BF16 => unsafe { scatter_half(ptr as *mut bf16, stride, src, A::to_bf16) },
         _ => unreachable!("callers check that the dtype is a float"),
     }
+}
+
+/// Elements `at..at + n`, of the tensor itself where it has the type that is computed in.
+///
+/// # Safety
+/// They exist, and nobody writes them.
+pub(crate) unsafe fn read<'a, A: Acc>(v: &'a View, at: usize, n: usize, buffer: &'a mut Vec<A>) -> &'a [A] {
+    let from = v.ptr().wrapping_add(at * v.dtype().size());
+    if v.dtype() == A::DTYPE {
+        // SAFETY: elements of that type, by the caller's promise.
+        return unsafe { std::slice::from_raw_parts(from.cast(), n) };
+    }
+    buffer.resize(n, A::ZERO);
+    // SAFETY: as above.
+    unsafe { load(v.dtype(), from, 1, buffer) };
+    buffer
+}
+
+/// Writes elements `at..at + n`, which `f` computes.
+///
+/// # Safety
+/// They exist, and nobody else touches them.
+pub(crate) unsafe fn write<A: Acc>(v: &View, at: usize, n: usize, buffer: &mut Vec<A>, f: impl FnOnce(&mut [A])) {
+    let to = v.ptr().wrapping_add(at * v.dtype().size());
+    if v.dtype() == A::DTYPE {
+        // SAFETY: elements of that type, by the caller's promise.
+        return f(unsafe { std::slice::from_raw_parts_mut(to.cast(), n) });
+    }
+    buffer.resize(n, A::ZERO);
+    f(buffer);
+    // SAFETY: as above.
+    unsafe { store(v.dtype(), to, 1, buffer) };
 }
 
 unsafe fn gather<T: Copy, A: Acc>(ptr: *const T, stride: isize, dst: &mut [A], f: impl Fn(T) -> A) {

@@ -1,7 +1,7 @@
 //! Batch norm: each channel, dim 1 of `[n, c, …]`, with mean 0 and variance 1 over all other dims, with gradients. All tensors are
 //! contiguous.
 
-use super::acc::{Acc, acc_dtype, load, store, with_acc};
+use super::acc::{Acc, acc_dtype, load, read, store, with_acc, write};
 use super::rowmath;
 use super::rows::{check_dims, check_dtype, check_float};
 use crate::parallel::{GRAIN, parallel_for};
@@ -60,38 +60,6 @@ fn numbers<A: Acc>(v: Option<&View>, n: usize, absent: A) -> Vec<A> {
         unsafe { load(v.dtype(), v.ptr(), 1, &mut all) };
     }
     all
-}
-
-/// Elements `at..at + n`, of the tensor itself where it has the type that is computed in.
-///
-/// # Safety
-/// They exist, and nobody writes them.
-unsafe fn read<'a, A: Acc>(v: &'a View, at: usize, n: usize, buffer: &'a mut Vec<A>) -> &'a [A] {
-    let from = v.ptr().wrapping_add(at * v.dtype().size());
-    if v.dtype() == A::DTYPE {
-        // SAFETY: elements of that type, by the caller's promise.
-        return unsafe { std::slice::from_raw_parts(from.cast(), n) };
-    }
-    buffer.resize(n, A::ZERO);
-    // SAFETY: as above.
-    unsafe { load(v.dtype(), from, 1, buffer) };
-    buffer
-}
-
-/// Writes elements `at..at + n`, which `f` computes.
-///
-/// # Safety
-/// They exist, and nobody else touches them.
-unsafe fn write<A: Acc>(v: &View, at: usize, n: usize, buffer: &mut Vec<A>, f: impl FnOnce(&mut [A])) {
-    let to = v.ptr().wrapping_add(at * v.dtype().size());
-    if v.dtype() == A::DTYPE {
-        // SAFETY: elements of that type, by the caller's promise.
-        return f(unsafe { std::slice::from_raw_parts_mut(to.cast(), n) });
-    }
-    buffer.resize(n, A::ZERO);
-    f(buffer);
-    // SAFETY: as above.
-    unsafe { store(v.dtype(), to, 1, buffer) };
 }
 
 impl Sizes {

@@ -23,6 +23,8 @@ pub mod past_cache;
 pub mod pool;
 pub mod random;
 pub mod reduce;
+pub mod resample;
+pub mod rotary;
 pub(crate) mod rowmath;
 pub(crate) mod rows;
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub mod programs;
 mod queue;
 pub mod random;
 pub mod reduce;
+pub mod resample;
+pub mod rotary;
 mod rows;
 pub mod run;
 pub mod scan;

@@ -114,6 +114,13 @@ static LISTED: &[Listed] = listed! {
         "T=i64 O=i64 TRUTH=1 OP=0 VEC={1,2} ROW=256 WIDE=0",
         "T={f32,f64,bf16,i64} O=i64 TRUTH=0 OP={4,5} VEC=2 ROW=256 WIDE=0",
     ],
+    "resample": [
+        "FORM=0 M={u8,f16,i32} S=f32",
+        "FORM=0 M=i64 S={f32,f64}",
+        "FORM={1,2} T={f32,bf16} S=f32",
+        "FORM={1,2} T=f64 S=f64",
+    ],
+    "rotary": ["T={f32,f64,bf16}"],
     "run": [
         "KIND=0 T=f32 O=f32 REVERSE=0",
         "KIND=0 T=i32 O=i64 REVERSE=0",

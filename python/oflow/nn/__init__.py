@@ -63,6 +63,31 @@ from .conv import (
     MaxPool2d,
     MaxPool3d,
 )
+from .image import (
+    ChannelShuffle,
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from .layers import Dropout, Embedding, EmbeddingBag, Flatten, Identity, LayerNorm, Linear, RMSNorm
 from .module import Module
 from .parameter import Parameter
@@ -70,5 +95,5 @@ from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import MLP, SelfAttention, TransformerBlock
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "activation", "attention", "containers", "conv", "layers", "module", "parameter", "recurrent", "transformer"
+    "activation", "attention", "containers", "conv", "image", "layers", "module", "parameter", "recurrent", "transformer"
 )]

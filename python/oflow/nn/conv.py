@@ -24,8 +24,11 @@ class _Conv(Module):
         output_padding=0, device=None, placement=None, sbp=None, dtype=None,
     ):
         super().__init__()
-        if padding_mode != "zeros":
-            raise NotImplementedError(f'there is no padding_mode {padding_mode!r} yet; pad the image and use "zeros"')
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode is zeros, reflect, replicate or circular, not {padding_mode!r}")
+        if self._transposed and padding_mode != "zeros":
+            raise ValueError(f'a transposed convolution pads with "zeros" only, not {padding_mode!r}')
+        self.padding_mode = padding_mode
         n = self._dims
         self.in_channels, self.out_channels = _size("in_channels", in_channels), _size("out_channels", out_channels)
         self.kernel_size = _numbers("kernel_size", kernel_size, n, 1)
@@ -51,7 +54,21 @@ class _Conv(Module):
             call = getattr(F, f"conv_transpose{self._dims}d")
             return call(x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation)
         call = getattr(F, f"conv{self._dims}d")
+        if self.padding_mode != "zeros":
+            x = F.pad(x, self._around(), self.padding_mode)
+            return call(x, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
         return call(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def _around(self):
+        """Elements before and after the last dim, then the one before it, and so on."""
+        if self.padding == "valid":
+            pairs = [(0, 0)] * self._dims
+        elif isinstance(self.padding, str):
+            reach = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            pairs = [(r // 2, r - r // 2) for r in reach]
+        else:
+            pairs = [(p, p) for p in self.padding]
+        return [p for pair in reversed(pairs) for p in pair]
 
     def extra_repr(self):
         more = "".join(
@@ -59,6 +76,7 @@ class _Conv(Module):
             for name, value, usual in (
                 ("stride", self.stride, [1] * self._dims), ("padding", self.padding, [0] * self._dims),
                 ("dilation", self.dilation, [1] * self._dims), ("groups", self.groups, 1), ("bias", self.bias is not None, True),
+                ("padding_mode", self.padding_mode, "zeros"),
             )
             if value != usual
         )

@@ -321,6 +321,61 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive(f"ada
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive(f"adaptive_avg_pool{n}d") for n in (1, 2, 3))
 
 
+def pad(input, pad, mode="constant", value=None):
+    """``input`` with elements around it: ``pad`` has a number before and one after for the last dim, then for the one before it, and so
+    on. ``"constant"`` puts ``value`` there and cuts where a number is negative; ``"reflect"``, ``"replicate"`` and ``"circular"`` repeat
+    elements of the tensor."""
+    return oflow.pad(input, list(pad), mode=mode, value=0 if value is None else value)
+
+
+def _each(value):
+    """A number, or one for each dim, as a list; none is empty."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def interpolate(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False
+):
+    """An image ``[batch, channels, 1 to 3 spatial dims]`` with other spatial sizes: nearest, nearest-exact, linear, bilinear, bicubic,
+    trilinear or area."""
+    return oflow.interpolate(
+        input,
+        _each(size),
+        scale_factor=[float(s) for s in _each(scale_factor)],
+        mode=mode,
+        align_corners=align_corners,
+        recompute_scale_factor=recompute_scale_factor,
+        antialias=antialias,
+    )
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * elements of a window, windows]``."""
+    return oflow.im2col(input, _each(kernel_size), _each(dilation), _each(padding), _each(stride))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """Images of ``output_size`` to which columns of windows are added at their places: the gradient of ``unfold``."""
+    return oflow.col2im(
+        input, _each(output_size), _each(kernel_size), _each(dilation), _each(padding), _each(stride)
+    )
+
+
+@_named("pixel_shuffle")
+def pixel_shuffle(input, upscale_factor):
+    return oflow.pixel_shuffle(input, upscale_factor)
+
+
+@_named("pixel_unshuffle")
+def pixel_unshuffle(input, downscale_factor):
+    return oflow.pixel_unshuffle(input, downscale_factor)
+
+
+@_named("channel_shuffle")
+def channel_shuffle(input, groups):
+    return oflow.channel_shuffle(input, groups)
+
+
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Each channel with mean 0 and variance 1: those of the logical batch with ``training``, else the running ones."""
     return oflow.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)

@@ -1,9 +1,10 @@
-//! Kernels of attention.
+//! Kernels of attention and of the positions in it.
 
 use super::{OpKernel, kernel};
 use crate::error::Result;
 use crate::ops::KernelCx;
 use oflow_kernels::cpu::attention::{self, Attention, Qkv};
+use oflow_kernels::cpu::rotary;
 
 /// Scale and mask of a call.
 pub(in crate::backend) fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
@@ -12,6 +13,10 @@ pub(in crate::backend) fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
 
 pub(super) fn kernels() -> Vec<OpKernel> {
     vec![
+        kernel("rotary_embedding", |cx| {
+            let interleaved = cx.bool("interleaved")?;
+            Ok(rotary::rotary(cx.input(0)?, cx.input(1)?, cx.input(2)?, interleaved, cx.output(0))?)
+        }),
         kernel("attention", |cx| {
             let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
             Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)

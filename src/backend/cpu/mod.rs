@@ -18,6 +18,7 @@ pub(super) mod optim;
 pub(super) mod pool;
 mod random;
 pub(super) mod reduce;
+pub(super) mod resample;
 mod scan;
 pub(super) mod select;
 pub(super) mod shape;
@@ -51,6 +52,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         pool::kernels,
         random::kernels,
         reduce::kernels,
+        resample::kernels,
         scan::kernels,
         select::kernels,
         shape::kernels,

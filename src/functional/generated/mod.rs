@@ -19,9 +19,9 @@ pub mod functions {
     pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions};
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
-    pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, ScaledDotProductAttentionOptions, EmbeddingBagOptions, LstmOptions, GruOptions, RnnTanhOptions, RnnReluOptions};
+    pub use super::networks::{OneHotOptions, RotaryEmbeddingOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, InterpolateOptions, GridSampleOptions, AffineGridOptions, ScaledDotProductAttentionOptions, EmbeddingBagOptions, LstmOptions, GruOptions, RnnTanhOptions, RnnReluOptions};
     pub use super::choice::{SortOptions, SearchsortedOptions, IndexAddOptions, ArgsortOptions, median_of_all, BucketizeOptions, BincountOptions, unique_of, unique_of_with, UniqueOfOptions};
-    pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack};
+    pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack, PadOptions};
     pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
     pub use super::products::{MatmulOptions, AddmmOptions, AddmvOptions, BaddbmmOptions, einsum};
     pub use super::losses::{MseLossOptions, L1LossOptions, SmoothL1LossOptions, HuberLossOptions, BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, KlDivOptions, SoftMarginLossOptions, HingeEmbeddingLossOptions, MarginRankingLossOptions, PoissonNllLossOptions, GaussianNllLossOptions, CosineSimilarityOptions, CosineEmbeddingLossOptions, PairwiseDistanceOptions, TripletMarginLossOptions, CrossEntropyOptions, NllLossOptions, MultiMarginLossOptions, MultilabelMarginLossOptions, MultilabelSoftMarginLossOptions, CtcLossOptions};

@@ -22,6 +22,13 @@ impl Default for OneHotOptions {
     }
 }
 
+/// Options of [`Tensor::rotary_embedding_with`](crate::Tensor::rotary_embedding_with).
+#[derive(Clone, Debug, Default)]
+pub struct RotaryEmbeddingOptions {
+    /// `Bool interleaved=false`. `false` by default.
+    pub interleaved: bool,
+}
+
 /// Options of [`Tensor::layer_norm_with`](crate::Tensor::layer_norm_with).
 #[derive(Clone, Debug, Default)]
 pub struct LayerNormOptions {
@@ -41,6 +48,61 @@ pub struct RmsNormOptions {
 pub struct AttentionOptions {
     /// `Float? scale`. Not given by default.
     pub scale: Option<f64>,
+}
+
+/// Options of [`Tensor::interpolate_with`](crate::Tensor::interpolate_with).
+#[derive(Clone, Debug)]
+pub struct InterpolateOptions {
+    /// `FloatList scale_factor=[]`. `vec![]` by default.
+    pub scale_factor: Vec<f64>,
+    /// `String mode="nearest"`. `"nearest"` by default.
+    pub mode: &'static str,
+    /// `Bool? align_corners`. Not given by default.
+    pub align_corners: Option<bool>,
+    /// `Bool? recompute_scale_factor`. Not given by default.
+    pub recompute_scale_factor: Option<bool>,
+    /// `Bool antialias=false`. `false` by default.
+    pub antialias: bool,
+}
+
+impl Default for InterpolateOptions {
+    fn default() -> InterpolateOptions {
+        InterpolateOptions {
+            scale_factor: vec![],
+            mode: "nearest",
+            align_corners: None,
+            recompute_scale_factor: None,
+            antialias: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::grid_sample_with`](crate::Tensor::grid_sample_with).
+#[derive(Clone, Debug)]
+pub struct GridSampleOptions {
+    /// `String mode="bilinear"`. `"bilinear"` by default.
+    pub mode: &'static str,
+    /// `String padding_mode="zeros"`. `"zeros"` by default.
+    pub padding_mode: &'static str,
+    /// `Bool align_corners=false`. `false` by default.
+    pub align_corners: bool,
+}
+
+impl Default for GridSampleOptions {
+    fn default() -> GridSampleOptions {
+        GridSampleOptions {
+            mode: "bilinear",
+            padding_mode: "zeros",
+            align_corners: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::affine_grid_with`](crate::Tensor::affine_grid_with).
+#[derive(Clone, Debug, Default)]
+pub struct AffineGridOptions {
+    /// `Bool align_corners=false`. `false` by default.
+    pub align_corners: bool,
 }
 
 /// Options of [`Tensor::scaled_dot_product_attention_with`](crate::Tensor::scaled_dot_product_attention_with).
@@ -257,6 +319,38 @@ impl Tensor {
         options: &crate::functional::OneHotOptions,
     ) -> Result<Tensor> {
         invoke1(op!("one_hot"), &[Some(self)], smallvec![classes.int().into(), options.dtype.into()], smallvec![], CallSite::here())
+    }
+
+    /// Rotary position embedding: pairs of the elements of each row of x `[..., positions, width]` turned by angles whose cosines and sines `[positions, pairs]` are given (more dims broadcast to those of x). A pair is elements i and `pairs + i`, or with `interleaved` 2 i and 2 i + 1. Elements beyond the pairs stay as they are.
+    ///
+    /// ```text
+    /// rotary_embedding(Tensor x, Tensor cos, Tensor sin, *, Bool interleaved=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [1, 4], Device::Cpu)?;
+    /// let (cos, sin) = (zeros([1, 2], Device::Cpu)?, ones([1, 2], Device::Cpu)?);
+    /// assert_eq!(x.rotary_embedding(&cos, &sin)?.to_vec::<f32>()?, [-3.0, -4.0, 1.0, 2.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more pairs than elements, or the tables do not broadcast to the rows of x.
+    #[track_caller]
+    pub fn rotary_embedding(&self, cos: &Tensor, sin: &Tensor) -> Result<Tensor> {
+        invoke1(op!("rotary_embedding"), &[Some(self), Some(cos), Some(sin)], smallvec![false.into()], smallvec![], CallSite::here())
+    }
+
+    /// [`Tensor::rotary_embedding`](crate::Tensor::rotary_embedding) with its options.
+    #[track_caller]
+    pub fn rotary_embedding_with(
+        &self,
+        cos: &Tensor,
+        sin: &Tensor,
+        options: &crate::functional::RotaryEmbeddingOptions,
+    ) -> Result<Tensor> {
+        invoke1(op!("rotary_embedding"), &[Some(self), Some(cos), Some(sin)], smallvec![options.interleaved.into()], smallvec![], CallSite::here())
     }
 
     /// The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one,
@@ -748,6 +842,176 @@ impl Tensor {
         super::super::conv::adaptive_avg_pool3d(self, &output_size.ints(), CallSite::here())
     }
 
+    /// An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a
+    /// dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or
+    /// `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with
+    /// `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes.
+    ///
+    /// ```text
+    /// interpolate(Tensor x, IntList size=[], *, FloatList scale_factor=[], String mode="nearest", Bool? align_corners, Bool? recompute_scale_factor, Bool antialias=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0], [1, 1, 2], Device::Cpu)?;
+    /// assert_eq!(x.interpolate(4)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// let linear = oflow::functional::InterpolateOptions { mode: "linear", ..Default::default() };
+    /// assert_eq!(x.interpolate_with(4, &linear)?.to_vec::<f32>()?, [1.0, 1.25, 1.75, 2.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If both or none of `size` and `scale_factor` are given, if the mode is for another number of dims, or with `antialias`.
+    #[track_caller]
+    pub fn interpolate(&self, size: impl IntList) -> Result<Tensor> {
+        super::super::image::interpolate(self, &size.ints(), &[], "nearest", None, None, false, CallSite::here())
+    }
+
+    /// [`Tensor::interpolate`](crate::Tensor::interpolate) with its options.
+    #[track_caller]
+    pub fn interpolate_with(
+        &self,
+        size: impl IntList,
+        options: &crate::functional::InterpolateOptions,
+    ) -> Result<Tensor> {
+        super::super::image::interpolate(self, &size.ints(), &options.scale_factor, options.mode, options.align_corners, options.recompute_scale_factor, options.antialias, CallSite::here())
+    }
+
+    /// `[..., channels * r², height, width]` as `[..., channels, height * r, width * r]`: r² channels become squares of pixels.
+    ///
+    /// ```text
+    /// pixel_shuffle(Tensor x, Int upscale_factor) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn pixel_shuffle(&self, upscale_factor: impl IntLike) -> Result<Tensor> {
+        super::super::image::pixel_shuffle(self, upscale_factor.int(), CallSite::here())
+    }
+
+    /// `[..., channels, height * r, width * r]` as `[..., channels * r², height, width]`: the inverse of `pixel_shuffle`.
+    ///
+    /// ```text
+    /// pixel_unshuffle(Tensor x, Int downscale_factor) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn pixel_unshuffle(&self, downscale_factor: impl IntLike) -> Result<Tensor> {
+        super::super::image::pixel_unshuffle(self, downscale_factor.int(), CallSite::here())
+    }
+
+    /// The channels, dim 1, in `groups` groups, taken in turn from each.
+    ///
+    /// ```text
+    /// channel_shuffle(Tensor x, Int groups) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn channel_shuffle(&self, groups: impl IntLike) -> Result<Tensor> {
+        super::super::image::channel_shuffle(self, groups.int(), CallSite::here())
+    }
+
+    /// The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a
+    /// window, windows]`. PyTorch's `nn.functional.unfold`.
+    ///
+    /// ```text
+    /// im2col(Tensor x, IntList kernel_size, IntList dilation=[1], IntList padding=[0], IntList stride=[1]) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = ones([2, 3, 4, 5], Device::Cpu)?;
+    /// assert_eq!(x.im2col([2, 3], 1, 0, 1)?.shape(), [2, 18, 9]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn im2col(
+        &self,
+        kernel_size: impl IntList,
+        dilation: impl IntList,
+        padding: impl IntList,
+        stride: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::image::im2col(self, &kernel_size.ints(), &dilation.ints(), &padding.ints(), &stride.ints(), CallSite::here())
+    }
+
+    /// Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's
+    /// `nn.functional.fold`.
+    ///
+    /// ```text
+    /// col2im(Tensor x, IntList output_size, IntList kernel_size, IntList dilation=[1], IntList padding=[0], IntList stride=[1]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn col2im(
+        &self,
+        output_size: impl IntList,
+        kernel_size: impl IntList,
+        dilation: impl IntList,
+        padding: impl IntList,
+        stride: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::image::col2im(self, &output_size.ints(), &kernel_size.ints(), &dilation.ints(), &padding.ints(), &stride.ints(), CallSite::here())
+    }
+
+    /// An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim
+    /// is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the
+    /// image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it
+    /// their outer edges.
+    ///
+    /// ```text
+    /// grid_sample(Tensor x, Tensor grid, *, String mode="bilinear", String padding_mode="zeros", Bool align_corners=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [1, 1, 2, 2], Device::Cpu)?;
+    /// let middle = zeros([1, 1, 1, 2], Device::Cpu)?;
+    /// assert_eq!(x.grid_sample(&middle)?.to_vec::<f32>()?, [2.5]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If image and grid do not belong together, or have two dtypes.
+    #[track_caller]
+    pub fn grid_sample(&self, grid: &Tensor) -> Result<Tensor> {
+        super::super::grid::grid_sample(self, grid, "bilinear", "zeros", false, CallSite::here())
+    }
+
+    /// [`Tensor::grid_sample`](crate::Tensor::grid_sample) with its options.
+    #[track_caller]
+    pub fn grid_sample_with(
+        &self,
+        grid: &Tensor,
+        options: &crate::functional::GridSampleOptions,
+    ) -> Result<Tensor> {
+        super::super::grid::grid_sample(self, grid, options.mode, options.padding_mode, options.align_corners, CallSite::here())
+    }
+
+    /// The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size`
+    /// `[batch, channels, spatial dims]`.
+    ///
+    /// ```text
+    /// affine_grid(Tensor theta, IntList size, *, Bool align_corners=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let same = from_vec(vec![1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0], [1, 2, 3], Device::Cpu)?;
+    /// let grid = same.affine_grid([1, 1, 1, 2])?;
+    /// assert_eq!(grid.to_vec::<f32>()?, [-0.5, 0.0, 0.5, 0.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn affine_grid(&self, size: impl IntList) -> Result<Tensor> {
+        super::super::grid::affine_grid(self, &size.ints(), false, CallSite::here())
+    }
+
+    /// [`Tensor::affine_grid`](crate::Tensor::affine_grid) with its options.
+    #[track_caller]
+    pub fn affine_grid_with(
+        &self,
+        size: impl IntList,
+        options: &crate::functional::AffineGridOptions,
+    ) -> Result<Tensor> {
+        super::super::grid::affine_grid(self, &size.ints(), options.align_corners, CallSite::here())
+    }
+
     /// softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where
     /// a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights.
     /// `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0.
@@ -1005,6 +1269,14 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("adaptive_avg_pool1d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool1d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool2d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool2d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool3d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool3d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("interpolate(Tensor x, IntList size=[], *, FloatList scale_factor=[], String mode=\"nearest\", Bool? align_corners, Bool? recompute_scale_factor, Bool antialias=false) -> Tensor", |b| Ok(vec![super::super::image::interpolate(b.given(0)?, b.ints(1)?, b.floats(2)?, b.text(3)?, b.bool(4).ok(), b.bool(5).ok(), b.bool(6)?, b.site)?])),
+    ("pixel_shuffle(Tensor x, Int upscale_factor) -> Tensor", |b| Ok(vec![super::super::image::pixel_shuffle(b.given(0)?, b.int(1)?, b.site)?])),
+    ("pixel_unshuffle(Tensor x, Int downscale_factor) -> Tensor", |b| Ok(vec![super::super::image::pixel_unshuffle(b.given(0)?, b.int(1)?, b.site)?])),
+    ("channel_shuffle(Tensor x, Int groups) -> Tensor", |b| Ok(vec![super::super::image::channel_shuffle(b.given(0)?, b.int(1)?, b.site)?])),
+    ("im2col(Tensor x, IntList kernel_size, IntList dilation=[1], IntList padding=[0], IntList stride=[1]) -> Tensor", |b| Ok(vec![super::super::image::im2col(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.site)?])),
+    ("col2im(Tensor x, IntList output_size, IntList kernel_size, IntList dilation=[1], IntList padding=[0], IntList stride=[1]) -> Tensor", |b| Ok(vec![super::super::image::col2im(b.given(0)?, b.ints(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.ints(5)?, b.site)?])),
+    ("grid_sample(Tensor x, Tensor grid, *, String mode=\"bilinear\", String padding_mode=\"zeros\", Bool align_corners=false) -> Tensor", |b| Ok(vec![super::super::grid::grid_sample(b.given(0)?, b.given(1)?, b.text(2)?, b.text(3)?, b.bool(4)?, b.site)?])),
+    ("affine_grid(Tensor theta, IntList size, *, Bool align_corners=false) -> Tensor", |b| Ok(vec![super::super::grid::affine_grid(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Float dropout_p=0.0, Bool is_causal=false, *, Float? scale, Bool enable_gqa=false) -> Tensor", |b| Ok(vec![super::super::attend::scaled_dot_product_attention(b.given(0)?, b.given(1)?, b.given(2)?, b.tensor(3), b.float(4)?, b.bool(5)?, b.float(6).ok(), b.bool(7)?, b.site)?])),
     ("embedding_bag(Tensor weight, Tensor ids, Tensor? offsets, *, String mode=\"mean\", Tensor? per_sample_weights, Bool include_last_offset=false, Int? padding_idx) -> Tensor", |b| Ok(vec![super::super::attend::embedding_bag(b.given(0)?, b.given(1)?, b.tensor(2), b.text(3)?, b.tensor(4), b.bool(5)?, b.int(6).ok(), b.site)?])),
     ("lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)", |b| super::super::recurrent::lstm(b.given(0)?, &b.tensors(1)?.iter().collect::<Vec<_>>(), &b.tensors(2)?.iter().collect::<Vec<_>>(), b.bool(3)?, b.int(4)?, b.float(5)?, b.bool(6)?, b.bool(7)?, b.bool(8)?, b.site)),

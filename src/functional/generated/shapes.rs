@@ -4,6 +4,7 @@ use crate::error::{CallSite, Result};
 use crate::functional::{IntLike, IntList, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 
@@ -25,6 +26,24 @@ impl Default for MeshgridOptions {
     fn default() -> MeshgridOptions {
         MeshgridOptions {
             indexing: "ij",
+        }
+    }
+}
+
+/// Options of [`Tensor::pad_with`](crate::Tensor::pad_with).
+#[derive(Clone, Debug)]
+pub struct PadOptions {
+    /// `String mode="constant"`. `"constant"` by default.
+    pub mode: &'static str,
+    /// `Scalar value=0`. `Scalar::Int(0)` by default.
+    pub value: Scalar,
+}
+
+impl Default for PadOptions {
+    fn default() -> PadOptions {
+        PadOptions {
+            mode: "constant",
+            value: Scalar::Int(0),
         }
     }
 }
@@ -413,6 +432,54 @@ impl Tensor {
     pub fn trace(&self) -> Result<Tensor> {
         super::super::arrange::trace(self, CallSite::here())
     }
+
+    /// x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The
+    /// mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last
+    /// elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims.
+    ///
+    /// ```text
+    /// pad(Tensor x, IntList pad, *, String mode="constant", Scalar value=0) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = arange(3, Device::Cpu)?;
+    /// assert_eq!(x.pad([1, 2])?.to_vec::<i64>()?, [0, 0, 1, 2, 0, 0]);
+    /// let reflect = oflow::functional::PadOptions { mode: "reflect", ..Default::default() };
+    /// assert_eq!(x.pad_with([1, 2], &reflect)?.to_vec::<i64>()?, [1, 0, 1, 2, 1, 0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more numbers than dims have sides, or more elements are asked for than the mode can give: `reflect` has one less
+    /// than the dim, `circular` as many as it.
+    #[track_caller]
+    pub fn pad(&self, pad: impl IntList) -> Result<Tensor> {
+        super::super::image::pad(self, &pad.ints(), "constant", Scalar::Int(0), CallSite::here())
+    }
+
+    /// [`Tensor::pad`](crate::Tensor::pad) with its options.
+    #[track_caller]
+    pub fn pad_with(&self, pad: impl IntList, options: &crate::functional::PadOptions) -> Result<Tensor> {
+        super::super::image::pad(self, &pad.ints(), options.mode, options.value, CallSite::here())
+    }
+
+    /// The windows of `size` elements of `dim`, which begin `step` elements apart; the elements of a window are the last dim of the result.
+    ///
+    /// ```text
+    /// unfold(Tensor x, Int dim, Int size, Int step) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = arange(5, Device::Cpu)?;
+    /// assert_eq!(x.unfold(0, 3, 2)?.to_vec::<i64>()?, [0, 1, 2, 2, 3, 4]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn unfold(&self, dim: impl IntLike, size: impl IntLike, step: impl IntLike) -> Result<Tensor> {
+        super::super::image::unfold(self, dim.int(), size.int(), step.int(), CallSite::here())
+    }
 }
 
 /// By name.
@@ -444,4 +511,6 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("trace(Tensor x) -> Tensor", |b| Ok(vec![super::super::arrange::trace(b.given(0)?, b.site)?])),
     ("hstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::hstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
     ("vstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::vstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("pad(Tensor x, IntList pad, *, String mode=\"constant\", Scalar value=0) -> Tensor", |b| Ok(vec![super::super::image::pad(b.given(0)?, b.ints(1)?, b.text(2)?, b.scalar(3)?, b.site)?])),
+    ("unfold(Tensor x, Int dim, Int size, Int step) -> Tensor", |b| Ok(vec![super::super::image::unfold(b.given(0)?, b.int(1)?, b.int(2)?, b.int(3)?, b.site)?])),
 ];

@@ -22,7 +22,9 @@ mod pool;
 mod prod;
 mod random;
 mod reduce;
+mod resample;
 mod reshape;
+mod rotary;
 mod scalar;
 mod scan;
 mod select;
@@ -42,7 +44,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 30] = [
+    let families: [Family; 32] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -55,6 +57,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Products", linear::ops),
         ("Networks", conv::ops),
         ("Networks", pool::ops),
+        ("Networks", resample::ops),
         ("Networks", softmax::ops),
         ("Networks", norm::ops),
         ("Networks", batch_norm::ops),
@@ -67,6 +70,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Networks", loss::ops),
         ("Losses", pointwise_loss::ops),
         ("Networks", attention::ops),
+        ("Networks", rotary::ops),
         ("Shapes", reshape::ops),
         ("Shapes", shape::ops),
         ("Shapes", strided::ops),

@@ -361,9 +361,13 @@ impl<'a> Form<'a> {
     fn option_value(&self, p: &FnParam, variant: Variant) -> String {
         match (variant, p.kind) {
             (Variant::WithOptions, ParamKind::Tensor | ParamKind::Generator) => format!("options.{}.as_ref()", p.name),
-            (Variant::WithOptions, ParamKind::Attr(AttrKind::Ints)) => format!("&options.{}", p.name),
+            (Variant::WithOptions, ParamKind::Attr(AttrKind::Ints | AttrKind::Floats)) => {
+                format!("&options.{}", p.name)
+            }
             (Variant::WithOptions, _) => format!("options.{}", p.name),
-            (_, ParamKind::Attr(AttrKind::Ints)) => option_default(p).unwrap_or_default().replace("vec!", "&"),
+            (_, ParamKind::Attr(AttrKind::Ints | AttrKind::Floats)) => {
+                option_default(p).unwrap_or_default().replace("vec!", "&")
+            }
             _ => option_default(p).unwrap_or_default(),
         }
     }
@@ -472,6 +476,7 @@ pub fn adapter(def: &FnDef) -> Option<String> {
             ParamKind::Attr(AttrKind::Scalar) => read("scalar"),
             ParamKind::Attr(AttrKind::Str) => read("text"),
             ParamKind::Attr(AttrKind::Ints) => read("ints"),
+            ParamKind::Attr(AttrKind::Floats) => read("floats"),
             ParamKind::Attr(AttrKind::Shape) => format!("&b.shape({i})?"),
             ParamKind::Attr(AttrKind::DType) if p.optional => format!("b.dtype({i})"),
             ParamKind::Attr(AttrKind::DType) => format!("b.given_dtype({i})?"),
@@ -518,11 +523,13 @@ fn option_type(p: &FnParam) -> Option<&'static str> {
         (ParamKind::Tensor, true) => "Option<Tensor>",
         (ParamKind::Attr(A::Str), false) => "&'static str",
         (ParamKind::Attr(A::Ints), false) => "Vec<i64>",
+        (ParamKind::Attr(A::Floats), false) => "Vec<f64>",
         (ParamKind::Attr(A::Int), false) => "i64",
         (ParamKind::Attr(A::Int), true) => "Option<i64>",
         (ParamKind::Attr(A::Float), false) => "f64",
         (ParamKind::Attr(A::Float), true) => "Option<f64>",
         (ParamKind::Attr(A::Bool), false) => "bool",
+        (ParamKind::Attr(A::Bool), true) => "Option<bool>",
         (ParamKind::Attr(A::Scalar), false) => "Scalar",
         (ParamKind::Attr(A::Scalar), true) => "Option<Scalar>",
         (ParamKind::Attr(A::DType), false) => "DType",
@@ -542,6 +549,7 @@ fn option_default(p: &FnParam) -> Option<String> {
         (Some(AttrValue::Str(text)), _) => format!("{text:?}"),
         (Some(AttrValue::Scalar(s)), _) => scalar_of(*s),
         (Some(AttrValue::Ints(v)), _) => format!("vec!{:?}", v.as_slice()),
+        (Some(AttrValue::Floats(v)), _) => format!("vec!{:?}", v.as_slice()),
         (Some(v @ AttrValue::DType(_)), _) => dtype_of(v),
         _ => return None,
     })

@@ -1,9 +1,9 @@
-//! Kernels of attention.
+//! Kernels of attention and of the positions in it.
 
 use super::{OpKernel, kernel, with_scratch};
 use crate::backend::cpu::attention::settings;
 use oflow_kernels::cpu::attention::Qkv;
-use oflow_kernels::cuda::attention;
+use oflow_kernels::cuda::{attention, rotary};
 
 pub(super) fn kernels() -> Vec<OpKernel> {
     let grad = kernel("attention_grad", |q, cx| {
@@ -13,6 +13,10 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         Ok(attention::attention_grad(q, dout, &qkv, out, lse, &grads, &settings(cx)?, cx.workspace())?)
     });
     vec![
+        kernel("rotary_embedding", |q, cx| {
+            let interleaved = cx.bool("interleaved")?;
+            Ok(rotary::rotary(q, cx.input(0)?, cx.input(1)?, cx.input(2)?, interleaved, cx.output(0))?)
+        }),
         kernel("attention", |q, cx| {
             let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
             Ok(attention::attention(q, &qkv, cx.output(0), cx.output(1), &settings(cx)?)?)

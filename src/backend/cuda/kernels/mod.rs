@@ -15,6 +15,7 @@ mod optim;
 mod pool;
 mod random;
 mod reduce;
+mod resample;
 mod scan;
 mod select;
 mod shape;
@@ -47,6 +48,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         pool::kernels,
         random::kernels,
         reduce::kernels,
+        resample::kernels,
         scan::kernels,
         select::kernels,
         shape::kernels,
