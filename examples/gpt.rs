@@ -12,7 +12,7 @@ mod common;
 use common::model::{Config, Gpt};
 use common::tokens::{BYTES, draw, synthetic_loader, text_loader, uniform};
 use common::{OPTIONS, Options, Setup};
-use oflow::nn::Module;
+use oflow::nn::{Module, ZeroOptions, zero};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule, clip_grad_norm};
 use oflow::prelude::*;
 
@@ -33,6 +33,8 @@ Options:
   --batch N        rows of a global batch  [default: 16]
   --lr X           learning rate  [default: 0.001]
   --clip X         largest norm of all gradients; 0 does not clip  [default: 1]
+  --zero N         divides over mesh axis dp: states of the optimizer (1), gradients too (2), weights too (3)  [default: 0]
+  --recompute      keeps only the input of each block for backward, which runs the blocks once more
   --dropout P      probability of dropping on the residual branches  [default: 0]
   --sample N       bytes to generate at the end  [default: 300 after a text, else 0]
   --temperature X  of the sample; 0 takes the most likely byte  [default: 0.7]
@@ -65,9 +67,10 @@ fn main() -> Result<()> {
     let vocab = o.count("--vocab", vocab)?;
     let (width, heads, layers) = (o.count("--dim", width)?, o.count("--heads", heads)?, o.count("--layers", layers)?);
     let mut c = Config::new(vocab, layers, width, heads, o.count("--seq", seq)?);
-    (c.block.dropout, c.tied) = (o.or("--dropout", 0.0)?, tied);
+    (c.block.dropout, c.tied, c.recompute) = (o.or("--dropout", 0.0)?, tied, o.flag("--recompute"));
     let (steps, batch) = (o.count("--steps", 300)?, o.count("--batch", batch)?);
     let (lr, clip, temperature) = (o.or("--lr", 1e-3)?, o.or("--clip", 1.0)?, o.or("--temperature", 0.7)?);
+    let stage = o.or("--zero", 0)?;
     let synthetic = o.flag("--synthetic") || vocab != BYTES;
     let text = match o.get::<String>("--text")? {
         Some(file) => std::fs::read(&file).map_err(|e| Error::argument(format!("cannot read --text {file}: {e}")))?,
@@ -84,6 +87,7 @@ fn main() -> Result<()> {
     if setup.splits_weights {
         model.to_global(&mesh, &Gpt::split_rules(&mesh)?)?;
     }
+    zero(&mut model, &ZeroOptions::new(stage))?;
     setup.describe(&model);
     let train = match synthetic {
         true => synthetic_loader(&mesh, batch, &c, seed)?,

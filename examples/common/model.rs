@@ -1,6 +1,6 @@
 //! The GPT of `gpt.rs`, `dry_run.rs` and `cuda_bench.rs`: a decoder-only transformer.
 
-use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, init};
+use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, checkpoint, init};
 use oflow::prelude::*;
 
 /// Sizes of a model.
@@ -16,13 +16,15 @@ pub struct Config {
     pub seq: usize,
     /// Whether the output layer shares the weight of the token embedding.
     pub tied: bool,
+    /// Whether blocks run again in backward, instead of keeping what is inside.
+    pub recompute: bool,
 }
 
 impl Config {
     /// A model without dropout and with separate output weights; hidden layers are 4 `width`.
     pub fn new(vocab: usize, layers: usize, width: usize, heads: usize, seq: usize) -> Config {
         let block = BlockOptions { width, heads, hidden: 4 * width, dropout: 0.0 };
-        Config { vocab, layers, block, seq, tied: false }
+        Config { vocab, layers, block, seq, tied: false, recompute: false }
     }
 }
 
@@ -39,6 +41,7 @@ pub struct Gpt {
     h: Vec<Block>,
     lnf: LayerNorm,
     head: Linear,
+    recompute: bool,
 }
 oflow::module!(Gpt { wte, wpe, h, lnf, head });
 
@@ -51,7 +54,7 @@ impl Gpt {
         let h = (0..c.layers).map(|_| Block::new(&c.block, &t)).collect::<Result<_>>()?;
         let lnf = LayerNorm::new(width, &t)?;
         let weight = if c.tied { wte.weight.clone() } else { init::normal([c.vocab, width], 0.02, &t)? };
-        Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None } })
+        Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None }, recompute: c.recompute })
     }
     /// Rules for [`to_global`](oflow::nn::Module::to_global) that split attention heads and hidden units over mesh axis `tp`.
     /// Each block then has two all-reduces in forward, after `attn.o` and `mlp.pr`, and two in backward.
@@ -74,7 +77,7 @@ impl Gpt {
         for (i, block) in self.h.iter().enumerate() {
             // Reports show the parts of the block as `h.3.attn.q`, which are the names of their parameters.
             let _scope = oflow::name_scope(&format!("h.{i}"));
-            x = block.forward(&x)?;
+            x = if self.recompute { checkpoint(|x| block.forward(x), &x)? } else { block.forward(&x)? };
         }
         self.head.forward(&self.lnf.forward(&x)?)
     }

@@ -297,6 +297,16 @@ pub(crate) fn nothing_asked() -> ModeGuard {
     })
 }
 
+/// Asks once more for what was asked of a call, until the guard is dropped.
+pub(crate) fn asked_again(asked: &AskedSbp) -> PinGuard {
+    ask(asked.sbp.clone(), asked.op, asked.of_grad, asked.site)
+}
+
+/// Whether ops run on the layouts of their inputs where they can, until the guard is dropped.
+pub(crate) fn set_keeping(on: bool) -> ModeGuard {
+    change(|m| m.keep = on)
+}
+
 /// What is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in force.
 pub(crate) fn inner_calls() -> ModeGuard {
     change(|m| m.inner_from = COUNT.get().1)

@@ -15,7 +15,7 @@ use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_au
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::{Autocast, CastPolicy};
-use crate::tensor::{Edge, FormOf, Tensor};
+use crate::tensor::{Edge, ForUse, FormOf, Tensor, intern_global};
 use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
 use std::cell::{Cell, RefCell};
@@ -128,7 +128,15 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     }
     // A layout that is asked of the call is not asked of its inputs' casts.
     let _inner = inner_calls();
-    let out = Call::new(op!("cast")?, &[Some(t)]).attrs(smallvec![dtype.into()]).at(site).run1()?;
+    let inputs = [Some(t)];
+    let mut call = Call::new(op!("cast")?, &inputs).attrs(smallvec![dtype.into()]).at(site);
+    // A parameter that is stored split is cast where it lies, and then gathered in fewer bytes.
+    call.as_stored = true;
+    let out = call.run1()?;
+    if let (Some(how), Some(g)) = (t.for_use(), out.global()) {
+        let to = intern_global(g.ty.clone(), &how.to.placement, &how.to.sbp);
+        out.set_for_use(ForUse { to, ..how.clone() });
+    }
     if !remembered {
         return Ok(out);
     }

@@ -1,6 +1,7 @@
 //! Boxing of one tensor: on behalf of an op's input, where the boxed form is remembered, and as it is.
 
 use super::policy;
+use super::saved;
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
@@ -60,6 +61,7 @@ pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> 
     let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
     t.remember(form, &out);
+    saved::list_boxed(t, &out, &b.to, tag.site())?;
     Ok(out)
 }
 

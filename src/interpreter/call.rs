@@ -36,6 +36,8 @@ pub struct Call<'a> {
     pub given: Option<&'a Tensor>,
     /// Whether the call is recorded for backward; dispatch decides it.
     pub(super) recording: bool,
+    /// Inputs that calls read in another layout are taken as they are stored.
+    pub(super) as_stored: bool,
     /// The user's line.
     pub site: CallSite,
 }
@@ -79,7 +81,7 @@ impl<'a> Call<'a> {
         runtime: RuntimeAttrs,
         site: CallSite,
     ) -> Call<'a> {
-        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, site }
+        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, as_stored: false, site }
     }
     /// Sets the plan attributes: all of them, in declared order.
     #[must_use]

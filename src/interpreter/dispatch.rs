@@ -9,11 +9,13 @@ use super::bind::Run;
 use super::boxing::{check_world, plan_cx};
 use super::cache::{DispatchPlan, planned, state};
 use super::call::Call;
+use super::gather;
 use super::key::{key_of, with_runtime};
 use super::layout;
 use super::policy::{self, Cause};
 use super::receipts::{ReportHint, in_backward};
 use super::record::record;
+use super::saved;
 use super::watched;
 use crate::context::{
     AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping, nothing_asked,
@@ -42,6 +44,9 @@ impl Call<'_> {
     pub fn run(mut self) -> Result<Outputs> {
         if let Some(dtype) = autocast::wanted(&self) {
             return autocast::run_in(dtype, self);
+        }
+        if gather::wanted(&self) {
+            return gather::run(self);
         }
         let mut all = self.inputs.iter().flatten().copied().chain(self.given);
         self.recording = grad_enabled() && all.any(|t| t.requires_grad());
@@ -278,6 +283,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
             if call.op.view.is_some()
                 && let Some(view) = local_view(call, plan)?
             {
+                saved::list(call, std::slice::from_ref(&view))?;
                 if call.recording {
                     record(call, call.inputs, std::slice::from_ref(&view), plan.withheld)?;
                 }
@@ -300,6 +306,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     alias::end_write(call);
     done?;
     let outs = made(call, plan, &mut run)?;
+    saved::list(call, &outs)?;
     if call.recording {
         // As they were boxed for the kernel.
         let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);

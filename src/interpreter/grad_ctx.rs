@@ -218,7 +218,7 @@ impl GradCtx for EagerGrad<'_> {
                 self.node.op.name()
             ))
         })?;
-        let t = restore(s)?.ok_or_else(|| self.changed("an input"))?;
+        let t = restore(s, self.node.site)?.ok_or_else(|| self.changed("an input"))?;
         drop(saved);
         Ok(self.emit.put(t))
     }
@@ -242,7 +242,7 @@ impl GradCtx for EagerGrad<'_> {
                 .at(self.node.site)
                 .help("if this is a second backward, keep the graph with `retain_graph`")
         })?;
-        let t = restore(s)?.ok_or_else(|| self.changed("the output"))?.value();
+        let t = restore(s, self.node.site)?.ok_or_else(|| self.changed("the output"))?.value();
         drop(outs);
         // Second derivatives go through the output to this very node.
         t.set_edge(Edge::Node(self.node.clone(), i));

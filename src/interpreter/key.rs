@@ -160,6 +160,7 @@ mod tests {
                     target: targets[pick(targets.len())].as_ref(),
                     given: (pick(3) == 0).then(|| &tensors[pick(tensors.len())]),
                     recording: pick(2) == 0,
+                    as_stored: false,
                     site: CallSite::here(),
                 };
                 let input = |t: &Option<&Tensor>| t.map(|t| (format!("{t:?}"), call.given.is_some_and(|g| g.same(t))));

@@ -1,16 +1,21 @@
 //! What is kept of tensors for backward, as a program says: pack when a call is recorded, unpack when its gradient is asked for.
 
-use crate::context::no_grad;
-use crate::error::{Error, Result};
-use crate::tensor::{Kept, Packed, Saved, Tensor, Unpack};
+use super::call::Call;
+use super::gather::gathered;
+use super::tape::{self, Slot, Tape};
+use crate::context::{grad_enabled, no_grad};
+use crate::error::{CallSite, Error, Result};
+use crate::tensor::{Edge, GlobalRef, Kept, Packed, Saved, Tensor, Unpack};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a scope does with the tensors that calls save.
-struct Hooks {
-    pack: Pack,
-    unpack: Unpack,
+enum Hooks {
+    /// What the program says.
+    Program { pack: Pack, unpack: Unpack },
+    /// Those that calls in it have made are dropped; backward runs the calls again.
+    Tape(Arc<Tape>),
 }
 
 /// Makes what is kept of a tensor.
@@ -44,7 +49,7 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
     unpack: impl Fn(&P) -> Result<Tensor> + Send + Sync + 'static,
     f: impl FnOnce() -> R,
 ) -> R {
-    let hooks = Hooks {
+    let hooks = Hooks::Program {
         pack: Box::new(move |t| Ok(Box::new(pack(t)?) as Box<dyn Any + Send + Sync>)),
         unpack: Arc::new(move |p| {
             let packed = p.downcast_ref::<P>().ok_or_else(|| Error::autograd("a packed tensor of another scope"))?;
@@ -53,6 +58,73 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
     };
     let _scope = Scope::enter(Some(hooks));
     f()
+}
+
+/// Until the guard is dropped, calls keep nothing for backward that calls in the scope have made. When backward needs a value of the
+/// scope it runs these calls once more, in the modes in which they ran and with the same random numbers. So the scope needs memory for
+/// its inputs and results only, and its time once more. Scopes nest.
+///
+/// [`nn::checkpoint`](crate::nn::checkpoint) is the function for programs; this is for other languages.
+#[must_use = "the scope ends when the guard is dropped"]
+pub struct RecomputeGuard {
+    _scope: Option<Scope>,
+}
+
+/// Begins such a scope. Where nothing is recorded for backward it changes nothing.
+pub fn recompute() -> RecomputeGuard {
+    RecomputeGuard { _scope: grad_enabled().then(|| Scope::enter(Some(Hooks::Tape(Arc::default())))) }
+}
+
+/// The tapes in force, each with its place among the scopes.
+fn tapes() -> Vec<(usize, Arc<Tape>)> {
+    let of = |(i, h): (usize, &std::rc::Rc<Hooks>)| match &**h {
+        Hooks::Tape(tape) => Some((i, tape.clone())),
+        Hooks::Program { .. } => None,
+    };
+    HOOKS.with(|h| h.borrow().iter().enumerate().filter_map(of).collect())
+}
+
+/// Lists a call that has been carried out, where calls are listed.
+#[inline]
+pub(super) fn list(call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
+    if ANY.get() && call.given.is_none() && !call.op.writes_inputs() {
+        tape::list(&tapes(), call, outs)
+    } else {
+        Ok(())
+    }
+}
+
+/// Lists that an input of a call was boxed for it.
+#[inline]
+pub(super) fn list_boxed(t: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
+    if ANY.get() { tape::list_boxed(&tapes(), t, out, to, site) } else { Ok(()) }
+}
+
+/// Neither hooks nor lists until it is dropped.
+pub(super) fn unseen() -> Option<impl Drop> {
+    ANY.get().then(|| Scope::enter(None))
+}
+
+/// What a tape at `level` keeps of a tensor that it does not know: the number of an outer one, or the tensor.
+pub(super) fn saved_outside(t: &Tensor, level: usize) -> Result<Saved> {
+    let slot = tapes().iter().rev().filter(|(i, _)| *i < level).find_map(|(_, outer)| outer.slot(t));
+    Ok(match slot {
+        Some(slot) => in_slot(slot, t, Edge::None),
+        None => tape::kept_itself(t),
+    })
+}
+
+/// A tensor that is made again when it is needed.
+fn in_slot(slot: Arc<Slot>, t: &Tensor, edge: Edge) -> Saved {
+    static UNPACK: OnceLock<Unpack> = OnceLock::new();
+    let unpack = UNPACK.get_or_init(|| {
+        Arc::new(|p| {
+            let slot = p.downcast_ref::<Arc<Slot>>();
+            slot.ok_or_else(|| Error::autograd("a packed tensor of another scope"))?.value()
+        })
+    });
+    let packed = Packed { value: Box::new(slot), unpack: unpack.clone(), ty: t.type_ref(), edge };
+    Saved { kept: Kept::Packed(Box::new(packed)), version: 0 }
 }
 
 /// The hooks in force until it is dropped: one more, or none.
@@ -82,6 +154,9 @@ impl Drop for Scope {
 /// What is saved of a tensor in that version: itself, or what the scope's hook makes of it.
 #[inline]
 pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
+    if let Some(source) = tensor.gathered_from() {
+        return Ok(Saved { kept: Kept::Gathered(source.clone()), version: source.version() });
+    }
     if !ANY.get() {
         return Ok(Saved { kept: Kept::Tensor(tensor), version });
     }
@@ -90,29 +165,44 @@ pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
 
 #[cold]
 fn packed(tensor: &Tensor) -> Result<Saved> {
-    let Some(hooks) = HOOKS.with(|h| h.borrow().last().cloned()) else {
-        return Ok(Saved { kept: Kept::Tensor(tensor.clone()), version: tensor.version() });
-    };
-    let (_plain, _unrecorded) = (Scope::enter(None), no_grad());
-    let value = (hooks.pack)(&tensor.detach()).map_err(|e| e.in_call(|| "saved_tensors_hooks (pack)".to_string()))?;
-    let packed = Packed { value, unpack: hooks.unpack.clone(), ty: tensor.type_ref(), edge: tensor.edge() };
-    Ok(Saved { kept: Kept::Packed(Box::new(packed)), version: 0 })
+    let all = HOOKS.with(|h| h.borrow().clone());
+    for hooks in all.iter().rev() {
+        match &**hooks {
+            Hooks::Tape(tape) => {
+                if let Some(slot) = tape.slot(tensor) {
+                    return Ok(in_slot(slot, tensor, tensor.edge()));
+                }
+            }
+            Hooks::Program { pack, unpack } => {
+                let (_plain, _unrecorded) = (Scope::enter(None), no_grad());
+                let value = pack(&tensor.detach()).map_err(|e| e.in_call(|| PACK.to_string()))?;
+                let packed = Packed { value, unpack: unpack.clone(), ty: tensor.type_ref(), edge: tensor.edge() };
+                return Ok(Saved { kept: Kept::Packed(Box::new(packed)), version: 0 });
+            }
+        }
+    }
+    Ok(Saved { kept: Kept::Tensor(tensor.clone()), version: tensor.version() })
 }
 
-/// The saved tensor; none where it was changed in place since.
+const PACK: &str = "saved_tensors_hooks (pack)";
+
+/// The tensor that the call at `site` saved; none where it was changed in place since.
 ///
 /// # Errors
 /// What the scope's hook reports, and if it makes a tensor of another type.
-pub(super) fn restore(saved: &Saved) -> Result<Option<Tensor>> {
+pub(super) fn restore(saved: &Saved, site: CallSite) -> Result<Option<Tensor>> {
     match &saved.kept {
         Kept::Tensor(t) => Ok((t.version() == saved.version).then(|| t.clone())),
+        Kept::Gathered(source) if source.version() != saved.version => Ok(None),
+        Kept::Gathered(source) => gathered(source, site).map(Some),
         Kept::Packed(p) => unpacked(p).map(Some),
     }
 }
 
 #[cold]
 fn unpacked(p: &Packed) -> Result<Tensor> {
-    let named = |e: Error| e.in_call(|| "saved_tensors_hooks (unpack)".to_string());
+    let who = if p.value.is::<Arc<Slot>>() { "checkpoint (run again)" } else { "saved_tensors_hooks (unpack)" };
+    let named = |e: Error| e.in_call(|| who.to_string());
     let t = {
         let (_plain, _unrecorded) = (Scope::enter(None), no_grad());
         (p.unpack)(&*p.value).map_err(named)?

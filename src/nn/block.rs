@@ -6,9 +6,11 @@ use crate::error::Result;
 use crate::functional::{IntoLayout, IntoTarget};
 use crate::sbp::Sbp;
 use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 
 /// Sizes of a [`Block`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BlockOptions {
     /// Width of the residual stream.
     pub width: usize,
@@ -17,6 +19,7 @@ pub struct BlockOptions {
     /// Hidden width of the MLP.
     pub hidden: usize,
     /// Probability of dropping an element that a branch adds to the residual stream.
+    #[serde(default)]
     pub dropout: f64,
 }
 

@@ -86,7 +86,7 @@ impl Ema {
         match self.held.take() {
             Some(held) => self.parameters.iter().zip(&held).try_for_each(|(p, own)| p.copy_(own).map(drop)),
             None => {
-                self.held = Some(self.parameters.iter().map(Tensor::copy).collect::<Result<_>>()?);
+                self.held = Some(self.parameters.iter().map(|p| p.detach().copy()).collect::<Result<_>>()?);
                 self.parameters.iter().zip(&self.means).try_for_each(|(p, mean)| p.copy_(mean).map(drop))
             }
         }

@@ -73,7 +73,9 @@ impl Recipe for LambOptions {
             due.iter().zip(&directions).flat_map(|(d, r)| d.inputs().chain([Some(r)])).collect();
         invoke(self.op(), &inputs, smallvec![], self.settings(due[0].steps()), site)?;
 
-        let all: Vec<Option<&Tensor>> = due.iter().map(|d| &d.target).chain(&directions).map(Some).collect();
+        // As they are stored: calls may read parameters in another layout.
+        let stored: Vec<Tensor> = due.iter().map(|d| d.target.detach()).collect();
+        let all: Vec<Option<&Tensor>> = stored.iter().chain(&directions).map(Some).collect();
         let squares = invoke1(op!("squares_of_each"), &all, smallvec![], smallvec![], site)?;
         let squares = match squares.global() {
             Some(g) => squares.to_global(NdSbp::broadcast(g.placement.axes()))?,

@@ -19,10 +19,12 @@ use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
+use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
 /// Settings of [`GradScaler`]; PyTorch's defaults.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GradScalerOptions {
     /// Initial scale.
     pub scale: f64,

@@ -64,7 +64,7 @@ pub struct LeafSlot {
 pub struct Saved {
     /// What is kept of it.
     pub kept: Kept,
-    /// The tensor's version when it was saved; of no meaning for a packed one.
+    /// The version of the tensor that is kept when it was saved; of no meaning for a packed one.
     pub version: u64,
 }
 
@@ -72,6 +72,8 @@ pub struct Saved {
 pub enum Kept {
     /// The tensor (for an output: without its edge, which would be a cycle).
     Tensor(Tensor),
+    /// The tensor of which it is a form that lives for one call: it is gathered once more.
+    Gathered(Tensor),
     /// What a program's hook made of it.
     Packed(Box<Packed>),
 }

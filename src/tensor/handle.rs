@@ -3,6 +3,7 @@
 use super::alias::{EdgeCell, LocalView};
 use super::edge::{Edge, LeafSlot};
 use super::forms::Forms;
+use super::gather::Gathering;
 use super::local::LocalTensor;
 use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
@@ -15,7 +16,7 @@ use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The contents of a tensor handle.
 pub enum Body {
@@ -42,6 +43,10 @@ pub(crate) struct Inner {
     version: AtomicU64,
     /// Boxed forms and casts.
     pub(crate) boxed: Mutex<Forms>,
+    /// Whether calls read it in another layout, or it is such a form.
+    pub(super) gathering: OnceLock<Box<Gathering>>,
+    /// The number of its value on the tapes that list calls; 0 on none.
+    pub(super) stamp: AtomicU64,
 }
 
 /// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement. Clones share the
@@ -93,6 +98,8 @@ impl Inner {
         *self.global_view.get_mut() = false;
         *self.version.get_mut() = 0;
         self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+        self.gathering.take();
+        *self.stamp.get_mut() = 0;
     }
 }
 
@@ -120,6 +127,8 @@ impl Tensor {
             global_view: AtomicBool::new(false),
             version: AtomicU64::new(0),
             boxed: Mutex::default(),
+            gathering: OnceLock::new(),
+            stamp: AtomicU64::new(0),
         })))
     }
     /// Makes a tensor of local data.
@@ -353,8 +362,9 @@ impl Tensor {
             (Edge::None, true) => {
                 // A leaf is a value of its own.
                 self.inner().global_view.store(false, Ordering::Relaxed);
+                let whole = self.for_use().filter(|how| how.whole_gradient).map(|how| how.to.clone());
                 self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
-                    target: self.global().cloned(),
+                    target: whole.or_else(|| self.global().cloned()),
                     ty: Some(self.ty().clone()),
                     ..LeafSlot::default()
                 })));
@@ -409,7 +419,17 @@ impl Tensor {
         };
         let t = Tensor::from_body(body, self.inner().origin);
         t.inner().version.store(self.inner().version.load(Ordering::Acquire), Ordering::Release);
+        t.inner().stamp.store(self.stamp(), Ordering::Relaxed);
         t
+    }
+    /// The number of its value on the tapes that list calls; 0 on none.
+    #[inline]
+    pub(crate) fn stamp(&self) -> u64 {
+        self.inner().stamp.load(Ordering::Relaxed)
+    }
+    /// Numbers the value.
+    pub(crate) fn set_stamp(&self, number: u64) {
+        self.inner().stamp.store(number, Ordering::Relaxed);
     }
     /// What stands for a tensor whose data a call has overwritten: its type alone.
     pub(crate) fn overwritten(&self) -> Tensor {

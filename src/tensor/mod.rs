@@ -5,6 +5,7 @@
 mod alias;
 mod edge;
 mod forms;
+mod gather;
 mod handle;
 mod local;
 mod print;
@@ -13,5 +14,6 @@ pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global,
 pub(crate) use alias::{Made, Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, Kept, LeafSlot, Node, Packed, Saved, Unpack};
 pub(crate) use forms::FormOf;
+pub(crate) use gather::ForUse;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;

@@ -20,6 +20,7 @@ use super::call::Call;
 use super::dispatch::Outputs;
 use super::policy::Cause;
 use super::record::record;
+use super::saved;
 use crate::error::{Error, Result};
 use crate::ops::{LayoutOp, Withheld};
 use crate::placement::Placement;
@@ -47,6 +48,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         LayoutOp::FromBoxes => one(boxes::from_boxes(call)?),
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
+    saved::list(call, &outs)?;
     if call.recording {
         record(call, call.inputs, &outs, Withheld::default())?;
     }
