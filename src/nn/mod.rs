@@ -43,7 +43,7 @@ pub use load::Unmatched;
 pub use mlp::Mlp;
 pub use module::{Module, Part, replace};
 pub use moe::{MixtureOfExperts, MoeOptions};
-pub use multihead::{Masks, MultiheadAttention, MultiheadOptions};
+pub use multihead::{KeyValues, Masks, MultiheadAttention, MultiheadOptions};
 pub use norm::{LayerNorm, RmsNorm};
 pub use recurrent::{Gru, Lstm, Nonlinearity, RecurrentOptions, Rnn};
 pub use rotary::{RotaryEmbedding, RotaryOptions};

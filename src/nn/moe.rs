@@ -208,6 +208,8 @@ impl MixtureOfExperts {
         if x.placement != w.placement {
             return Ok(None);
         }
+        // What ZeRO has divided is read whole.
+        let w = self.up.for_use().map_or(w, |how| &how.to);
         let here = x.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s });
         let there: NdSbp =
             here.iter().zip(w.sbp.iter()).map(|(x, w)| if *w == Sbp::Split(0) { Sbp::Split(0) } else { *x }).collect();

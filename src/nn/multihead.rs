@@ -4,7 +4,7 @@ use super::Linear;
 use super::init;
 use super::module::{Module, Part, part_at};
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{IntoTarget, ScaledDotProductAttentionOptions, attention_weights};
+use crate::functional::{IntoTarget, ScaledDotProductAttentionOptions, attention_weights, cat};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,32 @@ pub struct Masks<'a> {
     pub each_head: bool,
 }
 
+/// Projected keys and values of a [`MultiheadAttention`], each `[B, heads, T, width of a head]`. A decoder that generates token by token
+/// keeps them from step to step (a KV cache), and those of the encoder from the first step on.
+#[derive(Clone, Debug)]
+pub struct KeyValues {
+    /// Keys.
+    pub keys: Tensor,
+    /// Values.
+    pub values: Tensor,
+}
+
+impl KeyValues {
+    /// Returns these keys and values followed by later ones.
+    ///
+    /// # Errors
+    /// If batches or widths differ.
+    #[track_caller]
+    pub fn followed_by(&self, later: &KeyValues) -> Result<KeyValues> {
+        let _scope = CallSite::here().scope();
+        Ok(KeyValues { keys: cat(&[&self.keys, &later.keys], 2)?, values: cat(&[&self.values, &later.values], 2)? })
+    }
+    /// Returns the number of positions.
+    pub fn positions(&self) -> usize {
+        self.keys.shape().get(2).copied().unwrap_or(0)
+    }
+}
+
 /// Attention with several heads (PyTorch's `MultiheadAttention`): queries, keys and values are projected, each head attends, and the
 /// heads together are projected. Shapes are `[T, B, width]`, with `batch_first` `[B, T, width]`, or `[T, width]` without a batch.
 ///
@@ -113,6 +139,32 @@ impl MultiheadAttention {
         let _scope = CallSite::here().scope();
         Ok(self.attend(q, k, v, &Masks::default())?.0)
     }
+    /// Projects keys and values, for [`forward_from`](MultiheadAttention::forward_from).
+    ///
+    /// # Errors
+    /// If shapes do not belong together.
+    #[track_caller]
+    pub fn keys_values(&self, k: &Tensor, v: &Tensor) -> Result<KeyValues> {
+        let _scope = CallSite::here().scope();
+        check_dims([k, k, v])?;
+        let weights = self.each_weight()?;
+        let biases = self.each_bias()?;
+        let one =
+            |i: usize, x: &Tensor| self.heads(&self.turned(x)?.linear(&weights[i], biases.as_ref().map(|b| &b[i]))?);
+        Ok(KeyValues { keys: one(1, k)?, values: one(2, v)? })
+    }
+    /// Attends from queries to projected keys and values, under masks.
+    ///
+    /// # Errors
+    /// If shapes do not belong together.
+    #[track_caller]
+    pub fn forward_from(&self, q: &Tensor, to: &KeyValues, masks: &Masks<'_>) -> Result<(Tensor, Option<Tensor>)> {
+        let _scope = CallSite::here().scope();
+        check_dims([q, q, q])?;
+        let (weight, bias) = (&self.each_weight()?[0], self.each_bias()?);
+        let projected = self.heads(&self.turned(q)?.linear(weight, bias.as_ref().map(|b| &b[0]))?)?;
+        self.attend_heads([&projected, &to.keys, &to.values], q.ndim() == 3, masks)
+    }
     /// Attends under masks. Returns the weights too if they are wanted: `[B, Tq, Tk]`, of each head `[B, heads, Tq, Tk]`.
     ///
     /// # Errors
@@ -130,28 +182,47 @@ impl MultiheadAttention {
     }
 
     fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, masks: &Masks<'_>) -> Result<(Tensor, Option<Tensor>)> {
-        let (o, batched) = (&self.options, q.ndim() == 3);
-        if !(2..=3).contains(&q.ndim()) || k.ndim() != q.ndim() || v.ndim() != q.ndim() {
-            return Err(Error::shape(format!(
-                "attention takes [T, B, width] or [T, width], not {q:?}, {k:?} and {v:?}"
-            )));
-        }
-        // [B, T, width].
-        let turned = |x: &Tensor| match (batched, o.batch_first) {
+        check_dims([q, k, v])?;
+        let [projected_q, projected_k, projected_v] = self.projected([q, k, v])?;
+        let heads = [self.heads(&projected_q)?, self.heads(&projected_k)?, self.heads(&projected_v)?];
+        self.attend_heads([&heads[0], &heads[1], &heads[2]], q.ndim() == 3, masks)
+    }
+
+    /// `[B, T, width]`.
+    fn turned(&self, x: &Tensor) -> Result<Tensor> {
+        match (x.ndim() == 3, self.options.batch_first) {
             (false, _) => x.unsqueeze(0),
             (true, true) => Ok(x.clone()),
             (true, false) => x.transpose(0, 1),
-        };
-        let [projected_q, projected_k, projected_v] = self.projected([q, k, v], turned)?;
-        let (b, tq, tk) = (projected_q.shape()[0], projected_q.shape()[1], projected_k.shape()[1]);
-        let heads =
-            |x: &Tensor, t: usize| x.reshape([b as i64, t as i64, o.num_heads as i64, -1])?.permute([0, 2, 1, 3]);
-        let (q, k, v) = (heads(&projected_q, tq)?, heads(&projected_k, tk)?, heads(&projected_v, tk)?);
+        }
+    }
+
+    /// `[B, T, width]` as `[B, heads, T, width of a head]`.
+    fn heads(&self, x: &Tensor) -> Result<Tensor> {
+        let (b, t) = (x.shape()[0] as i64, x.shape()[1] as i64);
+        x.reshape([b, t, self.options.num_heads as i64, -1])?.permute([0, 2, 1, 3])
+    }
+
+    /// The result in the shape of the queries.
+    fn attend_heads(
+        &self,
+        [q, k, v]: [&Tensor; 3],
+        batched: bool,
+        masks: &Masks<'_>,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let o = &self.options;
+        let fits =
+            k.ndim() == 4 && v.ndim() == 4 && k.shape()[..2] == q.shape()[..2] && k.shape()[..3] == v.shape()[..3];
+        if !fits {
+            let e = Error::shape(format!("queries {q:?} do not fit keys {k:?} and values {v:?}"));
+            return Err(e.at(CallSite::here()));
+        }
+        let (b, tq, tk) = (q.shape()[0], q.shape()[2], k.shape()[2]);
         let mask = self.mask(masks, [b, tq, tk], q.dtype())?;
         let dropout = if self.training { o.dropout } else { 0.0 };
         let (y, weights) = if masks.need_weights || masks.each_head || (mask.is_some() && masks.causal) {
-            let weights = attention_weights(&q, &k, mask.as_ref(), dropout, masks.causal)?;
-            let y = weights.matmul(&v)?;
+            let weights = attention_weights(q, k, mask.as_ref(), dropout, masks.causal)?;
+            let y = weights.matmul(v)?;
             let shown = match (masks.each_head, masks.need_weights) {
                 (true, _) => Some(weights),
                 (false, true) => Some(weights.mean(1)?),
@@ -160,7 +231,7 @@ impl MultiheadAttention {
             (y, shown)
         } else {
             let options = ScaledDotProductAttentionOptions::default();
-            (q.scaled_dot_product_attention_with(&k, &v, mask.as_ref(), dropout, masks.causal, &options)?, None)
+            (q.scaled_dot_product_attention_with(k, v, mask.as_ref(), dropout, masks.causal, &options)?, None)
         };
         let y = y.permute([0, 2, 1, 3])?.reshape([b as i64, tq as i64, -1])?;
         let y = part_at("out_proj", CallSite::here(), || self.out.forward(&y))?;
@@ -174,17 +245,26 @@ impl MultiheadAttention {
     }
 
     /// Queries, keys and values `[B, T, embed_dim]`: one product where all three are one tensor.
-    fn projected(&self, from: [&Tensor; 3], turned: impl Fn(&Tensor) -> Result<Tensor>) -> Result<[Tensor; 3]> {
+    fn projected(&self, from: [&Tensor; 3]) -> Result<[Tensor; 3]> {
         let three = |v: Vec<Tensor>| -> Result<[Tensor; 3]> {
             v.try_into().map_err(|_| Error::shape("the projections are not three"))
         };
         if self.weights.len() == 1 && from[1].same(from[0]) && from[2].same(from[0]) {
-            return three(turned(from[0])?.linear(&self.weights[0], self.bias.as_ref())?.chunk(3, -1)?);
+            return three(self.turned(from[0])?.linear(&self.weights[0], self.bias.as_ref())?.chunk(3, -1)?);
         }
-        let weights = if self.weights.len() == 1 { self.weights[0].chunk(3, 0)? } else { self.weights.clone() };
-        let biases = self.bias.as_ref().map(|b| b.chunk(3, 0)).transpose()?;
-        let one = |i: usize| turned(from[i])?.linear(&weights[i], biases.as_ref().map(|b| &b[i]));
+        let (weights, biases) = (self.each_weight()?, self.each_bias()?);
+        let one = |i: usize| self.turned(from[i])?.linear(&weights[i], biases.as_ref().map(|b| &b[i]));
         Ok([one(0)?, one(1)?, one(2)?])
+    }
+
+    /// The weights of the three projections.
+    fn each_weight(&self) -> Result<Vec<Tensor>> {
+        if self.weights.len() == 1 { self.weights[0].chunk(3, 0) } else { Ok(self.weights.clone()) }
+    }
+
+    /// Their biases.
+    fn each_bias(&self) -> Result<Option<Vec<Tensor>>> {
+        self.bias.as_ref().map(|b| b.chunk(3, 0)).transpose()
     }
 
     /// Both masks as one that attention takes: true where a query sees a key, or floats that are added.
@@ -225,6 +305,14 @@ impl MultiheadAttention {
             _ => &["q_proj_weight", "k_proj_weight", "v_proj_weight"],
         }
     }
+}
+
+fn check_dims([q, k, v]: [&Tensor; 3]) -> Result<()> {
+    if (2..=3).contains(&q.ndim()) && k.ndim() == q.ndim() && v.ndim() == q.ndim() {
+        return Ok(());
+    }
+    let e = Error::shape(format!("attention takes [T, B, width] or [T, width], not {q:?}, {k:?} and {v:?}"));
+    Err(e.at(CallSite::here()))
 }
 
 impl Part for MultiheadAttention {
