@@ -115,7 +115,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
@@ -135,5 +135,6 @@ pub mod docs {
         library_ops "library-ops.md"
         python "python.md"
         coming_from "coming-from.md"
+        oneflow_ops "oneflow-ops.md"
     }
 }

@@ -322,3 +322,33 @@ fn every_sound_signature_of_oneflow_is_offered() {
     let stale: Vec<&str> = ALLOWED.iter().map(|a| a.1).filter(|t| !used_allowed.contains(t)).collect();
     assert!(stale.is_empty(), "allowed without need: {stale:?}");
 }
+
+/// The table in `docs/oneflow-ops.md`: each of OneFlow's ops once; what is said to be here is a function or an op of that name, and what
+/// is not has a reason.
+#[test]
+fn every_op_of_oneflow_is_here_or_has_a_reason() {
+    let json: Json = serde_json::from_str(include_str!("data/oneflow_sbp_signatures.json")).unwrap();
+    let theirs: std::collections::BTreeSet<&str> =
+        json["entries"].as_array().unwrap().iter().filter_map(|e| e["op"].as_str()).collect();
+    let functions: std::collections::BTreeSet<String> =
+        oflow::functional::functions().iter().map(|f| f.sig.name.to_string()).collect();
+    let (mut told, mut here, mut wrong) = (std::collections::BTreeSet::new(), 0, vec![]);
+    for line in include_str!("../docs/oneflow-ops.md").lines().filter(|l| l.starts_with("| `")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, ours, remark] = cells[..] else { panic!("three columns: {line}") };
+        let name = name.trim_matches('`');
+        wrong.extend((!theirs.contains(name) || !told.insert(name)).then(|| format!("unknown or twice: {name}")));
+        if ours == "–" {
+            wrong.extend(remark.is_empty().then(|| format!("{name} is missing without a reason")));
+            continue;
+        }
+        here += 1;
+        for f in ours.split(' ').map(|f| f.trim_matches('`')) {
+            let known = functions.contains(f) || find(f).is_ok();
+            wrong.extend((!known).then(|| format!("{name} is said to be {f}, which is not here")));
+        }
+    }
+    wrong.extend(theirs.iter().filter(|n| !told.contains(*n)).map(|n| format!("{n} is not in the table")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(here >= 200, "{here}");
+}

@@ -8,6 +8,7 @@ use crate::boxing::{BoxingPlan, Layout, Members};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Origin, Storage};
 use crate::placement::Device;
+use crate::vm::box_collect::execute_collect_at;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many_at};
 use crate::vm::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
@@ -52,6 +53,16 @@ impl Streams for DryStreams {
                 let ends: Vec<Ends> =
                     staged.iter().map(|(s, d, _)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
                 execute_many_at(&mut place, &b.plans, &ends)
+            }
+            Work::Collect(b) => {
+                let (mut own, mut held) = (vec![], vec![]);
+                for view in &b.own {
+                    let (on_host, _, kept) = self.staged(&Some(view.clone()), &None)?;
+                    own.extend(on_host);
+                    held.push(kept);
+                }
+                let (_, dst, _kept) = self.staged(&None, &b.dst)?;
+                execute_collect_at(&mut place, &b.plan, b.dtype, (&own, dst.as_ref()))
             }
             _ => Ok(()),
         }
