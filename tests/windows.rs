@@ -22,7 +22,10 @@ fn a_convolution_moves_the_rows_beside_the_shards() {
         let y = x.conv2d(&w, None, 1, 1, 1, 1)?;
         assert_eq!(y.sbp()?, &sbp![S(2)]);
         // Each of the 3 borders is crossed by a row in both directions: 2 images, 3 channels, 5 columns of f32.
-        assert_eq!(sent(), 3 * 2 * (2 * 3 * 5) * 4);
+        let report = oflow::report();
+        let [line] = &report.lines[..] else { panic!("{report}") };
+        assert_eq!((line.op.as_str(), line.bytes), ("conv", 3 * 2 * (2 * 3 * 5) * 4));
+        assert_eq!(line.steps, ["exchange of boxes"]);
         y.sum(())?.backward()?;
         // The gradient of x is its part; those of the output cross the borders, the rows of x do once more, and the scalar and the
         // gradient of the weight are reduced.

@@ -97,7 +97,7 @@ pub(super) fn note_together(
 /// Notes an exchange of boxes that is about to run, in which all ranks together send so many bytes; who is told how long it took.
 pub(super) fn note_exchange(ctx: &RankCtx, tag: &Tag, bytes: u64) -> (Arc<dyn Stopwatch>, u64) {
     let ring = &state(ctx).receipts;
-    (ring.clone(), ring.push(Entry::new(tag, What::Collective(bytes))))
+    (ring.clone(), ring.push(Entry::new(tag, What::Collective(bytes, "exchange of boxes"))))
 }
 
 /// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send. In a dry run there
@@ -110,7 +110,7 @@ pub(super) fn collective(
 ) -> Result<()> {
     check_collective(tag.op, bytes)?;
     let ring = &state(ctx).receipts;
-    let number = ring.push(Entry::new(tag, What::Collective(bytes)));
+    let number = ring.push(Entry::new(tag, What::Collective(bytes, "collective without a plan")));
     if ctx.is_dry() {
         return Ok(());
     }
@@ -155,7 +155,7 @@ pub fn take_receipts() -> Vec<Receipt> {
             measured: e.measured_ns.map(Duration::from_nanos),
             together,
         }),
-        What::Collective(_) => None,
+        What::Collective(..) => None,
     });
     receipts.collect()
 }

@@ -126,7 +126,12 @@ impl ReportLine {
         }
     }
 
-    pub(super) fn of_collective(place: LineKey, bytes: u64, count: u64, measured: Option<Measured>) -> ReportLine {
+    pub(super) fn of_collective(
+        place: LineKey,
+        (bytes, name): (u64, &str),
+        count: u64,
+        measured: Option<Measured>,
+    ) -> ReportLine {
         let (site, op, backward) = place;
         let none = String::new;
         ReportLine {
@@ -139,7 +144,7 @@ impl ReportLine {
             on: none(),
             from: none(),
             to: none(),
-            steps: vec!["collective without a plan".into()],
+            steps: vec![name.into()],
             count,
             bytes: bytes * count,
             links: BTreeMap::new(),

@@ -26,8 +26,8 @@ const HINTS: usize = 64;
 pub(super) enum What {
     /// A plan, what it is predicted to take in picoseconds, and what it was carried out with.
     Boxing(Arc<BoxingPlan>, u64, Shared),
-    /// A collective without a plan; bytes that all ranks together send.
-    Collective(u64),
+    /// Something without a boxing plan: bytes that all ranks together send, and what it is.
+    Collective(u64, &'static str),
 }
 
 /// A receipt as it is kept.

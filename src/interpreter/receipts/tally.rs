@@ -18,6 +18,8 @@ const TIMES: usize = 256;
 type Key = (&'static str, CallSite, bool, [usize; 3], u64);
 
 struct Row {
+    /// What it is, without a plan.
+    name: &'static str,
     plan: Option<Arc<BoxingPlan>>,
     together: Shared,
     /// Whether this rank has a part in it; the times of the others say nothing.
@@ -43,18 +45,25 @@ impl Tally {
     }
 
     pub(super) fn add(&mut self, e: &Entry) {
-        let (plan, predicted_ps, together, bytes) = match &e.what {
-            What::Boxing(plan, predicted_ps, together) => (Some(plan), *predicted_ps, together, 0),
-            What::Collective(bytes) => (None, 0, &None, *bytes),
+        let (plan, predicted_ps, together, bytes, name) = match &e.what {
+            What::Boxing(plan, predicted_ps, together) => (Some(plan), *predicted_ps, together, 0, ""),
+            What::Collective(bytes, name) => (None, 0, &None, *bytes, *name),
         };
         let (list, place) = together.as_ref().map_or((0, 0), |(t, place)| (Arc::as_ptr(t).addr(), *place));
-        let key = (e.op, e.site, e.backward, [plan.map_or(0, |p| Arc::as_ptr(p).addr()), list, place], bytes);
+        let key = (
+            e.op,
+            e.site,
+            e.backward,
+            [plan.map_or(name.as_ptr().addr(), |p| Arc::as_ptr(p).addr()), list, place],
+            bytes,
+        );
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
             self.beyond += 1;
             return;
         }
         let row = self.rows.entry(key).or_insert_with(|| Row {
             plan: plan.cloned(),
+            name,
             together: together.clone(),
             takes_part: plan.is_none_or(|p| [&p.src, &p.dst].iter().any(|l| l.placement.position(self.rank).is_some())),
             count: 0,
@@ -89,7 +98,7 @@ impl Tally {
                     let links = links(plan, &row.together);
                     ReportLine::of_boxing(place, plan, links, (row.count, row.predicted_ps), measured)
                 }
-                None => ReportLine::of_collective(place, *bytes, row.count, measured),
+                None => ReportLine::of_collective(place, (*bytes, row.name), row.count, measured),
             }
         });
         Report::new(self.world, vec![self.rank], lines.collect(), dropped + self.beyond, hints)
