@@ -86,3 +86,31 @@ def test_what_does_not_fit_is_refused():
         nn.BatchNorm2d(3)(oflow.zeros([2, 3]))
     y, at = F.max_pool2d(oflow.zeros([1, 1, 4, 4]), 2, return_indices=True)
     assert list(y.shape) == [1, 1, 2, 2] and at.numpy().tolist() == [[[[0, 2], [8, 10]]]]
+
+
+def test_samples_of_a_grid_are_pytorchs():
+    x, theta = torch.randn(2, 3, 5, 4), torch.randn(2, 2, 3)
+    t = torch.nn.functional
+    grid = t.affine_grid(theta, (2, 3, 3, 6))
+    ours = F.affine_grid(oflow.tensor(theta.numpy()), (2, 3, 3, 6))
+    assert np.allclose(ours.numpy(), grid.numpy(), atol=1e-5)
+    for mode in ("bilinear", "nearest", "bicubic"):
+        want = t.grid_sample(x, grid, mode, "reflection", False)
+        assert np.allclose(F.grid_sample(oflow.tensor(x.numpy()), oflow.tensor(grid.numpy()), mode, "reflection", False).numpy(), want.numpy(), atol=1e-4)
+
+
+def test_rotary_embedding_keeps_lengths_and_depends_on_distances():
+    for interleaved in (False, True):
+        rotary = nn.RotaryEmbedding(8, 32, interleaved=interleaved)
+        assert not rotary.state_dict() and "32" in repr(rotary)
+        x = oflow.randn([2, 3, 10, 8])
+        y = rotary(x)
+        assert np.allclose((y * y).sum(-1).numpy(), (x * x).sum(-1).numpy(), atol=1e-4)
+        assert np.allclose(y[:, :, 7:].numpy(), rotary(x[:, :, 7:], offset=7).numpy(), atol=1e-5)
+        q, k = oflow.randn([1, 8]), oflow.randn([1, 8])
+        near = (rotary(q, 3) * rotary(k, 1)).sum().item()
+        assert abs(near - (rotary(q, 23) * rotary(k, 21)).sum().item()) < 1e-3
+    with pytest.raises(ValueError):
+        rotary(x, offset=23)
+    with pytest.raises(ValueError):
+        nn.RotaryEmbedding(7, 32)

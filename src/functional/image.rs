@@ -415,7 +415,7 @@ pub(super) fn col2im(
     let columns = Columns::of(&two, &size, [kernel_size, dilation, padding, stride])?;
     let (kernel, count): (i64, i64) = (columns.kernel.iter().product(), columns.count.iter().product());
     let [.., rows, places] = *x.shape() else { return Err(call.bad("x has no columns".into())) };
-    if places as i64 != count || !(rows as i64).checked_rem(kernel).is_some_and(|rest| rest == 0) {
+    if places as i64 != count || (rows as i64).checked_rem(kernel).is_none_or(|rest| rest != 0) {
         return Err(call.refused(Error::shape(format!(
             "{rows} rows and {places} columns; an image of {size:?} has {count} windows of {kernel} elements a channel"
         ))));

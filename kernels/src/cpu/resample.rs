@@ -107,9 +107,11 @@ impl<A: Acc> Table<A> {
         let mut ends = vec![0u32; self.from];
         self.at.iter().for_each(|i| ends[*i as usize] += 1);
         let mut next = vec![0u32; self.from];
-        for i in 1..self.from {
-            next[i] = ends[i - 1];
-            ends[i] += ends[i - 1];
+        let mut sum = 0;
+        for (start, end) in next.iter_mut().zip(&mut ends) {
+            *start = sum;
+            sum += *end;
+            *end = sum;
         }
         let (mut at, mut weight) = (vec![0; self.at.len()], vec![A::ZERO; self.at.len()]);
         for o in 0..self.to {

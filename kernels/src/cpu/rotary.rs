@@ -3,7 +3,7 @@
 use super::acc::{Acc, load, store, with_acc};
 use super::strided::{Walk, broadcast_strides};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, KernelError, Result, Strides, View};
+use crate::{KernelError, Result, Strides, View};
 use multiversion::multiversion;
 
 /// The rows of a call: operands are the output, x, cosines and sines.
@@ -61,7 +61,7 @@ fn turned<A: Acc>(rows: &Rows, all: [&View; 4], interleaved: bool) -> Result<()>
     let (dtype, inner) = (all[0].dtype(), rows.walk.inner());
     let size = dtype.size() as isize;
     let lengths = [rows.width, rows.width, rows.pairs, rows.pairs];
-    let direct = dtype == DType::from(A::DTYPE) && rows.steps.iter().zip(lengths).all(|(s, n)| *s == 1 || n < 2);
+    let direct = dtype == A::DTYPE && rows.steps.iter().zip(lengths).all(|(s, n)| *s == 1 || n < 2);
     let count = rows.walk.rows() * inner;
     parallel_for(count, (GRAIN / rows.width.max(1)).max(1), &|range| {
         let mut cursor = rows.walk.cursor(range.start / inner);
@@ -121,6 +121,7 @@ fn turn<A: Acc>(x: &[A], cos: &[A], sin: &[A], interleaved: bool, out: &mut [A])
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DType;
     use crate::cpu::testing::{Owned, read};
 
     #[test]

@@ -34,7 +34,7 @@ from .activation import (
     Tanh,
     Tanhshrink,
 )
-from .attention import MultiheadAttention
+from .attention import MultiheadAttention, RotaryEmbedding
 from .containers import ModuleDict, ModuleList, ParameterList, Sequential
 from .conv import (
     AdaptiveAvgPool1d,

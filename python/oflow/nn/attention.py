@@ -121,3 +121,47 @@ class MultiheadAttention(Module):
 
     def extra_repr(self):
         return f"{self.embed_dim}, num_heads={self.num_heads}, dropout={self.dropout}, batch_first={self.batch_first}"
+
+
+class RotaryEmbedding(Module):
+    """Rotary position embedding of queries and keys ``[..., positions, width]``, by tables of cosines and sines for ``positions``
+    positions, of which pair i of n turns by ``position / scaling / base ** (i / n)``. The tables are buffers that are not saved. Gives
+    what the layer of that name in Rust gives."""
+
+    def __init__(
+        self,
+        width,
+        positions,
+        base=10000.0,
+        scaling=1.0,
+        interleaved=False,
+        *,
+        device=None,
+        placement=None,
+        sbp=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.width, self.positions = _size("width", width), _size("positions", positions)
+        if width % 2:
+            raise ValueError(f"{width} elements are no pairs")
+        if not (base > 0 and scaling > 0):
+            raise ValueError(f"base {base} and scaling {scaling} are positive")
+        self.base, self.scaling, self.interleaved = base, scaling, bool(interleaved)
+        pairs = width // 2
+        angles = [p / scaling / base ** (i / pairs) for p in range(positions) for i in range(pairs)]
+        layout = init.where(device, placement, sbp)
+        for name, of in (("cos", math.cos), ("sin", math.sin)):
+            table = oflow.tensor([of(a) for a in angles], dtype=oflow.float64, **layout).reshape(positions, pairs)
+            self.register_buffer(name, table.cast(dtype or oflow.float32), persistent=False)
+
+    def forward(self, x, offset=0):
+        """``x`` with its pairs turned; its first position is ``offset``: 0, or the length of a cache of keys."""
+        given = x.shape[-2] if x.ndim > 1 else 0
+        if offset < 0 or offset + given > self.positions:
+            raise ValueError(f"{given} positions from {offset} on; the tables have {self.positions}")
+        cos, sin = (t.narrow(0, offset, given).cast(x.dtype) for t in (self.cos, self.sin))
+        return F.rotary_embedding(x, cos, sin, self.interleaved)
+
+    def extra_repr(self):
+        return f"{self.width}, {self.positions}, base={self.base}, scaling={self.scaling}, interleaved={self.interleaved}"

@@ -349,6 +349,22 @@ def interpolate(
     )
 
 
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """An image ``[batch, channels, 2 or 3 spatial dims]`` at the places of a grid ``[batch, 2 or 3 dims, 2 or 3]``, whose last dim is x, y
+    and z, from -1 to 1 over the image."""
+    return oflow.grid_sample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=bool(align_corners))
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The grid of affine maps ``theta`` for ``grid_sample`` to a result of ``size``."""
+    return oflow.affine_grid(theta, list(size), align_corners=bool(align_corners))
+
+
+def rotary_embedding(x, cos, sin, interleaved=False):
+    """Rotary position embedding: pairs of the elements of each row of ``x`` turned by angles whose cosines and sines are given."""
+    return oflow.rotary_embedding(x, cos, sin, interleaved=interleaved)
+
+
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     """The windows of images ``[batch, channels, height, width]`` as columns ``[batch, channels * elements of a window, windows]``."""
     return oflow.im2col(input, _each(kernel_size), _each(dilation), _each(padding), _each(stride))
