@@ -100,8 +100,8 @@ fn keys_of_another_batch_are_refused() {
     let m = Decoder::new(false, Device::Cpu).unwrap();
     let (x, y) = (ones([2, 1, 8], Device::Cpu).unwrap(), ones([3, 1, 8], Device::Cpu).unwrap());
     let kept = m.own.keys_values(&y, &y).unwrap();
-    let e = m.own.forward_from(&x, &kept, &Masks::default()).err().expect("an error").to_string();
+    let e = m.own.forward_from(&x, &kept, &Masks::default()).expect_err("an error").to_string();
     assert!(e.contains("do not fit keys") && e.contains(file!()), "{e}");
-    let e = kept.followed_by(&m.own.keys_values(&x, &x).unwrap()).err().expect("an error").to_string();
+    let e = kept.followed_by(&m.own.keys_values(&x, &x).unwrap()).expect_err("an error").to_string();
     assert!(e.contains(file!()), "{e}");
 }

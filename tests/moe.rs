@@ -141,7 +141,7 @@ fn sizes_that_do_not_fit_are_errors() {
         assert!(e.contains("a mixture of") && e.contains(file!()), "{e}");
     }
     let moe = MixtureOfExperts::new(options(1.0), Device::Cpu).unwrap();
-    let e = moe.forward(&ones([3, 7], Device::Cpu).unwrap()).err().expect("an error").to_string();
+    let e = moe.forward(&ones([3, 7], Device::Cpu).unwrap()).expect_err("an error").to_string();
     assert!(e.contains("the experts take tokens of width 8"), "{e}");
     // One token, and a prime number of them.
     for n in [1, 13] {

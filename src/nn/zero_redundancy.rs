@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(of(&[6, 4], &[1], sbp![B], 0), "[B]");
         // What the axis has already is left.
         assert_eq!(of(&[6, 4], &[2], sbp![S(1)], 0), "[S(1)]");
-        assert_eq!(of(&[6, 4], &[2], sbp![P], 0), "[P]");
+        assert_eq!(of(&[6, 4], &[2], sbp![P], 0), "[P(sum)]");
         // Beside a split over an inner axis the other dim, over an outer axis any.
         assert_eq!(of(&[8, 4], &[2, 2], sbp![B, S(0)], 0), "[S(1), S(0)]");
         assert_eq!(of(&[8], &[2, 2], sbp![B, S(0)], 0), "[B, S(0)]");
