@@ -84,7 +84,7 @@ from . import _job  # noqa: E402
 
 _job.begin()
 
-from . import checkpoint, data, nn, optim  # noqa: E402
+from . import checkpoint, data, nn, optim, utils  # noqa: E402
 from .checkpoint import load, save  # noqa: E402
 
 # They are in `optim` and in `data`.

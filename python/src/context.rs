@@ -194,6 +194,7 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "no_sync" => Box::new(oflow::no_sync()),
         "detect_anomaly" => Box::new(oflow::detect_anomaly()),
         "keep_layouts" => Box::new(oflow::keep_layouts()),
+        "recompute" => Box::new(oflow::interpreter::recompute()),
         "name_scope" => Box::new(oflow::name_scope(&text()?)),
         "autocast" => Box::new(oflow::autocast(match text()?.as_str() {
             "bfloat16" => oflow::Autocast::Bf16,

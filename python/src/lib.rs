@@ -77,6 +77,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<types::Generator>()?;
     m.add_class::<Function>()?;
     m.add_class::<libraries::Library>()?;
+    m.add_class::<nn::_Replicas>()?;
     m.add_class::<optim::_Optimizer>()?;
     m.add_class::<optim::_Ema>()?;
     m.add_class::<optim::GradScaler>()?;
@@ -119,6 +120,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(job::_forked, m)?,
         wrap_pyfunction!(job::_rank_variables, m)?,
         wrap_pyfunction!(nn::_relayout, m)?,
+        wrap_pyfunction!(nn::_zero, m)?,
         wrap_pyfunction!(nn::_draw, m)?,
         wrap_pyfunction!(optim::_clip_grad_norm, m)?,
         wrap_pyfunction!(checkpoint::_save_file, m)?,

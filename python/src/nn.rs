@@ -1,10 +1,10 @@
-//! What modules in Python need of the library: the layout of all parameters by rules on names, and the draw of a dropout whose
-//! rate is zero.
+//! What modules in Python need of the library: the layout of all parameters by rules on names, ZeRO, data parallelism of local
+//! tensors, and the draw of a dropout whose rate is zero.
 
 use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site, types};
-use oflow::nn::{Module, Part};
+use oflow::nn::{Module, Part, Replicas, ZeroOptions};
 use oflow::sbp::NdSbp;
 use pyo3::prelude::*;
 
@@ -51,6 +51,74 @@ pub fn _relayout<'py>(
     })
     .or_raise(py)
     .map(|all| all.into_iter().map(|(_, t)| Tensor::of(t)).collect())
+}
+
+/// Divides parameters over a mesh axis, by a stage of ZeRO. Those that stay as they are come back as None.
+#[pyfunction]
+pub fn _zero<'py>(
+    py: Python<'py>,
+    names: Vec<String>,
+    tensors: Vec<Bound<'py, Tensor>>,
+    stage: u8,
+    axis: String,
+    min_elements: usize,
+) -> PyResult<Vec<Option<Tensor>>> {
+    context::enter(py)?;
+    let mut named = named(names, &tensors);
+    let before: Vec<oflow::Tensor> = named.0.iter().map(|(_, t)| t.clone()).collect();
+    let site = site::caller(py);
+    py.detach(|| {
+        let _scope = site.scope();
+        oflow::nn::zero(&mut named, &ZeroOptions { stage, axis, min_elements })
+    })
+    .or_raise(py)?;
+    let after = named.0.into_iter().zip(&before);
+    Ok(after.map(|((_, new), old)| (!new.same(old)).then(|| Tensor::of(new))).collect())
+}
+
+fn named(names: Vec<String>, tensors: &[Bound<'_, Tensor>]) -> Named {
+    Named(names.into_iter().zip(tensors.iter().map(|t| t.get().inner().clone())).collect())
+}
+
+/// Data parallelism of local tensors.
+#[pyclass(frozen, module = "oflow")]
+pub struct _Replicas {
+    inner: Replicas,
+}
+
+#[pymethods]
+impl _Replicas {
+    #[new]
+    fn new<'py>(
+        py: Python<'py>,
+        names: Vec<String>,
+        tensors: Vec<Bound<'py, Tensor>>,
+        placement: &Bound<'py, PyAny>,
+        bucket_bytes: usize,
+    ) -> PyResult<_Replicas> {
+        context::enter(py)?;
+        let placement = types::placement_of(placement).map_err(|no| types::raised(no, placement, "a placement"))?;
+        let (named, site) = (named(names, &tensors), site::caller(py));
+        let made = py.detach(|| {
+            let _scope = site.scope();
+            Replicas::new(&named, &placement)
+        });
+        Ok(_Replicas { inner: made.or_raise(py)?.with_bucket_bytes(bucket_bytes) })
+    }
+    fn reduce_gradients<'py>(
+        &self,
+        py: Python<'py>,
+        names: Vec<String>,
+        tensors: Vec<Bound<'py, Tensor>>,
+    ) -> PyResult<Vec<String>> {
+        context::enter(py)?;
+        let (named, site) = (named(names, &tensors), site::caller(py));
+        py.detach(|| {
+            let _scope = site.scope();
+            self.inner.reduce_gradients(&named)
+        })
+        .or_raise(py)
+    }
 }
 
 /// Draws the number that a dropout of `x` would draw, and drops nothing.

@@ -10,7 +10,15 @@ if oflow.world_size() > 1:
     pytest.skip("these are the ranks", allow_module_level=True)
 
 HERE = pathlib.Path(__file__).parent
-FILES = ["test_beside_pytorch.py", "test_checkpoint.py", "test_global.py", "test_golden.py", "test_nn.py", "test_optim.py"]
+FILES = [
+    "test_beside_pytorch.py",
+    "test_checkpoint.py",
+    "test_global.py",
+    "test_golden.py",
+    "test_less_memory.py",
+    "test_nn.py",
+    "test_optim.py",
+]
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -93,7 +93,9 @@ from .module import Module
 from .parameter import Parameter
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import MLP, SelfAttention, TransformerBlock
+from .zero_redundancy import Replicas, zero
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "activation", "attention", "containers", "conv", "image", "layers", "module", "parameter", "recurrent", "transformer"
+    "activation", "attention", "containers", "conv", "image", "layers", "module", "parameter", "recurrent", "transformer",
+    "zero_redundancy",
 )]

@@ -1,0 +1,5 @@
+"""Helpers of training."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]
