@@ -64,12 +64,19 @@ pub struct BoxesPlan {
     pub wanted: Vec<WantedBox>,
     /// In the order of the receivers in `wanted`, then in the order in which a message holds them.
     pub pieces: Vec<Piece>,
+    /// Elements sent between ranks: counted once, since warm calls ask.
+    sent: u64,
 }
 
 impl BoxesPlan {
+    fn new(shape: &[usize], held: Vec<HeldBox>, wanted: Vec<WantedBox>, pieces: Vec<Piece>) -> BoxesPlan {
+        let sent = pieces.iter().filter(|p| p.from != p.to).map(|p| volume(&p.at)).sum();
+        BoxesPlan { shape: shape.into(), held, wanted, pieces, sent }
+    }
+
     /// Returns the number of elements sent between ranks.
     pub fn elements_sent(&self) -> u64 {
-        self.pieces.iter().filter(|p| p.from != p.to).map(|p| volume(&p.at)).sum()
+        self.sent
     }
 
     /// What a rank is to have, if it needs anything.
@@ -175,7 +182,7 @@ pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Mo
         ))
         .help("the boxes of all ranks together must cover the tensor"));
     }
-    Ok(BoxesPlan { shape: shape.into(), held: held.to_vec(), wanted, pieces })
+    Ok(BoxesPlan::new(shape, held.to_vec(), wanted, pieces))
 }
 
 /// Plans how each rank gets a box of a tensor in a layout, one for each position of its placement. Where the layout is partial, a box
@@ -211,7 +218,7 @@ pub fn collect_windows(shape: &[usize], src: &Layout, windows: Vec<ShardBox>) ->
         }
     }
     let wanted = ranks.iter().zip(windows).map(|(rank, at)| WantedBox { rank: *rank, at, identity: None }).collect();
-    BoxesPlan { shape: shape.into(), held, wanted, pieces }
+    BoxesPlan::new(shape, held, wanted, pieces)
 }
 
 /// What is left of a box without a part of it: boxes that do not overlap.
