@@ -212,3 +212,30 @@ fn random_calls_give_the_numbers_of_one_rank() {
     assert!(wrong.is_empty(), "{} of {ran} are wrong:\n{}", wrong.len(), wrong[..wrong.len().min(5)].join("\n"));
     assert!(ran > 150 && refused < 80, "{ran} ran, {refused} were refused");
 }
+
+/// The exchange is part of a call: run again by a checkpoint, in halves, of a weight that ZeRO stores split.
+#[test]
+fn windows_are_exchanged_again_by_checkpoints() {
+    let ranks = oflow::run_ranks(3, |_| {
+        let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 3)])?;
+        let x = randn([2, 4, 17, 5], (&mesh, sbp![S(2)]))?.requires_grad_(true)?;
+        let w = randn([8, 4, 3, 3], (&mesh, sbp![B]))?.requires_grad_(true)?;
+        let options = oflow::nn::ZeroOptions { min_elements: 1, ..oflow::nn::ZeroOptions::new(3) };
+        let split = oflow::nn::zero_parameter(&w, &options)?;
+        let gradients = |w: &Tensor, again: bool| -> Result<Vec<Vec<f64>>> {
+            x.set_grad(None);
+            w.set_grad(None);
+            let _guard = autocast(Autocast::Bf16);
+            let net = |x: &Tensor| x.conv2d(w, None, 2, 1, 1, 1)?.relu()?.max_pool2d(3, 2, 1, 1, false);
+            let y = if again { oflow::nn::checkpoint(net, &x) } else { net(&x) }?;
+            y.cast(DType::F32)?.square()?.sum(())?.backward()?;
+            [&x, w].iter().map(|t| t.grad().expect("gradient").to_f64_vec()).collect()
+        };
+        let plain = gradients(&w, false)?;
+        assert_eq!(gradients(&w, true)?, plain);
+        assert_eq!(gradients(&split, false)?, plain);
+        assert_eq!(gradients(&split, true)?, plain);
+        Ok(())
+    });
+    ranks.unwrap();
+}
