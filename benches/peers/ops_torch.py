@@ -12,6 +12,9 @@ def r(*shape, dtype=torch.float32):
 
 
 ids, back = torch.randint(0, 50000, (64, 512)), torch.arange(4095, -1, -1)
+reversed_, spread = torch.arange(1023, -1, -1).expand(4096, 1024), torch.randint(0, 64, (4096, 1024))
+turns = torch.arange(4096) % 64
+images = [16, 64, 56, 56]
 square, tall, heads = [1024, 1024], [4096, 1024], [8, 8, 512, 64]
 # name: (function, shapes of the inputs, dtype)
 CASES = {
@@ -30,6 +33,36 @@ CASES = {
     "cumsum dim 1 [4096,1024]": (lambda x: x.cumsum(1), [tall], torch.float32),
     "index_select rows [4096,1024]": (lambda x: x.index_select(0, back), [tall], torch.float32),
     "embedding 50k x 128, 32k ids": (lambda w: F.embedding(ids, w), [[50000, 128]], torch.float32),
+    "amax dim 1 [4096,1024]": (lambda x: x.amax(1), [tall], torch.float32),
+    "gather dim 1 [4096,1024]": (lambda x: x.gather(1, reversed_), [tall], torch.float32),
+    "scatter_add dim 1 [4096,1024]": (lambda x: torch.zeros(4096, 64).scatter_add(1, spread, x), [tall], torch.float32),
+    "scatter dim 1 [4096,1024]": (lambda x: torch.zeros(4096, 64).scatter(1, spread, x), [tall], torch.float32),
+    "index_add dim 0 [4096,1024]": (lambda x: torch.zeros(64, 1024).index_add(0, turns, x), [tall], torch.float32),
+    "topk 8 of 1024 [4096,1024]": (lambda x: x.topk(8)[0], [tall], torch.float32),
+    "sort [1024,1024]": (lambda x: x.sort()[0], [square], torch.float32),
+    "cumprod dim 1 [4096,1024]": (lambda x: x.cumprod(1), [tall], torch.float32),
+    "cummax dim 1 [4096,1024]": (lambda x: x.cummax(1)[0], [tall], torch.float32),
+    "conv2d 3x3 64->64 [16,64,56,56]": (lambda x, w: F.conv2d(x, w, padding=1), [images, [64, 64, 3, 3]], torch.float32),
+    "conv2d 1x1 64->256 [16,64,56,56]": (F.conv2d, [images, [256, 64, 1, 1]], torch.float32),
+    "conv2d 7x7 stride 2 3->64 [16,3,224,224]": (
+        lambda x, w: F.conv2d(x, w, stride=2, padding=3), [[16, 3, 224, 224], [64, 3, 7, 7]], torch.float32),
+    "conv2d 3x3 512->512 [16,512,7,7]": (
+        lambda x, w: F.conv2d(x, w, padding=1), [[16, 512, 7, 7], [512, 512, 3, 3]], torch.float32),
+    "conv2d depthwise 3x3 [16,64,56,56]": (
+        lambda x, w: F.conv2d(x, w, padding=1, groups=64), [images, [64, 1, 3, 3]], torch.float32),
+    "conv1d 3 128->128 [16,128,512]": (
+        lambda x, w: F.conv1d(x, w, padding=1), [[16, 128, 512], [128, 128, 3]], torch.float32),
+    "conv_transpose2d 4x4 stride 2 64->32 [16,64,28,28]": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), [[16, 64, 28, 28], [64, 32, 4, 4]], torch.float32),
+    "max_pool2d 2 [16,64,56,56]": (lambda x: F.max_pool2d(x, 2), [images], torch.float32),
+    "max_pool2d 3 stride 2 [16,64,56,56]": (lambda x: F.max_pool2d(x, 3, 2, 1), [images], torch.float32),
+    "avg_pool2d 2 [16,64,56,56]": (lambda x: F.avg_pool2d(x, 2), [images], torch.float32),
+    "batch_norm train [16,64,56,56]": (
+        lambda x, g, b: F.batch_norm(x, None, None, g, b, True), [images, [64], [64]], torch.float32),
+    "group_norm 8 [16,64,56,56]": (lambda x, g, b: F.group_norm(x, 8, g, b), [images, [64], [64]], torch.float32),
+    "layer_norm [4096,1024]": (lambda x, g, b: F.layer_norm(x, [1024], g, b), [tall, [1024], [1024]], torch.float32),
+    "interpolate bilinear x2 [16,64,28,28]": (
+        lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [[16, 64, 28, 28]], torch.float32),
     "bij,bjk,bkl [32,64,64]": (lambda a, b, c: torch.einsum("bij,bjk,bkl->bil", a, b, c), [[32, 64, 64]] * 3, torch.float32),
     "matmul [1024,1024]x[1024,1024]": (torch.matmul, [square, square], torch.float32),
     "matmul skinny [1024,1024]x[1024,8]": (torch.matmul, [square, [1024, 8]], torch.float32),
