@@ -518,3 +518,50 @@ fn by_name() {
     let e = one("index", &[(&x).into(), 1.5.into()]).unwrap_err().to_string();
     assert!(e.contains("'index' must be TensorIndex, not 1.5"), "{e}");
 }
+
+#[test]
+fn index_add_is_the_sum_of_scattered_slices_in_every_layout() -> Result<()> {
+    oflow::run_ranks(3, |_| {
+        let mesh = Placement::all(Device::Cpu)?.mesh(&[("i", 3)])?;
+        for (dim, dtype) in [(0i64, DType::F64), (1, DType::F64), (-1, DType::I64), (1, DType::I64)] {
+            let d = if dim < 0 { 1 } else { dim as usize };
+            let n = [7, 5][d];
+            let mut shape = [7, 5];
+            shape[d] = 9;
+            let ids: Vec<i64> = (0..9).map(|i| i * 5 % n as i64).collect();
+            let values = |k: usize, from: usize| -> Vec<f64> { (0..k).map(|i| (i * 7 % 11 + from) as f64).collect() };
+            let (x, src) = (values(35, 1), values(shape[0] * shape[1], 3));
+            let mut want = x.clone();
+            for (i, v) in src.iter().enumerate() {
+                let (r, c) = (i / shape[1], i % shape[1]);
+                let (r, c) = if d == 0 { (ids[r] as usize, c) } else { (r, ids[c] as usize) };
+                want[r * 5 + c] -= 2.0 * v;
+            }
+            for layout in [sbp![S(0)], sbp![S(1)], sbp![B], sbp![P]] {
+                let place = |v: &Tensor| distribute(v, (&mesh, layout.clone()));
+                let x = place(&from_vec(x.clone(), [7, 5], Device::Cpu)?.cast(dtype)?)?;
+                let src = place(&from_vec(src.clone(), shape, Device::Cpu)?.cast(dtype)?)?;
+                let list = from_vec(ids.clone(), [9], (&mesh, sbp![B]))?;
+                let options = oflow::functional::IndexAddOptions { alpha: (-2).into() };
+                let y = x.index_add_with(dim, &list, &src, &options)?;
+                assert_eq!(y.cast(DType::F64)?.to_vec::<f64>()?, want, "{dim} {dtype} {layout}");
+                // One number for each slice: the gradient of the slices is that of their places.
+                if dtype == DType::F64 {
+                    let src = src.detach().requires_grad_(true)?;
+                    let y = x.index_add(dim, &list, &src)?;
+                    y.mul(&y)?.sum(())?.backward()?;
+                    let dy = y.mul(2.0)?.index_select(dim, &list)?;
+                    assert_eq!(src.grad().expect("a gradient").to_vec::<f64>()?, dy.to_vec::<f64>()?, "{dim} {layout}");
+                }
+            }
+        }
+        let (x, src) = (zeros([3, 2], Device::Cpu)?, ones([2, 2], Device::Cpu)?);
+        for bad in [3, -1] {
+            let ids = from_vec(vec![0i64, bad], [2], Device::Cpu)?;
+            let e = x.index_add(0, &ids, &src).unwrap_err().to_string();
+            assert!(e.contains(&format!("index {bad}")) && e.contains("index_"), "{e}");
+        }
+        Ok(())
+    })
+    .map(drop)
+}

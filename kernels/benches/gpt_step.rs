@@ -213,7 +213,7 @@ fn ends(t: &mut Table) {
     let tokens = ids(ROWS, CLASSES);
     t.time("embedding", 1, ROWS * WIDTH * 8, "GB/s", || index::embedding(&table, &tokens, &x, 0).expect("fits"));
     t.time("embedding gradient", 1, ROWS * WIDTH * 4, "GB/s", || {
-        index::embedding_grad(&x, &tokens, &dtable, 0).expect("fits");
+        index::embedding_grad(&x, &tokens, &dtable, 0, dtable.dims()[0]).expect("fits");
     });
     let (logits, dlogits, target) = (tensor(&[ROWS, CLASSES]), tensor(&[ROWS, CLASSES]), ids(ROWS, CLASSES));
     let (loss, lse, dloss) = (tensor(&[ROWS]), tensor(&[ROWS]), tensor(&[ROWS]));

@@ -58,10 +58,11 @@ extern "C" __global__ void __launch_bounds__(256) embedding(of_args k) {
 // For each row of the table the list of the lines that name it: `head` and `next` count from 1, 0 ends a list. Which order
 // a list has depends on the hardware's whim; its length does not, nor does what is made of it below.
 extern "C" __global__ void __launch_bounds__(256)
-link(const I* ids, u32 lines, i64 first, i64 rows, u32* head, u32* count, u32* next) {
+link(const I* ids, u32 lines, i64 first, i64 rows, i64 logical, u32* head, u32* count, u32* next, of_fault* fault, u64 ticket) {
     const u32 stride = gridDim.x * 256;
     for (u32 i = blockIdx.x * 256 + threadIdx.x; i < lines; i += stride) {
         const i64 id = (i64)ids[i];
+        if (id < 0 || id >= logical) of_report(fault, ticket, id, 0, logical);
         if (id < first || id - first >= rows) continue;
         atomicAdd(count + (id - first), 1u);
         next[i] = atomicExch(head + (id - first), i + 1);

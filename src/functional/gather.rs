@@ -247,13 +247,31 @@ pub(super) fn index_add(
     let tensors = [x, ids, src];
     let named = in_call("index_add", &tensors, site);
     let inner = inner_calls();
-    let (d, ids) = spread(x, dim, ids, src, site).map_err(&named)?;
+    let (d, all) = spread(x, dim, ids, src, site).map_err(&named)?;
+    if src.dtype() != x.dtype() {
+        return Err(named(Error::dtype(format!("x is {}, the values are {}", x.dtype(), src.dtype()))));
+    }
     let src = match alpha.to_f64() == 1.0 {
         true => src.clone(),
         false => invoke1(op!("mul_scalar"), &[Some(src)], smallvec![], smallvec![alpha], site)?,
     };
+    if !x.dtype().is_float() {
+        drop(inner);
+        return scatter_add_in("index_add", [x, &all, &src], d as i64, site);
+    }
+    // Whole rows are added, so the indexed dim comes first.
+    let d = d as i64;
+    let src = super::arrange::movedim(&src, &[d], &[0], site)?;
+    let sums = invoke1(
+        op!("index_sum"),
+        &[Some(&src), Some(ids)],
+        smallvec![x.shape()[d as usize].into()],
+        smallvec![],
+        site,
+    )?;
+    let sums = super::arrange::movedim(&sums, &[0], &[d], site)?;
     drop(inner);
-    scatter_add_in("index_add", [x, &ids, &src], d as i64, site)
+    invoke1(op!("add"), &[Some(x), Some(&sums)], smallvec![], smallvec![], site)
 }
 
 pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {

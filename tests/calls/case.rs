@@ -268,6 +268,7 @@ impl Run {
             "nll_pick",
             "masked_spread",
             "index_select",
+            "index_sum",
             "wrap_index",
             "gather",
             "scatter_sum",

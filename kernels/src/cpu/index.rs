@@ -266,12 +266,13 @@ pub(crate) fn check_lookup(table: &View, ids: &View, rows: &View) -> Result<()> 
 }
 
 /// The gradient of [`embedding`]: overwrites `dweight` with, for each row, the sum of the rows of `dy` whose id names it,
-/// added in the order of the ids (halves in f32, rounded once).
+/// added in the order of the ids (halves in f32, rounded once). `dweight` has the rows from `first_row` on of `size`.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
-pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64) -> Result<()> {
+/// Where dims or dtypes do not fit, or an id is outside `0..size`.
+pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, size: usize) -> Result<()> {
     check_lookup(dweight, ids, dy)?;
+    check_indices(ids, 0, size as i64)?;
     fill(dweight, Scalar::Int(0))?;
     if dy.is_empty() || dweight.is_empty() {
         return Ok(());

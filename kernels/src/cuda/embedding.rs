@@ -49,8 +49,16 @@ pub fn embedding_grad_workspace(rows: usize, ids: usize) -> usize {
 }
 
 /// The gradient of [`embedding`]: each row of `dweight` becomes the sum of the rows of `dy` with its id, added in the order of
-/// the ids (f16 and bf16 in f32, rounded once).
-pub fn embedding_grad(q: &Queue, dy: &View, ids: &View, dweight: &View, first_row: i64, scratch: &View) -> Result<()> {
+/// the ids (f16 and bf16 in f32, rounded once). `dweight` has the rows from `first_row` on; an id outside `0..logical` is reported.
+pub fn embedding_grad(
+    q: &Queue,
+    dy: &View,
+    ids: &View,
+    dweight: &View,
+    first_row: i64,
+    logical: usize,
+    scratch: &View,
+) -> Result<()> {
     fits(dweight, ids, dy)?;
     if dweight.is_empty() {
         return Ok(());
@@ -80,9 +88,16 @@ pub fn embedding_grad(q: &Queue, dy: &View, ids: &View, dweight: &View, first_ro
     let next = count.wrapping_add(rows * 4);
     // SAFETY: the scratch memory, whose size was checked; it lives until the stream has done its work.
     unsafe { q.stream().set_zero(head, rows * 8)? };
-    let args =
-        Args::new().view(ids).value(lines as u32).value(first_row).value(rows as i64).ptr(head).ptr(count).ptr(next);
-    q.launch(link, Launch::new(q.blocks(lines, 256, 4), 256), args)?;
+    let args = Args::new()
+        .view(ids)
+        .value(lines as u32)
+        .value(first_row)
+        .value(rows as i64)
+        .value(logical as i64)
+        .ptr(head)
+        .ptr(count)
+        .ptr(next);
+    q.launch(link, Launch::new(q.blocks(lines, 256, 4), 256), q.fault_args(args))?;
     let threads = (width / v).next_multiple_of(32).min(256);
     let tiles = (width / v).div_ceil(threads);
     let args = Args::new()

@@ -19,8 +19,10 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             Ok(index::embedding(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
         }),
         kernel("embedding_grad", |cx| {
-            let first = cx.output_box(0).offset[0] as i64;
-            Ok(index::embedding_grad(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
+            let table = cx.output_box(0);
+            check(cx.input(1)?, table.logical[0])?;
+            let (first, rows) = (table.offset[0] as i64, table.logical[0]);
+            Ok(index::embedding_grad(cx.input(0)?, cx.input(1)?, cx.output(0), first, rows)?)
         }),
         kernel("one_hot", |cx| {
             let b = cx.output_box(0);

@@ -48,8 +48,8 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             Ok(take::index_select(cx.input(0)?, cx.input(1)?, cx.output(0), dim, x.offset[dim] as i64)?)
         }),
         kernel("index_sum", |cx| {
-            let ((values, out), first) = (as_rows(cx)?, cx.output_box(0).offset[0] as i64);
-            Ok(index::embedding_grad(&values, cx.input(1)?, &out, first)?)
+            let ((values, out), table) = (as_rows(cx)?, cx.output_box(0));
+            Ok(index::embedding_grad(&values, cx.input(1)?, &out, table.offset[0] as i64, table.logical[0])?)
         }),
         kernel("gather", |cx| {
             let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;

@@ -86,8 +86,10 @@ fn the_gradient_sums_repeated_rows_whatever_the_threads() {
         }
         for threads in [1, 2] {
             let dw = Owned::from_f64(d, &[rows, width], &vec![5.0; rows * width]);
-            with_threads(threads, || embedding_grad(&dy.view(), &ids.view(), &dw.view(), first).unwrap());
+            with_threads(threads, || embedding_grad(&dy.view(), &ids.view(), &dw.view(), first, 47).unwrap());
             assert_eq!(read(&dw.view()), want, "{d}");
+            let refused = embedding_grad(&dy.view(), &ids.view(), &dw.view(), first, 46).unwrap_err();
+            assert!(refused.to_string().contains("is outside 0..46"), "{refused}");
         }
     }
 }

@@ -36,12 +36,12 @@ fn rows_and_their_gradient() {
         assert_eq!(rig.faults.take(), None);
 
         let scratch = rig.scratch(embedding_grad_workspace(rows, n));
-        cpu::embedding_grad(&out.view(), &ids.view(), &table.view(), first).unwrap();
-        embedding_grad(&rig.queue(), &go.view(), &gi.view(), &gt.view(), first, &scratch.view()).unwrap();
+        cpu::embedding_grad(&out.view(), &ids.view(), &table.view(), first, logical).unwrap();
+        embedding_grad(&rig.queue(), &go.view(), &gi.view(), &gt.view(), first, logical, &scratch.view()).unwrap();
         // The same order of additions: the same bits.
         rig.expect(&gt, &table, 0.0, "embedding_grad");
         let once = rig.get(&gt);
-        embedding_grad(&rig.queue(), &go.view(), &gi.view(), &gt.view(), first, &scratch.view()).unwrap();
+        embedding_grad(&rig.queue(), &go.view(), &gi.view(), &gt.view(), first, logical, &scratch.view()).unwrap();
         assert_eq!(once, rig.get(&gt));
     }
 }
@@ -56,6 +56,11 @@ fn ids_out_of_range_are_reported() {
         let (gt, gi, go) = (rig.put(&table), rig.put(&ids), rig.put(&out));
         embedding(&rig.queue(), &gt.view(), &gi.view(), &go.view(), 0, 4).unwrap();
         rig.get(&go);
+        let fault = rig.faults.take().unwrap();
+        assert_eq!((fault.value, fault.low, fault.high), (bad as i64, 0, 4));
+        let scratch = rig.scratch(embedding_grad_workspace(4, 3));
+        embedding_grad(&rig.queue(), &go.view(), &gi.view(), &gt.view(), 0, 4, &scratch.view()).unwrap();
+        rig.get(&gt);
         let fault = rig.faults.take().unwrap();
         assert_eq!((fault.value, fault.low, fault.high), (bad as i64, 0, 4));
     }

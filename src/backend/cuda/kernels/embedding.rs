@@ -5,8 +5,9 @@ use oflow_kernels::cuda::{embedding, index};
 
 pub(super) fn kernels() -> Vec<OpKernel> {
     let grad = kernel("embedding_grad", |q, cx| {
-        let first = cx.output_box(0).offset[0] as i64;
-        Ok(embedding::embedding_grad(q, cx.input(0)?, cx.input(1)?, cx.output(0), first, cx.workspace())?)
+        let table = cx.output_box(0);
+        let (first, rows) = (table.offset[0] as i64, table.logical[0]);
+        Ok(embedding::embedding_grad(q, cx.input(0)?, cx.input(1)?, cx.output(0), first, rows, cx.workspace())?)
     });
     vec![
         kernel("embedding", |q, cx| {

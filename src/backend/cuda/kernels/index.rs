@@ -6,8 +6,9 @@ use oflow_kernels::cuda::{copy, embedding, gather, take};
 
 pub(super) fn kernels() -> Vec<OpKernel> {
     let sum = kernel("index_sum", |q, cx| {
-        let ((values, out), first) = (as_rows(cx)?, cx.output_box(0).offset[0] as i64);
-        Ok(embedding::embedding_grad(q, &values, cx.input(1)?, &out, first, cx.workspace())?)
+        let ((values, out), table) = (as_rows(cx)?, cx.output_box(0));
+        let (first, size) = (table.offset[0] as i64, table.logical[0]);
+        Ok(embedding::embedding_grad(q, &values, cx.input(1)?, &out, first, size, cx.workspace())?)
     });
     let scatter_sum = kernel("scatter_sum", |q, cx| {
         let (dim, first, size) = chosen_along(cx, cx.output_box(0))?;
