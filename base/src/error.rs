@@ -177,6 +177,15 @@ impl Error {
         }
         self
     }
+    /// Says on whose behalf the call that failed was made; both stand in the text.
+    #[must_use]
+    pub fn within(mut self, outer: impl FnOnce() -> String) -> Error {
+        self.0.call = Some(match self.0.call.take() {
+            Some(inner) => format!("{}: {inner}", outer()),
+            None => outer(),
+        });
+        self
+    }
     /// Sets the line of the call, unless it is set already.
     #[must_use]
     pub fn at(mut self, site: CallSite) -> Error {

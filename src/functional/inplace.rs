@@ -39,7 +39,8 @@ pub(super) fn write_over(
 pub(super) fn zero_(x: &Tensor, site: CallSite) -> Result<()> {
     let shape = AttrValue::from(&[] as &[usize]);
     let target = x.whole_target();
-    let all = create(op!("full"), smallvec![shape, DType::Bool.into()], smallvec![true.into()], &target, site)?;
+    let all = create(op!("full"), smallvec![shape, DType::Bool.into()], smallvec![true.into()], &target, site)
+        .map_err(|e| e.within(|| format!("zero_({})", x.short())))?;
     write_over(op!("masked_fill"), &[Some(x), Some(&all)], smallvec![], smallvec![false.into()], site)
 }
 

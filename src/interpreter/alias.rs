@@ -80,6 +80,7 @@ pub(super) fn kept_inputs(call: &Call<'_>) -> Result<Option<SmallVec<[Option<Ten
             Call::of(crate::op!("copy")?, &[Some(t)], Default::default(), Default::default(), call.site)
                 .run1()
                 .map(Some)
+                .map_err(|e| e.within(|| format!("{} in place keeps what it writes over", call.op.name())))
         }
         t => Ok(t.cloned()),
     };

@@ -226,8 +226,9 @@ fn match_index() -> Result<OpDef> {
             super::one_dtype(c, &[0, 1])?;
             let (x, d) = (c.shape(0)?, c.dim("dim", c.shape(0)?.len())?);
             let mut want: Dims = x.into();
-            if let Some(n) = want.get_mut(d) {
-                *n = 1;
+            match want.get_mut(d) {
+                Some(n) => *n = 1,
+                None => return Err(Error::shape("a tensor without dims has none to look along")),
             }
             super::dims_are(c, 1, &want)
         })

@@ -7,7 +7,7 @@
 
 use crate::conv::{Sizes, Sliding};
 use crate::cpu::acc::{Acc, load};
-use crate::{DType, View};
+use crate::{DType, KernelError, Result, View};
 
 /// How the copy of a channel lies.
 pub(super) struct Image {
@@ -42,6 +42,24 @@ pub(super) struct Plan {
     pub(super) result: [usize; 3],
 }
 
+/// Taps of a dim at most: with the bounds of [`Sliding`] their distances can be counted.
+const MOST_TAPS: usize = 1 << 22;
+
+/// The error of an image whose copy does not go into memory.
+pub(super) fn too_large(image: &Image) -> KernelError {
+    KernelError::out_of_memory(format!(
+        "no memory for an image of {:?} that is copied with the zeros around it: {:?} positions of {:?} phases",
+        image.size, image.dims, image.phases
+    ))
+}
+
+fn counted(sizes: &Sizes) -> Result<()> {
+    match sizes.kernel.iter().all(|k| *k <= MOST_TAPS) {
+        true => Ok(()),
+        false => Err(KernelError::new(format!("a kernel of {:?} taps is too large", sizes.kernel))),
+    }
+}
+
 fn product(v: &[usize; 3]) -> usize {
     v.iter().product()
 }
@@ -55,6 +73,17 @@ impl Image {
     /// Elements of the copy of a channel.
     pub(super) fn plane(&self) -> usize {
         product(&self.phases) * product(&self.dims)
+    }
+    /// Itself, if the copies of that many channels can be counted.
+    ///
+    /// # Errors
+    /// If they have more elements than memory can have: a large dilation or stride makes a small image a large copy.
+    fn checked(self, channels: usize) -> Result<Image> {
+        let elements = self.phases.iter().chain(&self.dims).try_fold(channels.max(1), |n, d| n.checked_mul(*d));
+        match elements.is_some_and(|n| n < isize::MAX as usize / 64) {
+            true => Ok(self),
+            false => Err(too_large(&self)),
+        }
     }
     /// Elements of a row and of a matrix.
     pub(super) fn pitch(&self) -> [usize; 2] {
@@ -148,7 +177,11 @@ impl Part {
 
 impl Plan {
     /// Of a convolution.
-    pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Plan {
+    ///
+    /// # Errors
+    /// If the copy of an image is too large.
+    pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
+        counted(sizes)?;
         let reach = |d: usize| sizes.kernel[d].saturating_sub(1) * s.dilation[d];
         let phases = std::array::from_fn(|d| {
             (0..sizes.kernel[d]).map(|k| k * s.dilation[d] % s.stride[d]).max().unwrap_or(0) + 1
@@ -159,18 +192,23 @@ impl Plan {
             step: s.stride,
             low: s.padding,
             size: sizes.image,
-        };
+        }
+        .checked(sizes.channels)?;
         let taps = triples(sizes.kernel).enumerate().map(|(number, k)| {
             let along = |d: usize| k[d] * s.dilation[d];
             let phase = std::array::from_fn(|d| along(d) % s.stride[d]);
             Tap { at: image.at(phase, std::array::from_fn(|d| along(d) / s.stride[d])), number }
         });
         let parts = vec![Part { taps: taps.collect(), first: [0; 3], count: sizes.result }];
-        Plan { image, parts, step: [1; 3], result: sizes.result }
+        Ok(Plan { image, parts, step: [1; 3], result: sizes.result })
     }
 
     /// Of its gradient of the image, which is the transposed convolution: the lines are copies of what the convolution gave.
-    pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Plan {
+    ///
+    /// # Errors
+    /// If the copy of an image is too large.
+    pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
+        counted(sizes)?;
         // Element h of the image was read by tap k for result (h + padding - k * dilation) / stride, where that is whole. With
         // h = f + stride * j it is j + reads(f, k).
         let reads = |d: usize, f: usize, k: usize| {
@@ -193,7 +231,8 @@ impl Plan {
             step: [1; 3],
             low: std::array::from_fn(|d| -range[d].0),
             size: sizes.result,
-        };
+        }
+        .checked(sizes.filters)?;
         let part = |f: [usize; 3]| {
             let taps = triples(sizes.kernel).enumerate().filter_map(|(number, k)| {
                 let mut p = [0; 3];
@@ -205,7 +244,7 @@ impl Plan {
             Part { taps: taps.collect(), first: f, count: std::array::from_fn(|d| count(d, f[d])) }
         };
         let parts = triples(phases).map(part).collect();
-        Plan { image, parts, step: s.stride, result: sizes.image }
+        Ok(Plan { image, parts, step: s.stride, result: sizes.image })
     }
 }
 

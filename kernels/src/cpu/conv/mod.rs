@@ -15,6 +15,7 @@ use crate::conv::{Sizes, Sliding};
 use crate::parallel::{parallel_for, threads};
 use crate::{KernelError, Result, View};
 use lines::{Part, Plan};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tile::{Block, COLUMNS, FILTERS, Isa, LANES, Outer, ROWS, Strip};
 
@@ -31,7 +32,10 @@ const IMAGES: usize = 512 * 1024;
 /// If dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn conv(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
     let sizes = Sizes::of(x, weight, out, s.groups)?;
-    let plan = Plan::direct(&sizes, s);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let plan = Plan::direct(&sizes, s)?;
     let taps = sizes.taps();
     let weights = Weights {
         group: sizes.filters * sizes.channels * taps,
@@ -50,7 +54,10 @@ pub fn conv(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &Vie
 /// If dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn conv_transpose(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
     let sizes = Sizes::of(out, weight, x, s.groups)?;
-    let plan = Plan::transposed(&sizes, s);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let plan = Plan::transposed(&sizes, s)?;
     let taps = sizes.taps();
     let weights = Weights {
         group: sizes.filters * sizes.channels * taps,
@@ -129,9 +136,6 @@ fn correlate<A: Acc>(
         // SAFETY: the elements of the bias.
         unsafe { load(bias.dtype(), bias.ptr(), bias.strides()[0], &mut offsets) };
     }
-    if out.is_empty() {
-        return Ok(());
-    }
     let (plane, isa) = (plan.image.plane(), Isa::here());
     let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
         .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, plane, isa)).collect())
@@ -142,13 +146,16 @@ fn correlate<A: Acc>(
     let together = (IMAGES / bytes).min(sizes.batch / threads()).max(1);
     let chunks = sizes.batch.div_ceil(together);
     let within = chunks * sizes.groups < threads();
+    let refused = AtomicBool::new(false);
     let images = |task: usize, buffer: &mut Vec<A>| {
         let (chunk, group) = (task / sizes.groups, task % sizes.groups);
         let batch = chunk * together..((chunk + 1) * together).min(sizes.batch);
         let numbers: Vec<usize> = batch.map(|n| n * sizes.groups + group).collect();
         let size = w.channels * plane;
         if !in_place {
-            buffer.resize((numbers.len() * size + LANES).max(buffer.len()), A::ZERO);
+            if !grow(buffer, numbers.len() * size + LANES) {
+                return refused.store(true, Relaxed);
+            }
             for (i, number) in numbers.iter().enumerate() {
                 lines::copies(plan, x, number * w.channels, w.channels, &mut buffer[i * size..]);
             }
@@ -188,7 +195,17 @@ fn correlate<A: Acc>(
             range.for_each(|i| images(i, &mut buffer));
         }),
     }
-    Ok(())
+    if refused.into_inner() { Err(lines::too_large(&plan.image)) } else { Ok(()) }
+}
+
+/// Makes a buffer that long; false where there is no memory for it.
+fn grow<A: Acc>(buffer: &mut Vec<A>, n: usize) -> bool {
+    let more = n.saturating_sub(buffer.len());
+    if buffer.try_reserve_exact(more).is_err() {
+        return false;
+    }
+    buffer.resize(buffer.len() + more, A::ZERO);
+    true
 }
 
 /// What is called for each number below another.
@@ -292,17 +309,22 @@ pub fn conv_weight(x: &View, dy: &View, s: &Sliding, out: &View) -> Result<()> {
 }
 
 fn weights_of<A: Acc>(sizes: &Sizes, s: &Sliding, x: &View, dy: &View, out: &View) -> Result<()> {
-    let plan = Plan::direct(sizes, s);
     if out.is_empty() {
         return Ok(());
     }
+    let plan = Plan::direct(sizes, s)?;
     let spread = sizes.groups >= threads();
-    let one = |g: usize| Gradient { sizes, plan: &plan, x, dy, out, group: g, within: !spread }.run::<A>();
+    let refused = AtomicBool::new(false);
+    let one = |g: usize| {
+        if !(Gradient { sizes, plan: &plan, x, dy, out, group: g, within: !spread }.run::<A>()) {
+            refused.store(true, Relaxed);
+        }
+    };
     match spread {
         true => parallel_for(sizes.groups, 1, &|range| range.for_each(one)),
         false => (0..sizes.groups).for_each(one),
     }
-    Ok(())
+    if refused.into_inner() { Err(lines::too_large(&plan.image)) } else { Ok(()) }
 }
 
 /// The gradient of the weights of a group.
@@ -318,7 +340,8 @@ struct Gradient<'a> {
 }
 
 impl Gradient<'_> {
-    fn run<A: Acc>(&self) {
+    /// Computes the group; false where there is no memory for a copy of an image.
+    fn run<A: Acc>(&self) -> bool {
         let (sizes, part, plane, isa) = (self.sizes, &self.plan.parts[0], self.plan.image.plane(), Isa::here());
         let taps = sizes.taps();
         let depth = sizes.channels * taps;
@@ -330,7 +353,10 @@ impl Gradient<'_> {
         let mut sums: Vec<Vec<A>> = (0..panels).map(|p| vec![A::ZERO; depth * width(p)]).collect();
         let places: usize = sizes.result.iter().product();
         let blocks = self.runs();
-        let mut images = vec![A::ZERO; sizes.channels * plane];
+        let mut images: Vec<A> = vec![];
+        if !grow(&mut images, sizes.channels * plane) {
+            return false;
+        }
         let mut columns: Vec<Vec<A>> = (0..panels).map(|p| vec![A::ZERO; places * width(p)]).collect();
         // Lines of a panel that one task adds to.
         let lines = depth.div_ceil(if self.within { 2 * threads() } else { 1 }).next_multiple_of(6);
@@ -376,6 +402,7 @@ impl Gradient<'_> {
             // SAFETY: the elements of a filter in the contiguous output, which only this group writes.
             unsafe { store(dtype, self.out.ptr().wrapping_add(at * dtype.size()), 1, &row) };
         }
+        true
     }
 
     /// The rows of places, some hundred places together: number of the first place, then first place of the line and length of each.

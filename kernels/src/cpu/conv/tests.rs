@@ -194,3 +194,24 @@ fn what_does_not_fit_is_refused() {
     }
     assert!(Sliding::new(&[1; 4], &[0; 4], &[1; 4], 1).is_err() && Sliding::new(&[], &[], &[], 1).is_err());
 }
+
+#[test]
+fn an_image_whose_copy_does_not_go_into_memory_is_refused() {
+    let t = |dims: &[usize]| Owned::zeros(DType::F32, dims);
+    // 2^38 places between the taps are 1 TiB; three times of that are beyond what can be counted.
+    for n in [1, 3] {
+        let dims: Vec<usize> = [1, 1].into_iter().chain(std::iter::repeat_n(2, n)).collect();
+        let s = Sliding::new(&vec![1; n], &vec![0; n], &vec![1 << 38; n], 1).unwrap();
+        for refused in [
+            conv(&t(&dims).view(), &t(&dims).view(), None, &s, &t(&dims).view()),
+            conv_transpose(&t(&dims).view(), &t(&dims).view(), None, &s, &t(&dims).view()),
+            conv_weight(&t(&dims).view(), &t(&dims).view(), &s, &t(&dims).view()),
+        ] {
+            assert!(refused.unwrap_err().to_string().contains("no memory for an image of"));
+        }
+    }
+    // No channels, and a kernel that cannot be counted through.
+    let s = Sliding::new(&[1], &[0], &[1], 1).unwrap();
+    let refused = conv(&t(&[1, 0, 2]).view(), &t(&[1, 0, 1 << 60]).view(), None, &s, &t(&[1, 1, 2]).view());
+    assert!(refused.unwrap_err().to_string().contains("too large"));
+}
