@@ -333,3 +333,14 @@ fn in_place_on_views_of_the_tensor_itself_has_the_values_and_gradients_of_the_fu
         }
     }
 }
+
+#[test]
+fn a_recurrent_net_of_more_layers_than_can_be_counted_is_refused() -> Result<()> {
+    let (x, h) = (ones([2, 5, 3], Device::Cpu)?, ones([1, 5, 4], Device::Cpu)?);
+    for (layers, both_ways) in [(i64::MAX, true), (1 << 62, true), (1 << 61, false), (0, false), (-1, false)] {
+        let named = [("num_layers", layers.into()), ("bidirectional", both_ways.into())];
+        let e = call("gru", &[(&x).into(), (&h).into(), Arg::Tensors(vec![])], &named).unwrap_err().to_string();
+        assert!(e.contains("gru(") && e.contains("there are 0 weights"), "{e}");
+    }
+    Ok(())
+}

@@ -116,8 +116,8 @@ fn over_time(
         e.in_call(|| format!("{}({shown})", kind.name())).at(site)
     };
     let (directions, per) = (1 + usize::from(net.bidirectional), if net.biases { 4 } else { 2 });
-    if net.layers < 1 || params.len() != net.layers as usize * directions * per {
-        let wanted = net.layers.max(0) as usize * directions * per;
+    let wanted = (net.layers.max(0) as usize).saturating_mul(directions * per);
+    if net.layers < 1 || params.len() != wanted {
         let e = Error::argument(format!("there are {} weights; {} layers have {wanted}", params.len(), net.layers));
         return Err(refused(e.help("each layer and direction has w_ih, w_hh and, with biases, b_ih and b_hh")));
     }

@@ -263,6 +263,7 @@ impl Run {
         // What a kernel finds out depends on values: indices only. On a stream a later call may be told of it: it names the op.
         let by_values = [
             "embedding",
+            "embedding_grad",
             "one_hot",
             "cross_entropy",
             "nll_pick",
