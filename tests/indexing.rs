@@ -555,6 +555,17 @@ fn index_add_is_the_sum_of_scattered_slices_in_every_layout() -> Result<()> {
                 }
             }
         }
+        // Indices of i32 that are split with their slices, slices that are x itself, and none at all.
+        for layout in [sbp![S(0)], sbp![B]] {
+            let x = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [4, 1], (&mesh, layout.clone()))?.requires_grad_(true)?;
+            let ids = from_vec(vec![3i32, 3, 0, 3], [4], (&mesh, layout))?;
+            let y = x.index_add(0, &ids, &x)?;
+            assert_eq!(y.to_vec::<f32>()?, [4.0, 2.0, 3.0, 11.0]);
+            y.mul(&from_vec(vec![1.0f32, 10.0, 100.0, 1000.0], [4, 1], (&mesh, sbp![B]))?)?.sum(())?.backward()?;
+            assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [1001.0, 1010.0, 101.0, 2000.0]);
+            let none = x.index_add(0, &ids.narrow(0, 0, 0)?, &x.narrow(0, 0, 0)?)?;
+            assert_eq!(none.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+        }
         let (x, src) = (zeros([3, 2], Device::Cpu)?, ones([2, 2], Device::Cpu)?);
         for bad in [3, -1] {
             let ids = from_vec(vec![0i64, bad], [2], Device::Cpu)?;

@@ -4,7 +4,7 @@ use super::shape::in_method;
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{broadcast_shapes, normalize_dim};
+use crate::ops::{AttrValue, broadcast_shapes, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -192,14 +192,20 @@ pub(super) fn scatter_add(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site
     scatter_add_in("scatter_add", [x, ids, src], dim, site)
 }
 
+/// Checks that what is added has the dtype of what it is added to.
+fn same_dtype(x: &Tensor, src: &Tensor) -> Result<()> {
+    match src.dtype() == x.dtype() {
+        true => Ok(()),
+        false => Err(Error::dtype(format!("x is {}, the values are {}", x.dtype(), src.dtype()))),
+    }
+}
+
 /// Adds by index, for the function of that name.
 fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallSite) -> Result<Tensor> {
     let tensors = [x, ids, src];
     let named = in_call(name, &tensors, site);
     let d = dim_of(x, ids, dim).map_err(&named)?;
-    if src.dtype() != x.dtype() {
-        return Err(named(Error::dtype(format!("x is {}, the values are {}", x.dtype(), src.dtype()))));
-    }
+    same_dtype(x, src).map_err(&named)?;
     let inner = inner_calls();
     let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
     let src = first_of(&src, &list, None, site).map_err(&named)?;
@@ -220,8 +226,8 @@ fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallS
     invoke1(op!("add"), &[Some(x), Some(&sums)], smallvec![], smallvec![], site)
 }
 
-/// A list of indices as indices for all elements of slices along `dim`.
-fn spread(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<(usize, Tensor)> {
+/// Checks that `ids` is a list with an index for each slice of `src` along `dim`, and gives the dim.
+fn slices_along(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor) -> Result<usize> {
     let d = normalize_dim(dim, x.ndim())?;
     if ids.ndim() != 1 || x.ndim() == 0 {
         return Err(Error::shape("it takes a list of indices and a tensor with dims"));
@@ -230,10 +236,15 @@ fn spread(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> R
     if src.ndim() != x.ndim() || !(0..x.ndim()).all(fits) {
         return Err(Error::shape(format!("slices {:?} do not go into {:?} along dim {d}", src.shape(), x.shape())));
     }
-    let mut apart = vec![1; x.ndim()];
+    Ok(d)
+}
+
+/// A list of indices as indices for all elements of the slices of `src` along dim `d`.
+fn spread(ids: &Tensor, src: &Tensor, d: usize, site: CallSite) -> Result<Tensor> {
+    let mut apart = vec![1; src.ndim()];
     apart[d] = ids.shape()[0];
     let shape: Vec<i64> = src.shape().iter().map(|n| *n as i64).collect();
-    Ok((d, super::shape::expand(&ids.reshape_at(&apart, site)?, &shape, site)?))
+    super::shape::expand(&ids.reshape_at(&apart, site)?, &shape, site)
 }
 
 pub(super) fn index_add(
@@ -247,29 +258,25 @@ pub(super) fn index_add(
     let tensors = [x, ids, src];
     let named = in_call("index_add", &tensors, site);
     let inner = inner_calls();
-    let (d, all) = spread(x, dim, ids, src, site).map_err(&named)?;
-    if src.dtype() != x.dtype() {
-        return Err(named(Error::dtype(format!("x is {}, the values are {}", x.dtype(), src.dtype()))));
-    }
+    let d = slices_along(x, dim, ids, src).map_err(&named)?;
+    same_dtype(x, src).map_err(&named)?;
     let src = match alpha.to_f64() == 1.0 {
         true => src.clone(),
         false => invoke1(op!("mul_scalar"), &[Some(src)], smallvec![], smallvec![alpha], site)?,
     };
     if !x.dtype().is_float() {
+        let ids = spread(ids, &src, d, site).map_err(&named)?;
         drop(inner);
-        return scatter_add_in("index_add", [x, &all, &src], d as i64, site);
+        return scatter_add_in("index_add", [x, &ids, &src], d as i64, site);
     }
     // Whole rows are added, so the indexed dim comes first.
-    let d = d as i64;
-    let src = super::arrange::movedim(&src, &[d], &[0], site)?;
-    let sums = invoke1(
-        op!("index_sum"),
-        &[Some(&src), Some(ids)],
-        smallvec![x.shape()[d as usize].into()],
-        smallvec![],
-        site,
-    )?;
-    let sums = super::arrange::movedim(&sums, &[0], &[d], site)?;
+    let moved = |t: &Tensor, from: usize, to: usize| match from == to {
+        true => Ok(t.clone()),
+        false => super::arrange::movedim(t, &[from as i64], &[to as i64], site),
+    };
+    let (rows, src) = (AttrValue::from(x.shape()[d]), moved(&src, d, 0)?);
+    let sums = invoke1(op!("index_sum"), &[Some(&src), Some(ids)], smallvec![rows], smallvec![], site)?;
+    let sums = moved(&sums, 0, d)?;
     drop(inner);
     invoke1(op!("add"), &[Some(x), Some(&sums)], smallvec![], smallvec![], site)
 }
@@ -278,7 +285,8 @@ pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site:
     let tensors = [x, ids, src];
     let named = in_call("index_copy", &tensors, site);
     let inner = inner_calls();
-    let (d, ids) = spread(x, dim, ids, src, site).map_err(&named)?;
+    let d = slices_along(x, dim, ids, src).map_err(&named)?;
+    let ids = spread(ids, src, d, site).map_err(&named)?;
     drop(inner);
     scatter_in("index_copy", [x, &ids, src], d as i64, site)
 }

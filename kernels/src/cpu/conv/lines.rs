@@ -42,7 +42,7 @@ pub(super) struct Plan {
     pub(super) result: [usize; 3],
 }
 
-/// Taps of a dim at most: with the bounds of [`Sliding`] their distances can be counted.
+/// The most taps in one dim. With the largest dilation that [`Sliding`] takes, the distance of the last tap does not overflow.
 const MOST_TAPS: usize = 1 << 22;
 
 /// The error of an image whose copy does not go into memory.
@@ -53,7 +53,8 @@ pub(super) fn too_large(image: &Image) -> KernelError {
     ))
 }
 
-fn counted(sizes: &Sizes) -> Result<()> {
+/// Refuses a kernel of more than [`MOST_TAPS`] taps in a dim.
+fn check_taps(sizes: &Sizes) -> Result<()> {
     match sizes.kernel.iter().all(|k| *k <= MOST_TAPS) {
         true => Ok(()),
         false => Err(KernelError::new(format!("a kernel of {:?} taps is too large", sizes.kernel))),
@@ -74,10 +75,10 @@ impl Image {
     pub(super) fn plane(&self) -> usize {
         product(&self.phases) * product(&self.dims)
     }
-    /// Itself, if the copies of that many channels can be counted.
+    /// Returns the image if the number of elements in the copies of `channels` channels does not overflow.
     ///
     /// # Errors
-    /// If they have more elements than memory can have: a large dilation or stride makes a small image a large copy.
+    /// If it does: a large dilation or stride makes a large copy of a small image.
     fn checked(self, channels: usize) -> Result<Image> {
         let elements = self.phases.iter().chain(&self.dims).try_fold(channels.max(1), |n, d| n.checked_mul(*d));
         match elements.is_some_and(|n| n < isize::MAX as usize / 64) {
@@ -181,7 +182,7 @@ impl Plan {
     /// # Errors
     /// If the copy of an image is too large.
     pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
-        counted(sizes)?;
+        check_taps(sizes)?;
         let reach = |d: usize| sizes.kernel[d].saturating_sub(1) * s.dilation[d];
         let phases = std::array::from_fn(|d| {
             (0..sizes.kernel[d]).map(|k| k * s.dilation[d] % s.stride[d]).max().unwrap_or(0) + 1
@@ -208,7 +209,7 @@ impl Plan {
     /// # Errors
     /// If the copy of an image is too large.
     pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
-        counted(sizes)?;
+        check_taps(sizes)?;
         // Element h of the image was read by tap k for result (h + padding - k * dilation) / stride, where that is whole. With
         // h = f + stride * j it is j + reads(f, k).
         let reads = |d: usize, f: usize, k: usize| {
