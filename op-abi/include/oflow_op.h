@@ -309,7 +309,7 @@ typedef struct {
   oflow_str doc;
   // Heading in lists.
   oflow_str subject;
-  // Words: `strided`, `random`, `side_effect`, `cpu_only`, `run_empty`, `hidden`, `statistics`, `length_by_kernel`.
+  // Words: `strided`, `random`, `side_effect`, `cpu_only`, `run_empty`, `hidden`, `length_by_kernel`.
   oflow_str traits;
   // Functions: `scale(Tensor x, *, Float by=2.0) -> Tensor`.
   oflow_strs functions;

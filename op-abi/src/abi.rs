@@ -313,7 +313,7 @@ pub struct oflow_op_def {
     pub doc: oflow_str,
     /// Heading in lists.
     pub subject: oflow_str,
-    /// Words: `strided`, `random`, `side_effect`, `cpu_only`, `run_empty`, `hidden`, `statistics`, `length_by_kernel`.
+    /// Words: `strided`, `random`, `side_effect`, `cpu_only`, `run_empty`, `hidden`, `length_by_kernel`.
     pub traits: oflow_str,
     /// Functions: `scale(Tensor x, *, Float by=2.0) -> Tensor`.
     pub functions: oflow_strs,

@@ -23,13 +23,6 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
     if let Some(custom) = &node.custom {
         return (custom.backward)(grads).map_err(|e| e.in_call(|| custom.name.to_string()));
     }
-    if node.op.traits.statistics
-        && let Some(i) = (1..grads.len()).find(|i| grads[*i].is_some())
-    {
-        // Its rule does not ask for it, so it would be left out silently.
-        return Err(Error::autograd(format!("output {i} is a statistic kept for backward; it has no gradient"))
-            .help("`detach()` it"));
-    }
     let mut ctx = EagerGrad {
         node,
         emit: EagerEmit::new(node.op.name(), node.site),
@@ -90,11 +83,6 @@ fn wired_args(ctx: &mut EagerGrad<'_>, w: &GradWire) -> Result<Option<Vec<Option
             // An optional input that the call left out is left out of the gradient's call too.
             GradArg::Input(i) if !ctx.has(*i) => None,
             GradArg::Input(i) => Some(ctx.input(*i)?),
-            // A statistic has no gradient of its own: its value is a constant of the gradient op.
-            GradArg::Output(i) if *i > 0 && ctx.node.op.traits.statistics => {
-                let value = ctx.output(*i)?;
-                Some(ctx.detach(value))
-            }
             GradArg::Output(i) => Some(ctx.output(*i)?),
             GradArg::OutGrad(i) => match ctx.grad(*i) {
                 Some(g) => Some(g),

@@ -38,9 +38,6 @@ pub struct OpTraits {
     pub run_empty: bool,
     /// Not shown in lists (derived gradient ops).
     pub hidden: bool,
-    /// Outputs after the first are statistics that the gradient reads. They have no gradient of their own: asking for one is an
-    /// error.
-    pub statistics: bool,
     /// Rust programs have no method for it: gradients, optimizers or functions of several ops call it.
     pub by_name_only: bool,
 }

@@ -117,7 +117,7 @@ fn wire(line: &str, sig: &OpSignature, wires: &mut Vec<GradWire>) -> Result<(), 
 }
 
 impl OpTraits {
-    /// Sets the traits that the words name: `side_effect`, `strided`, `random`, `cpu_only`, `run_empty`, `hidden`, `statistics`,
+    /// Sets the traits that the words name: `side_effect`, `strided`, `random`, `cpu_only`, `run_empty`, `hidden`,
     /// `by_name_only`.
     ///
     /// # Errors
@@ -131,12 +131,10 @@ impl OpTraits {
                 "cpu_only" => &mut self.cpu_only,
                 "run_empty" => &mut self.run_empty,
                 "hidden" => &mut self.hidden,
-                "statistics" => &mut self.statistics,
                 "by_name_only" => &mut self.by_name_only,
                 other => {
-                    return Err(Error::parse(format!("there is no trait '{other}'")).help(
-                        "traits are side_effect, strided, random, cpu_only, run_empty, hidden, statistics, by_name_only",
-                    ));
+                    return Err(Error::parse(format!("there is no trait '{other}'"))
+                        .help("traits are side_effect, strided, random, cpu_only, run_empty, hidden, by_name_only"));
                 }
             };
             *flag = true;

@@ -74,9 +74,8 @@ pub fn differentiable(op: &Op) -> bool {
 }
 
 /// The outputs that gradients may come from.
-pub fn differentiable_outputs<'a>(op: &Op, outs: &'a [Tensor]) -> impl Iterator<Item = &'a Tensor> {
-    let n = if op.traits.statistics { 1 } else { outs.len() };
-    outs.iter().take(n).filter(|t| t.dtype().is_float() && t.requires_grad())
+pub fn differentiable_outputs(outs: &[Tensor]) -> impl Iterator<Item = &Tensor> {
+    outs.iter().filter(|t| t.dtype().is_float() && t.requires_grad())
 }
 
 /// A fixed out-gradient.
@@ -108,7 +107,7 @@ pub(super) fn run(
     let boxings = take_receipts().len();
     let mut grads = vec![None; inputs.len()];
     if of.backward && given.is_none() {
-        let floats: Vec<Tensor> = differentiable_outputs(of.op, &outs).cloned().collect();
+        let floats: Vec<Tensor> = differentiable_outputs(&outs).cloned().collect();
         let dys = floats.iter().map(|t| {
             let w = weights(t.ty());
             Ok(Some(match target {

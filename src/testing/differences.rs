@@ -49,10 +49,9 @@ impl Function {
         let outs =
             Call::new(self.op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
         let mut sum = zeros([], self.device.dtype(DType::F64))?;
-        let n = if self.op.traits.statistics { 1 } else { outs.len() };
         let withheld = self.withheld()?;
         let counts = |(o, t): &(usize, &Tensor)| t.dtype().is_float() && !withheld.output(*o);
-        for (k, (_, t)) in outs[..n].iter().enumerate().filter(counts).enumerate() {
+        for (k, (_, t)) in outs.iter().enumerate().filter(counts).enumerate() {
             sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
         }
         Ok(sum)

@@ -44,7 +44,7 @@ fn one(op: &'static Op, sample: &Sample, mesh: &Placement, seed: u64) -> Result<
     let target = refs.is_empty().then_some(&target);
     let outs = Call::new(op, &refs).attrs(attrs).runtime(runtime).target(target).run()?;
     let mut kept: Vec<(String, Tensor)> = outs.iter().map(|t| ("output".into(), t.clone())).collect();
-    let floats: Vec<Tensor> = differentiable_outputs(op, &outs).cloned().collect();
+    let floats: Vec<Tensor> = differentiable_outputs(&outs).cloned().collect();
     let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
     if grads && !floats.is_empty() && !leaves.is_empty() {
         let dys =

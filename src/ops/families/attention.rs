@@ -1,8 +1,8 @@
 //! Scaled dot-product attention over `[B, H, T, D]`, with memory linear in the length.
 
+use super::attention_grad::{gradient, second_gradient};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::GradArg::{Input, OutGrad, Output};
 use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::Dims;
@@ -31,7 +31,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .map(|o| {
                 o.doc("softmax(scale q kᵀ) v; causal: query i sees keys 0..=i.")
                     .strided()
-                    .traits(|t| t.statistics = true)
                     .check(|c| check(c, 0))
                     .shapes(|c| {
                         let (q, v) = (c.shape(0)?, c.shape(2)?);
@@ -56,12 +55,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(s)
                     })
                     .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
-                    .grad(Grad::wiring(
-                        "attention_grad",
-                        &[OutGrad(0), Input(0), Input(1), Input(2), Output(0), Output(1)],
-                        &["causal", "scale"],
-                        &[0, 1, 2],
-                    ))
+                    .grad(Grad::rule_saving(&[0, 1, 2], &[0, 1], gradient))
                     .samples(&[
                         "f32[2, 3, 5, 4] f32[2, 3, 5, 4] f32[2, 3, 5, 4]; causal=true, scale=0.5",
                         "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; scale=0.5",
@@ -94,6 +88,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     }
                     Ok(s)
                 })
+                .grad(Grad::rule_saving(&[0, 1, 2, 3, 4, 5], &[], second_gradient))
                 .traits(|t| t.run_empty = true)
                 .samples(&["f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3]; causal=true, scale=0.5"])
         }),

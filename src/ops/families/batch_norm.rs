@@ -3,6 +3,7 @@
 
 use super::softmax::{cast_to, need, reduce_whole, widened};
 use super::statistics;
+use super::terms::{product, set_total, times, total};
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
@@ -122,26 +123,6 @@ fn channel_sum(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
     g.call("sum", &[v], &[("dims", dims)])
 }
 
-fn product(g: &mut dyn GradCtx, a: Value, b: Value) -> Result<Value> {
-    g.call("mul", &[a, b], &[])
-}
-
-fn times(g: &mut dyn GradCtx, v: Value, s: f64) -> Result<Value> {
-    g.call("mul_scalar", &[v], &[("s", Scalar::Float(s).into())])
-}
-
-/// The sum of what there is.
-fn total(g: &mut dyn GradCtx, parts: impl IntoIterator<Item = Option<Value>>) -> Result<Option<Value>> {
-    let mut sum = None;
-    for v in parts.into_iter().flatten() {
-        sum = Some(match sum {
-            None => v,
-            Some(s) => g.call("add", &[s, v], &[])?,
-        });
-    }
-    Ok(sum)
-}
-
 /// The gradient with respect to x, weight and bias, of y and of the statistics.
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let (rank, n) = (g.input_shape(0).len(), others(&g.input_shape(0)).1 as f64);
@@ -174,18 +155,7 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     if !g.needs(0) {
         return Ok(());
     }
-    match total(g, [of_y, of_var])? {
-        None if of_mean.is_some() => {
-            // A number for each channel, for each element.
-            let none = times(g, x, 0.0)?;
-            let dx = total(g, [Some(none), of_mean])?;
-            dx.map_or(Ok(()), |dx| g.set(0, dx))
-        }
-        dx => {
-            let dx = total(g, [dx, of_mean])?;
-            dx.map_or(Ok(()), |dx| g.set(0, dx))
-        }
-    }
+    set_total(g, 0, [of_y, of_var, of_mean])
 }
 
 /// The gradients of `batch_norm_grad`. With h = (x - mean) r, r = 1 / √(var + eps), G = dy weight, and v, a and b the gradients of dx,
@@ -219,15 +189,10 @@ fn second_gradient(g: &mut dyn GradCtx) -> Result<()> {
             None => None,
         };
         let of_b = match b {
-            Some(b) => {
-                let (b, none) = (column(g, b, rank)?, times(g, dy, 0.0)?);
-                total(g, [Some(none), Some(b)])?
-            }
+            Some(b) => Some(column(g, b, rank)?),
             None => None,
         };
-        if let Some(d) = total(g, [of_v, of_a, of_b])? {
-            g.set(0, d)?;
-        }
+        set_total(g, 0, [of_v, of_a, of_b])?;
     }
     if g.has(4)
         && g.needs(4)

@@ -1,10 +1,10 @@
 //! Layer norm and rms norm over the trailing dims. On a split trailing dim they are lowerings: the row statistics are
 //! summed over the shards.
 
+use super::norm_grad::{gradient, second_gradient};
 use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::GradArg::{Input, OutGrad, Output};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::{Dims, Scalar};
@@ -70,7 +70,7 @@ fn squeeze(e: &mut dyn Emit, v: Value, lead: usize) -> Result<Value> {
 }
 
 /// Gives a statistic trailing 1s again.
-fn unsqueeze(e: &mut dyn Emit, v: Value, axes: usize) -> Result<Value> {
+pub(super) fn unsqueeze(e: &mut dyn Emit, v: Value, axes: usize) -> Result<Value> {
     let mut shape: Vec<usize> = e.shape(v).to_vec();
     shape.extend(std::iter::repeat_n(1, axes));
     e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
@@ -169,7 +169,6 @@ fn layer_norm() -> Result<OpDef> {
     )?
     .doc("Normalises the last `axes` dims to mean 0 and variance 1, then scales and shifts.")
     .strided()
-    .traits(|t| t.statistics = true)
     .check(|c| check_affine(c, 0, &[1, 2]))
     .shapes(|c| {
         let x = c.shape(0)?;
@@ -191,12 +190,7 @@ fn layer_norm() -> Result<OpDef> {
         },
         |e, call| forward(e, call, true),
     )
-    .grad(Grad::wiring(
-        "layer_norm_grad",
-        &[OutGrad(0), Input(0), Output(1), Output(2), Input(1)],
-        &["axes"],
-        &[0, 1, 2],
-    ))
+    .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| gradient(g, true)))
     .samples(&["f32[4, 3, 6] f32[6] f32[6]", "f64[4, 6] f64[6] -", "f32[3, 2, 4] - -; axes=2", "f32[5, 6] f32[6] f32[6]"]))
 }
 
@@ -235,6 +229,7 @@ fn layer_norm_grad() -> Result<OpDef> {
         },
         |e, call| backward(e, call, true),
     )
+    .grad(Grad::rule_saving(&[0, 1, 2, 3, 4], &[], |g| second_gradient(g, true)))
     .traits(|t| t.run_empty = true)
     .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4] f64[4]+ -"]))
 }
@@ -243,7 +238,6 @@ fn rms_norm() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm(x: float, weight?: float; axes: int = 1, eps: runtime float = 1e-6) -> (y, rstd)")?
         .doc("Divides by the root of the mean square of the last `axes` dims, then scales.")
         .strided()
-        .traits(|t| t.statistics = true)
         .check(|c| check_affine(c, 0, &[1]))
         .shapes(|c| {
             let x = c.shape(0)?;
@@ -262,7 +256,7 @@ fn rms_norm() -> Result<OpDef> {
             |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
             |e, call| forward(e, call, false),
         )
-        .grad(Grad::wiring("rms_norm_grad", &[OutGrad(0), Input(0), Output(1), Input(1)], &["axes"], &[0, 1]))
+        .grad(Grad::rule_saving(&[0, 1], &[1], |g| gradient(g, false)))
         .samples(&["f32[4, 3, 6] f32[6]", "f64[4, 6] -", "f32[3, 2, 4] f32[2, 4]; axes=2"]))
 }
 
@@ -296,6 +290,7 @@ fn rms_norm_grad() -> Result<OpDef> {
             |c| trailing(c, 1, |_, s, w| Signature::new(&[s, s, Sbp::Broadcast, w], &[s, w])),
             |e, call| backward(e, call, false),
         )
+        .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], |g| second_gradient(g, false)))
         .traits(|t| t.run_empty = true)
         .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4]+ -"]))
 }
