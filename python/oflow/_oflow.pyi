@@ -665,6 +665,8 @@ class Tensor:
         """`frac` in place: the result is written over the first argument."""
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
+    def gate(self, by: Tensor) -> Tensor:
+        """x sigmoid(by)."""
     def gather(self, dim: builtins.int, ids: Tensor) -> Tensor:
         """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
@@ -683,6 +685,8 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def glu(self, dim: builtins.int = -1) -> Tensor:
+        """a sigmoid(b), where a and b are the halves of x along `dim`."""
     def grid_sample(self, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
@@ -1059,6 +1063,8 @@ class Tensor:
     @overload
     def pow_(self, s: Number) -> Tensor:
         """`pow` in place: the result is written over the first argument."""
+    def prelu(self, weight: Tensor) -> Tensor:
+        """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
     def prod(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The product over dims (none given: all). Integers and bools multiply to i64."""
     def quick_gelu(self) -> Tensor:
@@ -2062,6 +2068,8 @@ def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: 
     """Every element is `value`; the dtype is that of the number's kind unless the target says otherwise."""
 def full_like(x: Tensor, value: Number) -> Tensor:
     """`value` everywhere, with the same shape, dtype and layout."""
+def gate(x: Tensor, by: Tensor) -> Tensor:
+    """x sigmoid(by)."""
 def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
     """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
@@ -2080,6 +2088,8 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def glu(x: Tensor, dim: builtins.int = -1) -> Tensor:
+    """a sigmoid(b), where a and b are the halves of x along `dim`."""
 def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
@@ -2483,6 +2493,8 @@ def pow_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def pow_(x: Tensor, s: Number) -> Tensor:
     """`pow` in place: the result is written over the first argument."""
+def prelu(x: Tensor, weight: Tensor) -> Tensor:
+    """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
 def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The product over dims (none given: all). Integers and bools multiply to i64."""
 def quick_gelu(x: Tensor) -> Tensor:

@@ -81,6 +81,12 @@ def test_binary_losses_are_pytorchs():
         (lambda: nn.LayerNorm(5, bias=False), lambda: torch.nn.LayerNorm(5, bias=False), (3, 5)),
         (lambda: nn.LayerNorm(5, elementwise_affine=False), lambda: torch.nn.LayerNorm(5, elementwise_affine=False), (3, 5)),
         (lambda: nn.RMSNorm(5, eps=1e-6), lambda: torch.nn.RMSNorm(5, eps=1e-6), (2, 4, 5)),
+        (lambda: nn.PReLU(), lambda: torch.nn.PReLU(), (3, 5)),
+        (lambda: nn.PReLU(4), lambda: torch.nn.PReLU(4), (2, 4, 5)),
+        (lambda: nn.GLU(1), lambda: torch.nn.GLU(1), (2, 4, 5)),
+        (lambda: nn.CELU(0.5), lambda: torch.nn.CELU(0.5), (2, 5)),
+        (lambda: nn.Threshold(0.1, -2.0), lambda: torch.nn.Threshold(0.1, -2.0), (2, 5)),
+        (lambda: nn.ReLU6(), lambda: torch.nn.ReLU6(), (2, 5)),
     ],
 )
 def test_layers_are_pytorchs(ours, theirs, shape):

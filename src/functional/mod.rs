@@ -36,6 +36,7 @@ mod create;
 mod ctc;
 mod data;
 mod einsum;
+mod gates;
 mod gather;
 // Functions have PyTorch's parameters, as many as there are.
 #[allow(clippy::too_many_arguments)]

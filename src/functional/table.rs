@@ -7,8 +7,8 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, gather, generated, grid, image,
-    index, inplace, layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
+    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, gates, gather, generated, grid,
+    image, index, inplace, layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -170,6 +170,7 @@ const ROWS: &[&[Row]] = &[
     einsum::FUNCTIONS,
     nn::NETWORKS,
     channels::FUNCTIONS,
+    gates::FUNCTIONS,
     conv::CONVOLUTIONS,
     conv::POOLING,
     conv::BY_NAME,

@@ -3,7 +3,7 @@
 use super::module::{Module, Part, part_at};
 use super::{
     BatchNorm, Block, Buffer, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout,
-    Embedding, GroupNorm, LayerNorm, Linear, Mlp, RmsNorm, SelfAttention,
+    Embedding, GroupNorm, LayerNorm, Linear, Mlp, Prelu, RmsNorm, SelfAttention,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
@@ -41,6 +41,7 @@ layers!(
     LayerNorm,
     Linear,
     Mlp,
+    Prelu,
     RmsNorm,
     SelfAttention
 );

@@ -322,6 +322,18 @@ for shape in ((4, 6), (3, 6, 5), (2, 6, 3, 4), (2, 6, 2, 2, 18)):
         case("instance_norm", lambda x: F.instance_norm(x, eps=0.1), image, eps=0.1)
         case("instance_norm", lambda x, m, v: F.instance_norm(x, m.clone(), v.clone(), momentum=0.2), image, m, v, momentum=0.2, backward=False)
         case("instance_norm", lambda x, m, v, w, b: F.instance_norm(x, m, v, w, b, False), image, m, v, w, b, use_input_stats=False, backward=False)
+
+# --- activations with weights, gates -------------------------------------------------------------------------------------
+
+for shape in ((4,), (3, 6), (2, 6, 5), (2, 6, 3, 18)):
+    for d in ("f64", "f32"):
+        case("prelu", F.prelu, values(shape, d), values((1,), d, start=3))
+        case("glu", F.glu, values(shape[:-1] + (2 * shape[-1],), d))
+    if len(shape) > 1:
+        case("prelu", F.prelu, values(shape, "f64"), values((6,), "f64", start=3))
+        case("glu", lambda x: F.glu(x, 1), values(shape, "f64"), 1)
+case("glu", lambda x: F.glu(x, 0), values((0, 3), "f64"), 0)
+
 # --- order ---------------------------------------------------------------------------------------------------------------
 
 for descending in (False, True):

@@ -88,7 +88,7 @@ from .image import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from .layers import Dropout, Embedding, EmbeddingBag, Flatten, Identity, LayerNorm, Linear, RMSNorm
+from .layers import Dropout, Embedding, EmbeddingBag, Flatten, Identity, LayerNorm, Linear, PReLU, RMSNorm, Threshold
 from .module import Module
 from .parameter import Parameter
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell

@@ -24,6 +24,7 @@ Hardsigmoid = _plain("Hardsigmoid", F.hardsigmoid)
 Hardswish = _plain("Hardswish", F.hardswish)
 Tanhshrink = _plain("Tanhshrink", F.tanhshrink)
 SELU = _plain("SELU", F.selu)
+ReLU6 = _plain("ReLU6", F.relu6)
 LogSigmoid = _plain("LogSigmoid", F.logsigmoid)
 
 
@@ -75,6 +76,8 @@ def _weighted(name, function, **defaults):
 GELU = _with_options("GELU", F.gelu, approximate="none")
 LeakyReLU = _with_options("LeakyReLU", F.leaky_relu, negative_slope=0.01)
 ELU = _with_options("ELU", F.elu, alpha=1.0)
+CELU = _with_options("CELU", F.celu, alpha=1.0)
+GLU = _with_options("GLU", F.glu, dim=-1)
 Softplus = _with_options("Softplus", F.softplus, beta=1.0, threshold=20.0)
 Hardtanh = _with_options("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
 Hardshrink = _with_options("Hardshrink", F.hardshrink, lambd=0.5)

@@ -26,6 +26,7 @@ hardsigmoid = _same("hardsigmoid")
 hardswish = _same("hardswish")
 tanhshrink = _same("tanhshrink")
 selu = _same("selu")
+relu6 = _same("relu6")
 logsigmoid = _same("logsigmoid", also="log_sigmoid")
 
 
@@ -39,6 +40,26 @@ def gelu(input, approximate="none"):
 def leaky_relu(input, negative_slope=0.01):
     """x, or ``negative_slope`` x where x is negative."""
     return oflow.leaky_relu(input, alpha=negative_slope)
+
+
+def prelu(input, weight):
+    """x, or ``weight`` x where x is not above 0. The weight is one number, or one for each channel, dim 1."""
+    return oflow.prelu(input, weight)
+
+
+def glu(input, dim=-1):
+    """a sigmoid(b), where a and b are the halves of the input along ``dim``."""
+    return oflow.glu(input, dim)
+
+
+def celu(input, alpha=1.0):
+    """x, or ``alpha`` (exp(x / alpha) - 1) where x is negative."""
+    return oflow.celu(input, alpha=alpha)
+
+
+def threshold(input, threshold, value):
+    """x where it is above ``threshold``, else ``value``."""
+    return oflow.threshold(input, threshold, value)
 
 
 def elu(input, alpha=1.0):

@@ -188,6 +188,40 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
+def _filled(n, value, *layout):
+    return init.constant([n], value, **init.where(*layout))
+
+
+class PReLU(Module):
+    """x, or ``weight`` x where x is not above 0. ``num_parameters`` is 1, or the number of channels, dim 1."""
+
+    def __init__(self, num_parameters=1, init=0.25, *, device=None, placement=None, sbp=None, dtype=None):
+        super().__init__()
+        self.num_parameters = num_parameters
+        _size("num_parameters", num_parameters, least=1)
+        self.register_parameter("weight", _filled(num_parameters, init, device, placement, sbp, dtype))
+
+    def forward(self, input):
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self):
+        return f"num_parameters={self.num_parameters}"
+
+
+class Threshold(Module):
+    """x where it is above ``threshold``, else ``value``."""
+
+    def __init__(self, threshold, value):
+        super().__init__()
+        self.threshold, self.value = threshold, value
+
+    def forward(self, input):
+        return F.threshold(input, self.threshold, self.value)
+
+    def extra_repr(self):
+        return f"threshold={self.threshold}, value={self.value}"
+
+
 class Dropout(Module):
     """In training mode sets elements to zero with probability ``p`` and multiplies the others by 1 / (1 - p); in evaluation mode
     returns its input. The mask does not depend on placement or SBP."""

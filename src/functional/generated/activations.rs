@@ -1,7 +1,7 @@
 //! Activations: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{invoke1, op};
+use crate::functional::{IntLike, invoke1, op};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -330,4 +330,44 @@ impl Tensor {
     pub fn threshold(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<Tensor> {
         invoke1(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())
     }
+
+    /// x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x.
+    ///
+    /// ```text
+    /// prelu(Tensor x, Tensor weight) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![-4.0f32, 2.0, -4.0, 2.0], [2, 2], Device::Cpu)?;
+    /// let weight = from_vec(vec![0.25f32, 0.5], [2], Device::Cpu)?;
+    /// assert_eq!(x.prelu(&weight)?.to_vec::<f32>()?, [-1.0, 2.0, -1.0, 2.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The weight is neither one number nor one for each channel.
+    #[track_caller]
+    pub fn prelu(&self, weight: &Tensor) -> Result<Tensor> {
+        super::super::gates::prelu(self, weight, CallSite::here())
+    }
+
+    /// a sigmoid(b), where a and b are the halves of x along `dim`.
+    ///
+    /// ```text
+    /// glu(Tensor x, Int dim=-1) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// The dim has an odd size.
+    #[track_caller]
+    pub fn glu(&self, dim: impl IntLike) -> Result<Tensor> {
+        super::super::gates::glu(self, dim.int(), CallSite::here())
+    }
 }
+
+/// By name.
+pub(super) const BY_NAME: &[super::ByName] = &[
+    ("prelu(Tensor x, Tensor weight) -> Tensor", |b| Ok(vec![super::super::gates::prelu(b.given(0)?, b.given(1)?, b.site)?])),
+    ("glu(Tensor x, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::gates::glu(b.given(0)?, b.int(1)?, b.site)?])),
+];

@@ -31,6 +31,7 @@ pub mod functions {
 pub(super) const BY_NAME: &[&[ByName]] = &[
     random_numbers::BY_NAME,
     in_place::BY_NAME,
+    activations::BY_NAME,
     reductions::BY_NAME,
     networks::BY_NAME,
     choice::BY_NAME,

@@ -93,8 +93,25 @@ fn three() -> Vec<Result<OpDef>> {
     ]
 }
 
+/// What functions call with tensors that they have cut or reshaped.
+fn inner() -> Vec<Result<OpDef>> {
+    let op = |text: &str, expr: &str, doc: &str| {
+        OpDef::elementwise(text, expr)
+            .map(|o| o.doc(doc).by_name_only().samples(&["f32[3, 5] f32[1, 5]", "f64[4, 3] f64[]", "bf16[3] bf16[3]"]))
+    };
+    vec![
+        op(
+            "prelu(x: float, weight: float) -> y",
+            "select(x > 0, x, weight * x)",
+            "x, or weight x where x is not above 0.",
+        ),
+        op("gate(x: float, by: float) -> y", "x * sigmoid(by)", "x sigmoid(by)."),
+    ]
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let mut all = two();
+    all.extend(inner());
     all.extend(three());
     all
 }

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod attention_grad;
 mod batch_norm;
 mod binary;
 mod conv;
@@ -16,6 +17,7 @@ mod linear;
 mod loss;
 mod matmul;
 mod norm;
+mod norm_grad;
 mod optim;
 mod pointwise_loss;
 mod pool;
@@ -33,6 +35,7 @@ mod slide;
 mod softmax;
 mod sort;
 mod strided;
+mod terms;
 mod unary;
 
 use super::{AttrValue, InferCtx, OpDef};
