@@ -1,7 +1,6 @@
 //! Gradients against finite differences, in f64 on one device: every differentiable op, then second derivatives through
 //! the recorded backward pass.
 
-use oflow::interpreter::Call;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
 use oflow::testing::{self, Function, Sample};
