@@ -2,8 +2,11 @@
 
 from . import functional, init
 from .activation import (
+    CELU,
     ELU,
     GELU,
+    GLU,
+    ReLU6,
     SELU,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
