@@ -90,7 +90,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 })
                 .grad(Grad::rule_saving(&[0, 1, 2, 3, 4, 5], &[], second_gradient))
                 .traits(|t| t.run_empty = true)
-                .samples(&["f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3]; causal=true, scale=0.5"])
+                .samples(&["f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3]+; causal=true, scale=0.5"])
         }),
     ]
 }
