@@ -40,7 +40,7 @@ fn scaled(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
 
 /// P = exp(scale q kᵀ - lse), 0 where a query does not see a key.
 fn weights(g: &mut dyn GradCtx, q: Value, k: Value, lse: Value) -> Result<Value> {
-    let causal = matches!(g.attr("causal")?, AttrValue::Bool(true));
+    let causal = g.bool("causal")?;
     let s = matmul(g, (q, false), (k, true))?;
     let s = scaled(g, s)?;
     let lse = beside(g, lse)?;
@@ -92,9 +92,10 @@ pub(super) fn gradient(g: &mut dyn GradCtx) -> Result<()> {
 /// dS = P (dP - D), dq = scale dS k, dk = scale dSᵀ q, dv = Pᵀ dO.
 pub(super) fn second_gradient(g: &mut dyn GradCtx) -> Result<()> {
     let lse = g.input(5)?;
-    let inputs: Vec<Value> = (0..5).map(|i| g.input(i).and_then(|v| wide(g, v, lse))).collect::<Result<_>>()?;
-    let [d_o, q, k, v, o] = inputs[..] else { return Ok(()) };
-    let [of_dq, of_dk, of_dv] = [0, 1, 2].map(|i| g.grad(i));
+    let mut input = |i| g.input(i).and_then(|v| wide(g, v, lse));
+    let (d_o, q, k, v, o) = (input(0)?, input(1)?, input(2)?, input(3)?, input(4)?);
+    let mut grad = |i| g.grad(i).map(|v| wide(g, v, lse)).transpose();
+    let (of_dq, of_dk, of_dv) = (grad(0)?, grad(1)?, grad(2)?);
     let p = weights(g, q, k, lse)?;
     let dp = matmul(g, (d_o, false), (v, true))?;
     let d = product(g, d_o, o)?;
