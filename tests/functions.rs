@@ -145,6 +145,20 @@ fn the_texts_of_wrong_calls() {
     }
 }
 
+#[test]
+fn what_has_no_halves_is_refused_by_glu_itself() {
+    for (shape, dim, text) in [
+        (&[][..], -1, "a tensor without dims has no halves"),
+        (&[3][..], -1, "dim -1 has 3 elements, which are no two halves"),
+        (&[4][..], 1, "dim 1 is out of range for a tensor of 1 dims"),
+        (&[4][..], i64::MIN, "is out of range for a tensor of 1 dims"),
+    ] {
+        let e = zeros(shape, Device::Cpu).unwrap().glu(dim).unwrap_err().to_string();
+        assert!(e.contains("glu(f32[") && e.contains(text) && e.contains(file!()), "{e}");
+    }
+    assert_eq!(zeros([3, 0, 2], Device::Cpu).unwrap().glu(1).unwrap().shape(), [3, 0, 2]);
+}
+
 /// Two tensors for a function in place, and the other arguments.
 fn arguments(def: &FnDef) -> (Tensor, Vec<Arg>) {
     let x = arange(15, Device::Cpu).unwrap().cast(DType::F64).unwrap().div(7.0).unwrap().add(0.3).unwrap();

@@ -3,6 +3,7 @@
 use super::{invoke1, op, shape};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
+use crate::ops::normalize_dim;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -45,18 +46,18 @@ pub(super) fn prelu(x: &Tensor, weight: &Tensor, site: CallSite) -> Result<Tenso
 }
 
 pub(super) fn glu(x: &Tensor, dim: i64, site: CallSite) -> Result<Tensor> {
-    let n = usize::try_from(if dim < 0 { dim + x.ndim() as i64 } else { dim }).ok().and_then(|d| x.shape().get(d));
-    if let Some(n) = n.filter(|n| **n % 2 == 1) {
-        let e = Error::shape(format!("dim {dim} has {n} elements, which are no two halves"));
-        return Err(e.in_call(|| format!("glu({})", x.short())).at(site));
-    }
-    let inner = inner_calls();
-    let halves = shape::chunk(x, 2, dim, site).map_err(|e| e.in_call(|| format!("glu({})", x.short())))?;
-    let (a, b) = match halves.as_slice() {
-        [a, b] => (a.clone(), b.clone()),
-        // Nothing, twice.
-        _ => (x.clone(), x.clone()),
+    let named = shape::in_method("glu", x, site);
+    let d = normalize_dim(dim, x.ndim()).map_err(&named)?;
+    let Some(n) = x.shape().get(d) else {
+        return Err(named(Error::shape("a tensor without dims has no halves")));
     };
+    if n % 2 == 1 {
+        return Err(named(Error::shape(format!("dim {dim} has {n} elements, which are no two halves"))));
+    }
+    let half = (n / 2) as i64;
+    let inner = inner_calls();
+    let part = |from: i64| shape::narrow(x, d as i64, from, half, site);
+    let (a, b) = (part(0)?, part(half)?);
     drop(inner);
     invoke1(op!("gate"), &[Some(&a), Some(&b)], smallvec![], smallvec![], site)
 }

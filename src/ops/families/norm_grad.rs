@@ -5,7 +5,7 @@ use super::norm::unsqueeze;
 use super::terms::{product, set_total, times, total};
 use crate::error::Result;
 use crate::ops::AttrValue::Ints;
-use crate::ops::{AttrValue, GradCtx, Value};
+use crate::ops::{GradCtx, Value};
 
 /// Where the inputs of a gradient op are, and how many dims are normalised.
 struct Rows {
@@ -20,10 +20,7 @@ struct Rows {
 impl Rows {
     /// Of a call whose input `x` is normalised.
     fn new(g: &dyn GradCtx, x: usize) -> Result<Rows> {
-        let axes = match g.attr("axes")? {
-            AttrValue::Int(a) => a as usize,
-            _ => 1,
-        };
+        let axes = g.int("axes")? as usize;
         let shape = g.input_shape(x);
         let lead = shape.len() - axes;
         Ok(Rows { axes, lead, n: shape[lead..].iter().product::<usize>() as f64 })
@@ -130,16 +127,15 @@ pub(super) fn second_gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> 
     let c = rows.centre(g, &of)?;
     let r = rows.beside(g, of.r)?;
     let h = product(g, c, r)?;
+    let needs_w = w.is_some() && g.needs(w_at);
+    let turned = match v {
+        Some(v) if g.needs(0) || needs_w => Some(rows.backward(g, v, &of, None)?[0]),
+        _ => None,
+    };
     if g.needs(0) {
-        let of_v = match v {
-            Some(v) => {
-                let d = rows.backward(g, v, &of, None)?[0];
-                Some(match w {
-                    Some(w) => product(g, d, w)?,
-                    None => d,
-                })
-            }
-            None => None,
+        let of_v = match (turned, w) {
+            (Some(d), Some(w)) => Some(product(g, d, w)?),
+            (d, _) => d,
         };
         let of_a = match a {
             Some(a) => Some(product(g, h, a)?),
@@ -147,11 +143,7 @@ pub(super) fn second_gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> 
         };
         set_total(g, 0, [of_v, of_a, b])?;
     }
-    if w.is_some()
-        && g.needs(w_at)
-        && let Some(v) = v
-    {
-        let d = rows.backward(g, v, &of, None)?[0];
+    if needs_w && let Some(d) = turned {
         let p = product(g, dy, d)?;
         let dw = rows.sum_of_rows(g, p)?;
         g.set(w_at, dw)?;
