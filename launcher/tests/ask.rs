@@ -76,7 +76,7 @@ Sharding
     S(2), S(0), S(0) -> S(2), B, B (lowered)
 
 Gradient
-  x, weight, bias: layer_norm_grad(grad of y, x, mean, rstd, weight)
+  a rule that keeps x, weight, mean, rstd
 
 Kernels
   layer_norm_cpu on cpu, default, always

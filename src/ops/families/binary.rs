@@ -93,7 +93,7 @@ fn three() -> Vec<Result<OpDef>> {
     ]
 }
 
-/// What functions call with tensors that they have cut or reshaped.
+/// Ops that only functions call: `prelu` after it has reshaped the weight, `glu` after it has cut its input in two.
 fn inner() -> Vec<Result<OpDef>> {
     let op = |text: &str, expr: &str, doc: &str| {
         OpDef::elementwise(text, expr)

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::AttrValue::Ints;
 use crate::ops::{GradCtx, Value};
 
-/// Where the inputs of a gradient op are, and how many dims are normalised.
+/// How x falls into rows: the normalised dims are a row.
 struct Rows {
     /// Normalised dims.
     axes: usize,
@@ -66,7 +66,7 @@ impl Rows {
     }
 }
 
-/// What h is made of.
+/// The tensors that h = (x - mean) r is computed from.
 struct Saved {
     x: Value,
     mean: Option<Value>,

@@ -1,4 +1,4 @@
-//! What gradient rules in Rust are put together from.
+//! Helpers of gradient rules that are written in Rust: products, sums of the contributions that exist.
 
 use crate::error::Result;
 use crate::ops::{GradCtx, Value};
