@@ -112,7 +112,7 @@ for op in ("log", "sqrt", "log1p"):
 case("round", torch.round, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 3.49]), backward=False, name="ties to even")
 for d in ("i8", "u8", "i32", "i64"):
     case("bitwise_not", torch.bitwise_not, values((2, 3), d))
-case("prelu", lambda x, w: torch.where(x > 0, x, w * x), values((3, 4)), values((1, 4), start=3))
+case("prelu", lambda x, w: torch.where(x > 0, x, w * x), values((3, 4)), values((4,), start=3))
 case("gate", lambda x, w: F.glu(torch.stack([x, w]), 0)[0], values((3, 4)), values((3, 4), start=5))
 case("celu", lambda x: F.celu(x, 0.7), values((5,)), attrs={"alpha": 0.7})
 case("threshold", lambda x: F.threshold(x, 0.3, 7.5), values((7,)), attrs={"threshold": 0.3, "value": 7.5})
