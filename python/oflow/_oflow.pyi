@@ -337,7 +337,7 @@ class Tensor:
     def atanh_(self) -> Tensor:
         """`atanh` in place: the result is written over the first argument."""
     def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
-        """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
+        """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
     def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of attention, from its inputs and results."""
     @overload
@@ -1713,7 +1713,7 @@ def atanh(x: Tensor) -> Tensor:
 def atanh_(x: Tensor) -> Tensor:
     """`atanh` in place: the result is written over the first argument."""
 def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
-    """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
+    """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
 def average_many(tensors: Sequence[Tensor], decay: builtins.float) -> None:

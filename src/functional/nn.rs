@@ -35,7 +35,7 @@ functions! {
     /// unless `axes` says otherwise. `eps` is added to the mean square.
     "rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor" = rms_norm;
     /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
-    /// `scale` is 1 / √D unless given.
+    /// `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T.
     "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor" = attention;
 }
 

@@ -399,7 +399,7 @@ impl Tensor {
     }
 
     /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
-    /// `scale` is 1 / √D unless given.
+    /// `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T.
     ///
     /// ```text
     /// attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor
