@@ -116,8 +116,14 @@ pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>, outs: &[TensorType]) 
             return Ok(kernel);
         }
     }
-    Err(Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.name()))
-        .help("see `oflow ops` for what each op supports"))
+    let fits = |d: &Device| on_device(&table, op, *d, |ks| ks.map(|k| k.pred.holds(ctx, outs)).any(|holds| holds));
+    let others = entries().into_iter().map(|e| e.device).filter(|d| *d != device).find(fits);
+    Err(Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.name())).help(
+        match others {
+            Some(other) => format!("it has one for {other}: move its inputs there, and the result back"),
+            None => "see `oflow ops` for what each op supports".to_string(),
+        },
+    ))
 }
 
 /// All kernels of an op, device by device.
@@ -245,5 +251,18 @@ mod tests {
                 assert_eq!(kernels.len(), wanted, "{} on {device}: {kernels:?}", op.name());
             }
         }
+    }
+
+    #[test]
+    fn a_device_without_a_kernel_is_an_error_that_names_the_one_that_has_it() {
+        let def = ops::OpDef::new("here_only(x: f32) -> y").unwrap().domain("kernels_test");
+        let op = ops::register(def.cpu(|_| Ok(()))).unwrap();
+        let inputs = [Some(TensorType::new(&[2], DType::F32))];
+        let ctx = InferCtx { op, inputs: &inputs, attrs: &SmallVec::new(), runtime_kinds: &[] };
+        let outs = [TensorType::new(&[2], DType::F32)];
+        assert!(select(op, Device::Cpu, &ctx, &outs).is_ok());
+        let e = select(op, Device::Cuda, &ctx, &outs).map(drop).unwrap_err();
+        assert_eq!(e.message(), "no kernel of 'kernels_test.here_only' runs on cuda for these dtypes");
+        assert_eq!(e.help_text(), Some("it has one for cpu: move its inputs there, and the result back"));
     }
 }

@@ -70,15 +70,12 @@ const ABSENT: &[&str] = &[
     "bilinear",
     "block_diag",
     "cdist",
-    "cholesky",
     "complex",
     "conj",
     "corrcoef",
     "cov",
-    "det",
     "digamma",
     "eig",
-    "eigh",
     "eigvals",
     "erfinv",
     "fft",
@@ -86,8 +83,6 @@ const ABSENT: &[&str] = &[
     "gumbel_softmax",
     "ifft",
     "imag",
-    "inv",
-    "inverse",
     "irfft",
     "istft",
     "lcm",
@@ -103,17 +98,13 @@ const ABSENT: &[&str] = &[
     "pinverse",
     "poisson",
     "polar",
-    "qr",
     "quantile",
     "real",
     "rfft",
     "rnn",
     "rrelu",
     "scatter_reduce",
-    "slogdet",
-    "solve",
     "stft",
-    "svd",
     "take",
     "trapezoid",
     "unique_consecutive",
@@ -121,11 +112,21 @@ const ABSENT: &[&str] = &[
     "xlogy",
 ];
 
+/// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
+const LINALG: &[&str] =
+    &["cholesky", "det", "eigh", "inv", "inverse", "qr", "slogdet", "solve", "solve_triangular", "svd"];
+
 /// What to do instead of calling a function of PyTorch's that has another name here, or none.
 pub(super) fn instead(name: &str) -> Option<String> {
     let name = name.rsplit(['.', ':']).next().unwrap_or(name);
     if let Ok(i) = HERE.binary_search_by_key(&name, |(n, _)| n) {
         return Some(format!("PyTorch's `{name}` is written here as `{}`", HERE[i].1));
+    }
+    if LINALG.binary_search(&name).is_ok() {
+        return Some(format!(
+            "`{name}` is in the crate oflow-linalg: call `oflow_linalg::{}`, or `oflow_linalg::register()?` and then 'linalg.{name}'",
+            if name == "inverse" { "inv" } else { name }
+        ));
     }
     ABSENT.binary_search(&name).is_ok().then(|| {
         format!(
@@ -142,8 +143,9 @@ mod tests {
     #[test]
     fn names_are_sorted_and_are_no_functions_of_ours() {
         assert!(HERE.is_sorted_by(|a, b| a.0 < b.0) && ABSENT.is_sorted_by(|a, b| a < b));
+        assert!(LINALG.is_sorted_by(|a, b| a < b));
         let ours: Vec<String> = functions().into_iter().map(|f| f.sig.name).collect();
-        for name in HERE.iter().map(|(n, _)| *n).chain(ABSENT.iter().copied()) {
+        for name in HERE.iter().map(|(n, _)| *n).chain(ABSENT.iter().chain(LINALG).copied()) {
             assert!(!ours.iter().any(|o| o == name), "'{name}' is a function of ours");
         }
     }

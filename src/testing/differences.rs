@@ -2,6 +2,7 @@
 
 use super::grad_of;
 use super::layout::Value;
+use super::sample::{Spec, Values};
 use super::{Complaint, Sample, mix, seed};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{IntoTarget, from_vec, zeros};
@@ -98,11 +99,20 @@ impl Function {
                 Some(g) => g.to_f64_vec().map_err(err)?,
                 None => vec![0.0; v.data.len()],
             };
-            for (k, have) in grad.into_iter().enumerate() {
+            for k in 0..grad.len() {
+                // A symmetric matrix is moved in both places, and has a gradient along that.
+                let twin = match self.sample.inputs[i].as_ref().and_then(|spec| twin(spec, k)) {
+                    Some(twin) if twin > k => continue,
+                    twin => twin.filter(|twin| *twin != k),
+                };
+                let have = grad[k] + twin.map_or(0.0, |twin| grad[twin]);
                 // Central differences with Richardson's step: error h^4.
                 let at = |h: f64| {
                     let mut moved = self.inputs.clone();
-                    moved[i].iter_mut().for_each(|v| v.data[k] += h);
+                    moved[i].iter_mut().for_each(|v| {
+                        v.data[k] += h;
+                        twin.iter().for_each(|twin| v.data[*twin] += h);
+                    });
                     f(&moved)
                 };
                 let h = 1e-3 * v.data[k].abs().clamp(0.02, 1.0);
@@ -170,6 +180,13 @@ impl Function {
         };
         self.compare(&second, f, "the second derivative")
     }
+}
+
+/// The element of a symmetric matrix that equals element `k`: `k` itself on the diagonal; none where nothing is symmetric.
+fn twin(spec: &Spec, k: usize) -> Option<usize> {
+    let (row, column, matrix) = spec.place(k);
+    let n = spec.shape.last().filter(|_| spec.values == Values::Definite)?;
+    Some((matrix * n + column) * n + row)
 }
 
 fn weights(t: &Tensor, k: usize) -> Result<Tensor> {

@@ -4,7 +4,8 @@
 //! f32[4, 6] f32[6]+ - i64[3]<5; dim=1, keepdim=true
 //! ```
 //! An input is its dtype and shape; `-` stands for an optional input that is left out. After the shape, `+` asks for values
-//! greater than zero, `<5` for integers from 0 to 4, and `@-1..1` for numbers between two bounds. After the semicolon stand plan and runtime attributes by name; those that
+//! greater than zero, `<5` for integers from 0 to 4, `@-1..1` for numbers between two bounds, and `~` for symmetric positive definite
+//! matrices in the last two dims, with distinct eigenvalues. After the semicolon stand plan and runtime attributes by name; those that
 //! are left out have their defaults. A random op is given its `seed` and `ordinal`, so that every layout draws the same numbers.
 
 use super::layout::Value;
@@ -27,6 +28,9 @@ pub enum Values {
     Below(usize),
     /// Numbers between two bounds, which are none of them.
     Between(f64, f64),
+    /// Symmetric positive definite matrices in the last two dims, with distinct eigenvalues. Derivatives are those along symmetric
+    /// matrices.
+    Definite,
 }
 
 /// One input of a sample.
@@ -59,20 +63,41 @@ impl Spec {
         let values = match tail.trim() {
             "" => Values::Any,
             "+" => Values::Positive,
+            "~" => Values::Definite,
             t if t.starts_with('<') => t[1..].parse().map(Values::Below).map_err(|_| bad("has no number after <"))?,
             t => {
                 let bounds = t.strip_prefix('@').and_then(|t| t.split_once(".."));
                 match bounds.map(|(low, high)| (low.trim().parse(), high.trim().parse())) {
                     Some((Ok(low), Ok(high))) if low < high => Values::Between(low, high),
-                    _ => return Err(bad("ends with neither +, <n nor @low..high")),
+                    _ => return Err(bad("ends with neither +, ~, <n nor @low..high")),
                 }
             }
         };
         let size = |d: &str| d.parse().map_err(|_| bad(&format!("has the size '{d}'")));
         let shape: Vec<usize> = split_outside(dims, ',').map(size).collect::<Result<_>>()?;
-        let dtype = dtype.trim().parse().map_err(|_| bad("has no known dtype"))?;
+        let dtype: DType = dtype.trim().parse().map_err(|_| bad("has no known dtype"))?;
+        if values == Values::Definite && !(dtype.is_float() && matches!(shape[..], [.., r, c] if r == c)) {
+            return Err(bad("has ~, but is no batch of square matrices of floats"));
+        }
         TensorType::checked(&shape, dtype)?;
         Ok(Spec { dtype, shape, values })
+    }
+
+    /// Row and column of element `i` in its matrix of the last two dims, and the number of the matrix.
+    pub(super) fn place(&self, i: usize) -> (usize, usize, usize) {
+        let size = |back: usize| self.shape.len().checked_sub(back).map_or(1, |d| self.shape[d].max(1));
+        let (rows, columns) = (size(2), size(1));
+        (i / columns % rows, i % columns, i / (rows * columns))
+    }
+
+    /// Element `i` of symmetric positive definite matrices: less than 1/2 beside the diagonal, in `parts` steps, and numbers on it that
+    /// exceed the sum of their row and grow along it.
+    fn definite(&self, i: usize, seed: u64, parts: u64) -> f64 {
+        let (r, c, matrix) = self.place(i);
+        let size = self.shape.last().copied().unwrap_or(1);
+        let random = mix(&[seed, matrix as u64, r.min(c) as u64, r.max(c) as u64]) % (parts + 1);
+        let part = random as f64 / parts as f64;
+        if r == c { size.div_ceil(2) as f64 + 1.0 + 2.0 * r as f64 + part } else { part - 0.5 }
     }
 
     /// Values whose sums and products are exact: small multiples of 1/4 (of 1 in half precision), integers, bools.
@@ -86,6 +111,9 @@ impl Spec {
             .map(|i| {
                 let r = mix(&[seed, i]);
                 match (self.values, self.dtype) {
+                    (Values::Definite, d) if d.is_float() => {
+                        self.definite(i as usize, seed, if step > 1.0 { 4 } else { 2 })
+                    }
                     (Values::Positive, DType::Bool) => 1.0,
                     (_, DType::Bool) => (r % 2) as f64,
                     (Values::Below(k), _) => (r % k.max(1) as u64) as f64,
@@ -103,7 +131,7 @@ impl Spec {
                     (Values::Any, d) if d.is_float() => {
                         ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step
                     }
-                    (Values::Any, _) => (r % 11) as f64 - 5.0,
+                    (Values::Any | Values::Definite, _) => (r % 11) as f64 - 5.0,
                 }
             })
             .collect();
@@ -125,6 +153,7 @@ impl Spec {
                 let u = if near { u + 0.033 } else { u };
                 *x = match self.values {
                     Values::Positive => u + 0.2,
+                    Values::Definite => self.definite(i, seed, 997),
                     Values::Between(low, high) => low + (high - low) * (0.05 + 0.42 * u),
                     _ if mix(&[seed, i as u64]).is_multiple_of(2) => u,
                     _ => -u * 0.77,
@@ -335,9 +364,11 @@ mod tests {
             ("f32[3", "'f32[3' has no ']'"),
             ("f32[x]", "'f32[x]' has the size 'x'"),
             ("g32[3]", "'g32[3]' has no known dtype"),
-            ("f32[3]?", "'f32[3]?' ends with neither +, <n nor @low..high"),
-            ("f32[3]@1..-1", "'f32[3]@1..-1' ends with neither +, <n nor @low..high"),
+            ("f32[3]?", "'f32[3]?' ends with neither +, ~, <n nor @low..high"),
+            ("f32[3]@1..-1", "'f32[3]@1..-1' ends with neither +, ~, <n nor @low..high"),
             ("i64[3]<x", "'i64[3]<x' has no number after <"),
+            ("f32[3, 2]~", "'f32[3, 2]~' has ~, but is no batch of square matrices of floats"),
+            ("i32[2, 2]~", "'i32[2, 2]~' has ~, but is no batch of square matrices of floats"),
             ("f32[3]; keepdim", "'keepdim' is no attribute with its value"),
             ("f32[3]; keep=true", "there is no attribute 'keep'"),
             ("f32[3]; keepdim=7", "keepdim"),
@@ -347,5 +378,20 @@ mod tests {
         }
         let s = Sample::parse(op, "f32[3, 4]; dims=[1], keepdim=true").unwrap();
         assert_eq!((s.types()[0].as_ref().unwrap().to_string().as_str(), s.attrs.len()), ("f32[3, 4]", 2));
+    }
+
+    #[test]
+    fn definite_matrices_are_symmetric_and_their_diagonals_outweigh_their_rows() {
+        let spec = Spec::parse("f64[2, 5, 5]~").unwrap();
+        for v in [spec.exact_values(3), spec.generic_values(3)] {
+            let at = |m: usize, r: usize, c: usize| v.data[m * 25 + r * 5 + c];
+            for (m, r) in (0..2).flat_map(|m| (0..5).map(move |r| (m, r))) {
+                let others: f64 = (0..5).filter(|c| *c != r).map(|c| at(m, r, c).abs()).sum();
+                assert!(at(m, r, r) > others && (0..5).all(|c| at(m, r, c) == at(m, c, r)), "{v:?}");
+                assert!(r == 0 || at(m, r, r) > at(m, r - 1, r - 1) + 0.9, "{v:?}");
+            }
+            assert_ne!(v.data[..25], v.data[25..], "the matrices of a batch differ");
+        }
+        assert_eq!(spec.place(25 + 7), (1, 2, 1));
     }
 }

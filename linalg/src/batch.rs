@@ -1,0 +1,205 @@
+//! Kernels over batches: matrices are read from inputs of any strides into memory by columns, computed one by one, and written to
+//! contiguous outputs. The matrices of a batch are spread over the threads of the rank.
+
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::traits::RealField;
+use num_traits::Float;
+use oflow::kernels::parallel::parallel_for;
+use oflow::kernels::{Element, ShardBox, View};
+use oflow::ops::KernelCx;
+use oflow::prelude::*;
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+
+/// f32 and f64.
+pub(crate) trait Real: RealField + Element + Float {}
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// Runs a generic kernel in the dtype of input 0.
+macro_rules! with_real {
+    ($cx:expr, $kernel:ident) => {
+        match $cx.input(0)?.dtype() {
+            DType::F64 => $kernel::<f64>($cx),
+            _ => $kernel::<f32>($cx),
+        }
+    };
+}
+pub(crate) use with_real;
+
+/// What is wrong with one matrix, in words that follow "the matrix": "is singular".
+pub(crate) type Wrong = String;
+
+/// The matrices of an input.
+pub(crate) struct Source<'a, T> {
+    view: &'a View,
+    /// Sizes and strides of the batch that is computed; 0 where the input repeats.
+    batch: Vec<(usize, isize)>,
+    /// Rows and columns, with their strides.
+    rows: (usize, isize),
+    columns: (usize, isize),
+    of: PhantomData<T>,
+}
+
+impl<'a, T: Real> Source<'a, T> {
+    /// The matrices of a view, whose batch dims broadcast to `batch`. With `vectors` each vector of the last dim is a matrix of one
+    /// column.
+    pub(crate) fn new(view: &'a View, batch: &[usize], vectors: bool) -> Result<Source<'a, T>> {
+        let own = if vectors { 1 } else { 2 };
+        let dims = || view.dims().iter().copied().zip(view.strides().iter().copied());
+        let lead = view.rank().checked_sub(own).filter(|lead| *lead <= batch.len() && view.dtype() == T::DTYPE);
+        let lead = lead.ok_or_else(|| Error::shape(format!("a kernel was given {:?} for {batch:?}", view.dims())))?;
+        let missing = batch.len() - lead;
+        let strides = (0..missing).map(|_| 0).chain(dims().take(lead).map(|(n, s)| if n == 1 { 0 } else { s }));
+        let batch = batch.iter().copied().zip(strides).collect();
+        let of: Vec<(usize, isize)> = dims().skip(lead).collect();
+        Ok(Source { view, batch, rows: of[0], columns: of.get(1).copied().unwrap_or((1, 1)), of: PhantomData })
+    }
+
+    /// The same matrices, transposed.
+    pub(crate) fn transposed(self, if_so: bool) -> Source<'a, T> {
+        match if_so {
+            true => Source { rows: self.columns, columns: self.rows, ..self },
+            false => self,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.0
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.columns.0
+    }
+
+    /// Matrix `index` of the batch, by columns.
+    pub(crate) fn read(&self, mut index: usize, into: &mut Vec<T>) {
+        let mut at = 0;
+        for (n, stride) in self.batch.iter().rev() {
+            at += (index % n) as isize * stride;
+            index /= n;
+        }
+        let ((rows, down), (columns, along)) = (self.rows, self.columns);
+        into.clear();
+        into.reserve(rows * columns);
+        let first = self.view.ptr() as *const T;
+        // A few columns at a time, so that the lines of a matrix that lies by rows are read once.
+        const TILE: usize = 16;
+        for c0 in (0..columns).step_by(TILE) {
+            let c1 = columns.min(c0 + TILE);
+            into.resize(rows * c1, T::zero());
+            for r in 0..rows {
+                for c in c0..c1 {
+                    // SAFETY: an element of the view, which has dtype T (checked in `new`) and is live while the kernel runs.
+                    into[c * rows + r] = unsafe { *first.offset(at + r as isize * down + c as isize * along) };
+                }
+            }
+        }
+    }
+}
+
+/// The parts of an output that belong to the matrices of a batch.
+pub(crate) struct Sink<'a, T> {
+    first: *mut T,
+    each: usize,
+    count: usize,
+    of: PhantomData<&'a View>,
+}
+
+// SAFETY: a sink is a pointer into an output of the call; its parts do not overlap, and `part` asks that each has one user.
+unsafe impl<T: Send> Send for Sink<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Sink<'_, T> {}
+
+impl<'a, T: Element> Sink<'a, T> {
+    /// The output in `count` equal parts.
+    pub(crate) fn new(view: &'a View, count: usize) -> Result<Sink<'a, T>> {
+        if view.dtype() != T::DTYPE || !view.is_contiguous() || (count > 0 && !view.len().is_multiple_of(count)) {
+            return Err(Error::shape(format!("a kernel was given an output {:?} for {count} matrices", view.dims())));
+        }
+        Ok(Sink { first: view.ptr() as *mut T, each: view.len() / count.max(1), count, of: PhantomData })
+    }
+
+    /// The part of matrix `index`.
+    ///
+    /// # Safety
+    /// No other slice of this part is alive.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn part(&self, index: usize) -> &mut [T] {
+        assert!(index < self.count);
+        // SAFETY: inside the output (`new` divides its length), typed and live while the kernel runs, exclusive by the contract.
+        unsafe { std::slice::from_raw_parts_mut(self.first.add(index * self.each), self.each) }
+    }
+}
+
+/// Writes a matrix that lies by columns into a row-major part of an output.
+pub(crate) fn by_rows<T: Copy>(columns: usize, part: &mut [T], at: impl Fn(usize, usize) -> T) {
+    if columns > 0 {
+        for (r, row) in part.chunks_exact_mut(columns).enumerate() {
+            row.iter_mut().enumerate().for_each(|(c, y)| *y = at(r, c));
+        }
+    }
+}
+
+/// Calls `f` for each matrix of a batch, on the threads of the rank, with a workspace that `make` makes once for several matrices.
+/// `work` is about the count of operations of a matrix. `of` is the box of a tensor whose leading dims are the batch.
+///
+/// # Errors
+/// Of the matrices with which something is wrong the first one is named.
+pub(crate) fn each<W>(
+    of: &ShardBox,
+    batch: &[usize],
+    work: usize,
+    make: impl Fn() -> W + Sync,
+    f: impl Fn(&mut W, usize) -> Result<(), Wrong> + Sync,
+) -> Result<()> {
+    const GRAIN: usize = 1 << 17;
+    let count: usize = batch.iter().product();
+    let first_wrong: Mutex<Option<(usize, Wrong)>> = Mutex::new(None);
+    parallel_for(count, (GRAIN / work.max(1)).max(1), &|range| {
+        let mut w = make();
+        for i in range {
+            if let Err(why) = f(&mut w, i) {
+                let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|(k, _)| i < *k) {
+                    *first = Some((i, why));
+                }
+                return;
+            }
+        }
+    });
+    let Some((mut i, why)) = first_wrong.into_inner().unwrap_or_else(PoisonError::into_inner) else { return Ok(()) };
+    if batch.is_empty() {
+        return Err(Error::value(format!("the matrix {why}")));
+    }
+    // The index in the whole tensor, of which this rank has a shard.
+    let mut index = vec![0; batch.len()];
+    for d in (0..batch.len()).rev() {
+        index[d] = i % batch[d] + of.offset[d];
+        i /= batch[d];
+    }
+    Err(Error::value(format!("matrix {index:?} of the batch {why}")))
+}
+
+/// Sizes of the batch of an input of matrices, as this rank has it.
+pub(crate) fn batch_of<'a>(cx: &'a KernelCx<'_>) -> Result<&'a [usize]> {
+    let dims = cx.input(0)?.dims();
+    Ok(&dims[..dims.len().saturating_sub(2)])
+}
+
+/// Memory for what faer needs besides its arguments.
+pub(crate) struct Scratch(MemBuffer);
+
+impl Scratch {
+    pub(crate) fn new(need: StackReq) -> Scratch {
+        Scratch(MemBuffer::new(need))
+    }
+    pub(crate) fn stack(&mut self) -> &mut MemStack {
+        MemStack::new(&mut self.0)
+    }
+}
+
+/// Whether all elements are finite.
+pub(crate) fn finite<T: Float>(x: &[T]) -> bool {
+    x.iter().all(|x| x.is_finite())
+}

@@ -1,0 +1,114 @@
+//! Eigenvalues of symmetric matrices.
+
+use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
+use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch, square};
+use crate::signs::flips;
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{MatMut, MatRef, Par};
+use oflow::kernels::Dims;
+use oflow::ops::{DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef};
+use oflow::prelude::*;
+use smallvec::smallvec;
+
+/// Whether the upper triangle is read.
+fn upper(triangle: &str) -> Result<bool> {
+    match triangle {
+        "L" | "l" => Ok(false),
+        "U" | "u" => Ok(true),
+        other => Err(Error::argument(format!("UPLO '{other}' is neither 'L' nor 'U'"))),
+    }
+}
+
+fn check(c: &InferCtx<'_>) -> Result<()> {
+    upper(c.str("UPLO")?)?;
+    square(c)
+}
+
+fn values(c: &InferCtx<'_>) -> Result<Dims> {
+    let (batch, n, _) = matrices(c, 0)?;
+    Ok(batch.iter().chain(&[n]).copied().collect())
+}
+
+pub(crate) fn eigh() -> Result<OpDef> {
+    Ok(OpDef::new("eigh(A: f32|f64[2..]; UPLO: str = \"L\") -> (L, Q)")?
+        .domain(DOMAIN)
+        .subject("Linear algebra")
+        .function("eigh(Tensor A, String UPLO=\"L\") -> (Tensor L, Tensor Q)")
+        .doc(
+            "The eigenvalues of symmetric matrices, from the least on, and the eigenvectors as columns of Q: `A = Q diag(L) Qᵀ`.\n\nOnly the \
+             lower triangle of A is read, or with `UPLO=\"U\"` the upper one. An eigenvector has a positive element where it is largest. \
+             The gradient of the vectors needs distinct eigenvalues.",
+        )
+        .check(check)
+        .shapes(|c| Ok(smallvec![values(c)?, c.shape(0)?.into()]))
+        .dtype(DTypeRule::Input(0))
+        .strided()
+        .get_sbp(|c| split_batch(c, 2))
+        .flops(|c| cubes(c, 9))
+        .cpu(|cx| with_real!(cx, kernel))
+        .grad(Grad::rule_saving(&[], &[0, 1], gradient))
+        .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[3, 3]~; UPLO=U", "f64[1, 1]", "f64[2, 0, 0]"]))
+}
+
+fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+    let batch = batch_of(cx)?;
+    let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(upper(cx.str("UPLO")?)?);
+    let count = batch.iter().product();
+    let (values, vectors) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
+    let n = a.rows();
+    if n == 0 {
+        return Ok(());
+    }
+    struct Work<T> {
+        a: Vec<T>,
+        q: Vec<T>,
+        scratch: Scratch,
+    }
+    let yes = ComputeEigenvectors::Yes;
+    let make = || Work {
+        a: vec![],
+        q: vec![T::zero(); n * n],
+        scratch: Scratch::new(self_adjoint_evd_scratch::<T>(n, yes, Par::Seq, Default::default())),
+    };
+    each(cx.output_box(0), batch, 9 * n * n * n, make, |w, i| {
+        a.read(i, &mut w.a);
+        if (0..n).any(|c| !finite(&w.a[c * n + c..(c + 1) * n])) {
+            return Err("has an infinity or a NaN, so it has no eigenvalues".into());
+        }
+        // SAFETY: this thread alone computes matrix i.
+        let (values, vectors) = unsafe { (values.part(i), vectors.part(i)) };
+        self_adjoint_evd(
+            MatRef::from_column_major_slice(&w.a, n, n),
+            faer::diag::DiagMut::from_slice_mut(values),
+            Some(MatMut::from_column_major_slice_mut(&mut w.q, n, n)),
+            Par::Seq,
+            w.scratch.stack(),
+            Default::default(),
+        )
+        .map_err(|_| "has eigenvalues that did not converge".to_string())?;
+        let signs = flips(&w.q, n, n);
+        by_rows(n, vectors, |r, c| signs[c] * w.q[c * n + r]);
+        Ok(())
+    })
+}
+
+/// As PyTorch's: dA = Q (diag(dL) + (Qᵀ dQ) / E) Qᵀ with E the differences of the eigenvalues.
+fn gradient(g: &mut dyn GradCtx) -> Result<()> {
+    let (dl, dq) = (g.grad(0), g.grad(1));
+    let (l, q) = (g.output(0)?, g.output(1)?);
+    let mut w = Words(g);
+    let mut inner = dl.map(|dl| w.diag(dl)).transpose()?;
+    if let Some(dq) = dq {
+        let m = w.atb(q, dq)?;
+        // The diagonal changes the length of a vector, which is fixed.
+        let (low, up) = (w.tril(m, -1)?, w.triu(m, 1)?);
+        let m = w.add(low, up)?;
+        let gaps = w.gaps(l)?;
+        let m = w.div(m, gaps)?;
+        inner = Some(w.sum_of(inner, m)?);
+    }
+    let Some(inner) = inner else { return Ok(()) };
+    let left = w.ab(q, inner)?;
+    let da = w.abt(left, q)?;
+    w.0.set(0, da)
+}

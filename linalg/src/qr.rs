@@ -1,0 +1,153 @@
+//! The QR decomposition.
+
+use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
+use crate::rules::{DOMAIN, Triangular, Words, cubes, matrices, split_batch};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
+};
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
+use faer::{Conj, MatMut, MatRef, Par};
+use oflow::kernels::Dims;
+use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
+use oflow::prelude::*;
+use smallvec::smallvec;
+
+/// Columns of Q for matrices of these sizes.
+fn width(mode: &str, rows: usize, columns: usize) -> Result<usize> {
+    match mode {
+        "reduced" => Ok(rows.min(columns)),
+        "complete" => Ok(rows),
+        other => Err(Error::argument(format!("mode '{other}' is neither 'reduced' nor 'complete'"))),
+    }
+}
+
+pub(crate) fn qr() -> Result<OpDef> {
+    Ok(OpDef::new("qr(A: f32|f64[2..]; mode: str = \"reduced\") -> (Q, R)")?
+        .domain(DOMAIN)
+        .subject("Linear algebra")
+        .function("qr(Tensor A, String mode=\"reduced\") -> (Tensor Q, Tensor R)")
+        .doc(
+            "Q with orthonormal columns and R upper triangular with `A = Q R`.\n\nOf `[m, n]` and k the smaller of both, Q is `[m, k]` \
+             and R `[k, n]`; in the mode `complete` Q is `[m, m]` and R `[m, n]`. The signs of the diagonal of R are those of LAPACK. \
+             The gradient needs the first k columns of A to be independent, and is an error of `complete` where m > n.",
+        )
+        .check(|c| {
+            matrices(c, 0)?;
+            width(c.str("mode")?, 1, 1).map(drop)
+        })
+        .shapes(|c| {
+            let (batch, rows, columns) = matrices(c, 0)?;
+            let k = width(c.str("mode")?, rows, columns)?;
+            let (mut q, mut r) = (Dims::from(batch), Dims::from(batch));
+            q.extend([rows, k]);
+            r.extend([k, columns]);
+            Ok(smallvec![q, r])
+        })
+        .dtype(DTypeRule::Input(0))
+        .strided()
+        .get_sbp(|c| split_batch(c, 2))
+        .flops(|c| cubes(c, 4))
+        .cpu(|cx| with_real!(cx, kernel))
+        .grad(Grad::rule_saving(&[], &[0, 1], gradient))
+        .samples(&[
+            "f32[3, 3]~",
+            "f64[2, 3, 3]~",
+            "f64[5, 3]",
+            "f64[3, 5]",
+            "f64[2, 2, 4]; mode=complete",
+            "f64[1, 1]",
+            "f64[2, 3, 0]",
+        ]))
+}
+
+fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+    let batch = batch_of(cx)?;
+    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
+    let count = batch.iter().product();
+    let (q, r) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
+    let (rows, columns) = (a.rows(), a.columns());
+    let width = width(cx.str("mode")?, rows, columns)?;
+    let (size, block) = (rows.min(columns), recommended_block_size::<T>(rows, columns));
+    let need = qr_in_place_scratch::<T>(rows, columns, block, Par::Seq, Default::default());
+    struct Work<T> {
+        a: Vec<T>,
+        factors: Vec<T>,
+        q: Vec<T>,
+        scratch: Scratch,
+    }
+    let make = || Work {
+        a: vec![],
+        factors: vec![T::zero(); block * size],
+        q: vec![],
+        scratch: Scratch::new(need.or(apply_scratch::<T>(rows, block, width))),
+    };
+    each(cx.output_box(0), batch, 4 * rows * columns * size, make, |w, i| {
+        a.read(i, &mut w.a);
+        // SAFETY: this thread alone computes matrix i.
+        let (q, r) = unsafe { (q.part(i), r.part(i)) };
+        if !finite(&w.a) {
+            q.fill(num_traits::Float::nan());
+            r.fill(num_traits::Float::nan());
+            return Ok(());
+        }
+        let mut factors = MatMut::from_column_major_slice_mut(&mut w.factors, block, size);
+        let m = MatMut::from_column_major_slice_mut(&mut w.a, rows, columns);
+        if size > 0 {
+            qr_in_place(m, factors.as_mut(), Par::Seq, w.scratch.stack(), Default::default());
+        }
+        w.q.clear();
+        w.q.resize(rows * width, T::zero());
+        w.q.iter_mut().step_by(rows + 1).take(width).for_each(|x| *x = T::one());
+        if size > 0 {
+            let basis = MatRef::from_column_major_slice(&w.a[..rows * size], rows, size);
+            let identity = MatMut::from_column_major_slice_mut(&mut w.q, rows, width);
+            apply(basis, factors.as_ref(), Conj::No, identity, Par::Seq, w.scratch.stack());
+        }
+        by_rows(width, q, |row, col| w.q[col * rows + row]);
+        by_rows(columns, r, |row, col| if row <= col { w.a[col * rows + row] } else { T::zero() });
+        Ok(())
+    })
+}
+
+/// As PyTorch's. For m >= n, with M = dR Rᵀ - Qᵀ dQ: dA = (dQ + Q sym(triu(M))) R⁻ᵀ. For m < n only the first m columns
+/// of R = [X Y] were made by Q: dA = Q ([W X⁻ᵀ, 0] + dR) with W the strict lower triangle of Mᵀ - M.
+fn gradient(g: &mut dyn GradCtx) -> Result<()> {
+    let (dq, dr) = (g.grad(0), g.grad(1));
+    let shape = g.input_shape(0);
+    let [.., rows, columns] = shape[..] else { return Ok(()) };
+    if rows > columns && g.str("mode")? == "complete" {
+        return Err(Error::autograd(format!("complete QR of {rows} rows and {columns} columns has no gradient"))
+            .help("the columns of Q after the first ones may be any: use the mode 'reduced'"));
+    }
+    let (q, r) = (g.output(0)?, g.output(1)?);
+    let mut w = Words(g);
+    let of_r = dr.map(|dr| w.abt(dr, r)).transpose()?;
+    let of_q = dq.map(|dq| w.atb(q, dq)).transpose()?;
+    let m = match (of_r, of_q) {
+        (Some(a), Some(b)) => w.sub(a, b)?,
+        (Some(a), None) => a,
+        (None, Some(b)) => w.neg(b)?,
+        (None, None) => return Ok(()),
+    };
+    let how = Triangular { upper: true, left: false, unit: false, transpose: true };
+    let da = if rows >= columns {
+        let up = w.triu(m, 0)?;
+        let strict = w.triu(m, 1)?;
+        let other = w.t(strict)?;
+        let sym = w.add(up, other)?;
+        let made = w.ab(q, sym)?;
+        let made = w.sum_of(dq, made)?;
+        w.triangular(r, made, how)?
+    } else {
+        let turned = w.skew(m)?;
+        let turned = w.neg(turned)?;
+        let low = w.tril(turned, -1)?;
+        let x = w.narrow(r, -1, 0, rows)?;
+        let made = w.triangular(x, low, how)?;
+        let made = w.padded(made, 0, columns - rows)?;
+        let made = w.sum_of(dr, made)?;
+        w.ab(q, made)?
+    };
+    w.0.set(0, da)
+}

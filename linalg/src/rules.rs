@@ -1,0 +1,160 @@
+//! What declarations have in common: shapes, sharding, and the words of gradient rules.
+
+use oflow::ops::{Emit, GradCtx, InferCtx, Value};
+use oflow::prelude::*;
+use oflow::sbp::{Sbp, Signature};
+
+/// The domain of this crate's names: `linalg.svd`.
+pub(crate) const DOMAIN: &str = "linalg";
+
+/// The batch dims, rows and columns of an input.
+pub(crate) fn matrices<'a>(c: &InferCtx<'a>, i: usize) -> Result<(&'a [usize], usize, usize)> {
+    match c.shape(i)? {
+        [batch @ .., rows, columns] => Ok((batch, *rows, *columns)),
+        other => Err(Error::shape(format!("needs a matrix or a batch of matrices, not a tensor of shape {other:?}"))),
+    }
+}
+
+/// Refuses matrices that are not square.
+pub(crate) fn square(c: &InferCtx<'_>) -> Result<()> {
+    let (_, rows, columns) = matrices(c, 0)?;
+    if rows != columns {
+        let what = c.input(0)?;
+        return Err(Error::shape(format!("needs square matrices, not {what}: {rows} rows and {columns} columns")));
+    }
+    Ok(())
+}
+
+/// Each matrix of the batch is computed by itself, so every batch dim may be split.
+pub(crate) fn split_batch(c: &InferCtx<'_>, outputs: usize) -> Result<Vec<Signature>> {
+    let (batch, ..) = matrices(c, 0)?;
+    Ok((0..batch.len()).map(|d| Signature::new(&[Sbp::Split(d)], &vec![Sbp::Split(d); outputs])).collect())
+}
+
+/// `times` n^3 for each matrix of the batch, n the smaller of rows and columns and one factor the larger.
+pub(crate) fn cubes(c: &InferCtx<'_>, times: u64) -> Result<u64> {
+    let (_, rows, columns) = matrices(c, 0)?;
+    Ok((c.input(0)?.len() as u64).saturating_mul(times).saturating_mul(rows.min(columns) as u64))
+}
+
+/// Calls of gradient rules.
+pub(crate) struct Words<'a>(pub &'a mut dyn GradCtx);
+
+impl Words<'_> {
+    fn emit(&mut self) -> &mut dyn Emit {
+        self.0.emitter()
+    }
+    fn one(&mut self, op: &str, x: Value) -> Result<Value> {
+        self.emit().call(op, &[x], &[])
+    }
+    pub(crate) fn add(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("add", &[a, b], &[])
+    }
+    /// The sum of what is there.
+    pub(crate) fn sum_of(&mut self, a: Option<Value>, b: Value) -> Result<Value> {
+        match a {
+            Some(a) => self.add(a, b),
+            None => Ok(b),
+        }
+    }
+    pub(crate) fn sub(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("sub", &[a, b], &[])
+    }
+    pub(crate) fn mul(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("mul", &[a, b], &[])
+    }
+    pub(crate) fn div(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("div", &[a, b], &[])
+    }
+    pub(crate) fn times(&mut self, a: Value, s: f64) -> Result<Value> {
+        self.emit().call("mul", &[a], &[("s", s.into())])
+    }
+    pub(crate) fn neg(&mut self, a: Value) -> Result<Value> {
+        self.one("neg", a)
+    }
+    /// a b
+    pub(crate) fn ab(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("matmul", &[a, b], &[])
+    }
+    /// aᵀ b
+    pub(crate) fn atb(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("matmul", &[a, b], &[("transpose_a", true.into())])
+    }
+    /// a bᵀ
+    pub(crate) fn abt(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("matmul", &[a, b], &[("transpose_b", true.into())])
+    }
+    /// aᵀ bᵀ
+    pub(crate) fn atbt(&mut self, a: Value, b: Value) -> Result<Value> {
+        self.emit().call("matmul", &[a, b], &[("transpose_a", true.into()), ("transpose_b", true.into())])
+    }
+    pub(crate) fn t(&mut self, a: Value) -> Result<Value> {
+        self.emit().call("transpose", &[a], &[("dim0", (-2i64).into()), ("dim1", (-1i64).into())])
+    }
+    pub(crate) fn tril(&mut self, a: Value, diagonal: i64) -> Result<Value> {
+        self.emit().call("tril", &[a], &[("diagonal", diagonal.into())])
+    }
+    pub(crate) fn triu(&mut self, a: Value, diagonal: i64) -> Result<Value> {
+        self.emit().call("triu", &[a], &[("diagonal", diagonal.into())])
+    }
+    /// The diagonal matrices of vectors.
+    pub(crate) fn diag(&mut self, v: Value) -> Result<Value> {
+        self.one("diag_embed", v)
+    }
+    /// Vectors or numbers with one dim of size 1 more, counted from the end.
+    pub(crate) fn unsqueeze(&mut self, v: Value, dim: i64) -> Result<Value> {
+        self.emit().call("unsqueeze", &[v], &[("dim", dim.into())])
+    }
+    pub(crate) fn narrow(&mut self, x: Value, dim: i64, start: usize, len: usize) -> Result<Value> {
+        self.emit().call(
+            "narrow",
+            &[x],
+            &[("dim", dim.into()), ("start", (start as i64).into()), ("len", (len as i64).into())],
+        )
+    }
+    /// x with zeros right of its columns and below its rows.
+    pub(crate) fn padded(&mut self, x: Value, rows: usize, columns: usize) -> Result<Value> {
+        let pad = [0, columns as i64, 0, rows as i64];
+        self.emit().call("pad", &[x], &[("pad", pad.as_slice().into())])
+    }
+    /// The sum over the matrix dims, which stay with size 1.
+    pub(crate) fn total(&mut self, x: Value) -> Result<Value> {
+        self.emit().call("sum", &[x], &[("dims", [-2i64, -1].as_slice().into()), ("keepdim", true.into())])
+    }
+    /// a - aᵀ
+    pub(crate) fn skew(&mut self, a: Value) -> Result<Value> {
+        let t = self.t(a)?;
+        self.sub(a, t)
+    }
+    /// b_j - b_i for vectors b, with 1 on the diagonal.
+    pub(crate) fn gaps(&mut self, b: Value) -> Result<Value> {
+        let (along, down) = (self.unsqueeze(b, -2)?, self.unsqueeze(b, -1)?);
+        let gaps = self.sub(along, down)?;
+        let ones = self.one("ones_like", b)?;
+        let ones = self.diag(ones)?;
+        self.add(gaps, ones)
+    }
+    /// A solve with a triangular matrix: `op(a) x = b`, or `x op(a) = b` if not `left`.
+    pub(crate) fn triangular(&mut self, a: Value, b: Value, how: Triangular) -> Result<Value> {
+        let attrs = [
+            ("upper", how.upper.into()),
+            ("left", how.left.into()),
+            ("unitriangular", how.unit.into()),
+            ("transpose", how.transpose.into()),
+        ];
+        self.emit().call("linalg.solve_triangular", &[a, b], &attrs)
+    }
+}
+
+/// Which triangular system.
+#[derive(Clone, Copy)]
+pub(crate) struct Triangular {
+    /// a is upper triangular.
+    pub upper: bool,
+    /// a stands on the left of the unknown.
+    pub left: bool,
+    /// The diagonal of a is taken for ones.
+    pub unit: bool,
+    /// aᵀ in the place of a.
+    pub transpose: bool,
+}

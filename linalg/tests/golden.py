@@ -1,0 +1,142 @@
+"""Makes golden.json: what PyTorch gives for calls of torch.linalg, forward and gradient.
+
+Run it with any Python that has torch, in this folder: `python golden.py`. The test `golden` reads the file; torch is needed only to make
+it again. Vectors whose signs are free are compared through what does not depend on the signs.
+"""
+
+import json
+import math
+
+import torch
+
+L = torch.linalg
+torch.set_num_threads(1)
+cases = []
+
+
+def random(*shape, seed=0):
+    g = torch.Generator().manual_seed(seed + 31 * len(shape) + sum(shape))
+    return (torch.rand(shape, generator=g, dtype=torch.float64) * 2 - 1).mul(64).round().div(64)
+
+
+def regular(*shape, seed=0):
+    return random(*shape, seed=seed) + 2 * torch.eye(shape[-1], dtype=torch.float64)
+
+
+def definite(*shape, seed=0):
+    x = random(*shape, seed=seed)
+    return (x @ x.mT * 16).round() / 16 + torch.diag(torch.arange(1.0, shape[-1] + 1, dtype=torch.float64))
+
+
+def dump(x, digits):
+    if x is None:
+        return None
+    number = lambda v: str(v) if math.isnan(v) or math.isinf(v) else float(f"{v:.{digits}g}")
+    return {"shape": list(x.shape), "data": [number(v) for v in x.detach().double().reshape(-1).tolist()]}
+
+
+def case(op, f, *inputs, backward=True, **attrs):
+    """One call in both dtypes. f gives what is compared; the loss is the sum of it, weighted."""
+    for dtype, digits in (("f32", 8), ("f64", 14)):
+        xs = [x.detach().to({"f32": torch.float32, "f64": torch.float64}[dtype]).requires_grad_(backward) for x in inputs]
+        row = {"op": op, "dtype": dtype, "attrs": attrs, "inputs": [dump(x, 17) for x in xs]}
+        try:
+            ys = f(*xs, **attrs)
+            ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
+        except RuntimeError as e:
+            row["error"] = str(e).split("\n")[0]
+            cases.append(row)
+            continue
+        row["outputs"] = [dump(y, digits) for y in ys]
+        if backward:
+            loss = 0
+            for k, y in enumerate(ys):
+                w = torch.tensor([((5 * i + 3 * k) % 7) / 4 - 0.6 for i in range(y.numel())], dtype=y.dtype).reshape(y.shape)
+                loss = loss + (y * w).sum()
+            if loss.requires_grad:
+                loss.backward()
+            row["grads"] = [dump(x.grad, digits) for x in xs]
+        cases.append(row)
+
+
+def free_of_signs_svd(x, full_matrices=True):
+    u, s, vh = L.svd(x, full_matrices=full_matrices)
+    k = s.shape[-1]
+    u, vh = u[..., :, :k], vh[..., :k, :]
+    return (u * s.exp().unsqueeze(-2)) @ vh, s, u.square(), vh.square()
+
+
+def free_of_signs_eigh(x, UPLO="L"):
+    v, q = L.eigh((x + x.mT) / 2, UPLO=UPLO)
+    return (q * v.exp().unsqueeze(-2)) @ q.mT, v, q.square()
+
+
+def symmetric_cholesky(x, upper=False):
+    return L.cholesky((x + x.mT) / 2, upper=upper)
+
+
+def qr(x, mode="reduced"):
+    return L.qr(x, mode=mode)
+
+
+for shape in ((1, 1), (2, 2), (3, 3), (5, 5), (2, 3, 3), (2, 1, 4, 4), (0, 2, 2), (2, 0, 0)):
+    case("det", L.det, random(*shape))
+    case("slogdet", lambda x: L.slogdet(x)[1], regular(*shape), backward=True)
+    case("slogdet_sign", lambda x: L.slogdet(x)[0], random(*shape, seed=4), backward=False)
+    case("inv", L.inv, regular(*shape))
+    case("cholesky", symmetric_cholesky, definite(*shape))
+    case("cholesky", symmetric_cholesky, definite(*shape, seed=1), upper=True)
+    case("eigh", free_of_signs_eigh, definite(*shape, seed=2))
+    case("eigh", free_of_signs_eigh, random(*shape, seed=3), UPLO="U")
+for shape in ((1, 1), (3, 3), (4, 2), (2, 4), (6, 5), (2, 5, 3), (2, 3, 5), (2, 1, 2, 2)):
+    case("svd", free_of_signs_svd, random(*shape), full_matrices=False)
+    # The vectors after the first k are any: PyTorch gives them no gradient, and nor do we.
+    case("svd", free_of_signs_svd, random(*shape, seed=1), full_matrices=True)
+    # The signs are LAPACK's.
+    case("qr", qr, random(*shape, seed=2), mode="reduced")
+    if shape[-2] <= shape[-1]:
+        case("qr", qr, random(*shape, seed=3), mode="complete")
+case("qr", qr, random(5, 3, seed=9), mode="complete", backward=False)
+for a, b in (
+    ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((2, 3, 3), (2, 3, 4)), ((2, 3, 3), (3, 4)), ((3, 3), (2, 3, 4)),
+    ((2, 1, 3, 3), (4, 3, 2)), ((2, 4, 4), (4,)), ((1, 1), (1,)), ((1, 1), (1, 1)), ((2, 2, 2), (2, 2)), ((3, 3), (3, 0)), ((0, 3, 3), (3, 2)),
+    ((1, 3, 3), (2, 3, 1)), ((4, 4, 4), (4, 4)), ((3, 2, 2), (2, 2)),
+):
+    case("solve", L.solve, regular(*a), random(*b, seed=5))
+for a, b in (((3, 3), (2, 3)), ((2, 3, 3), (4, 3)), ((3, 3), (2, 4, 3)), ((2, 1, 2, 2), (3, 2, 2))):
+    case("solve", L.solve, regular(*a), random(*b, seed=6), left=False)
+for upper in (False, True):
+    for unitriangular in (False, True):
+        for a, b, left in (((3, 3), (3, 2), True), ((2, 3, 3), (3, 4), True), ((3, 3), (2, 2, 3), False), ((2, 1, 4, 4), (3, 4, 4), False)):
+            case("solve_triangular", L.solve_triangular, regular(*a), random(*b, seed=7), upper=upper, left=left, unitriangular=unitriangular)
+# What is refused, and what is not.
+singular = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 0.0]], dtype=torch.float64)
+rank_one = torch.ones(3, 3, dtype=torch.float64)
+for m in (singular, rank_one, torch.zeros(2, 2, dtype=torch.float64), torch.stack([regular(3, 3), singular])):
+    case("det", L.det, m)
+    case("inv", L.inv, m, backward=False)
+    case("solve", L.solve, m, torch.ones(m.shape[-1], 2, dtype=torch.float64), backward=False)
+    # Whether the last pivot is zero or rounding depends on the order of the sums.
+    if m.abs().max() <= 1:
+        case("slogdet", lambda x: L.slogdet(x)[1], m, backward=False)
+case("cholesky", L.cholesky, -definite(3, 3), backward=False)
+case("cholesky", L.cholesky, torch.stack([definite(2, 2), torch.tensor([[1.0, 2.0], [2.0, 1.0]])]), backward=False)
+case("cholesky", L.cholesky, torch.zeros(2, 2), backward=False)
+for f, op in ((L.det, "det"), (L.inv, "inv"), (L.cholesky, "cholesky"), (L.eigh, "eigh"), (lambda x: L.slogdet(x)[1], "slogdet")):
+    case(op, f, random(2, 3), backward=False)
+    case(op, f, random(3), backward=False)
+for f, op in ((L.svd, "svd"), (L.qr, "qr")):
+    case(op, f, random(3), backward=False)
+for a, b in (((3, 3), (4,)), ((3, 3), (4, 2)), ((2, 3, 3), (2, 4)), ((2, 3, 3), (4, 3, 2)), ((2, 3), (3,)), ((3, 3), ())):
+    case("solve", L.solve, random(*a), random(*b), backward=False)
+case("solve", L.solve, random(3, 3), random(3), left=False, backward=False)
+nans = torch.full((3, 3), math.nan, dtype=torch.float64)
+for f, op in ((L.svd, "svd"), (L.eigh, "eigh"), (L.cholesky, "cholesky"), (L.det, "det")):
+    case(op, f, nans, backward=False)
+large = random(12, 12)
+case("det", L.det, large)
+case("svd_values", lambda x: L.svd(x)[1], large, backward=False)
+
+with open("golden.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+print(len(cases), "calls")
