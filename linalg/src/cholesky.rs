@@ -54,7 +54,9 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
                 ));
             }
             // faer compares pivots with zero, which a NaN passes.
-            if let Some(k) = l.iter().step_by(n + 1).position(|x| !(*x > T::zero())) {
+            if let Some(k) =
+                l.iter().step_by(n + 1).position(|x| x.partial_cmp(&T::zero()) != Some(std::cmp::Ordering::Greater))
+            {
                 return Err(format!("is not positive definite: its leading minor of order {} is not positive", k + 1));
             }
             let lower = |r: usize, c: usize| if r >= c { l[c * n + r] } else { T::zero() };

@@ -1,4 +1,4 @@
-//! Linear algebra for [oflow](oflow): determinants, solving, and the Cholesky, QR, eigenvalue and singular value decompositions, with the
+//! Linear algebra for [oflow]: determinants, solving, and the Cholesky, QR, eigenvalue and singular value decompositions, with the
 //! names and the meaning of `torch.linalg`.
 //!
 //! ```

@@ -116,7 +116,7 @@ pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>, outs: &[TensorType]) 
             return Ok(kernel);
         }
     }
-    let fits = |d: &Device| on_device(&table, op, *d, |ks| ks.map(|k| k.pred.holds(ctx, outs)).any(|holds| holds));
+    let fits = |d: &Device| on_device(&table, op, *d, |mut ks| Iterator::any(&mut ks, |k| k.pred.holds(ctx, outs)));
     let others = entries().into_iter().map(|e| e.device).filter(|d| *d != device).find(fits);
     Err(Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.name())).help(
         match others {
