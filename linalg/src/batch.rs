@@ -5,7 +5,7 @@ use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::traits::RealField;
 use num_traits::Float;
 use oflow::kernels::parallel::parallel_for;
-use oflow::kernels::{Element, ShardBox, View};
+use oflow::kernels::{Element, View};
 use oflow::ops::KernelCx;
 use oflow::prelude::*;
 use std::marker::PhantomData;
@@ -27,8 +27,51 @@ macro_rules! with_real {
 }
 pub(crate) use with_real;
 
-/// What is wrong with one matrix, in words that follow "the matrix": "is singular".
-pub(crate) type Wrong = String;
+/// Why a matrix is not computed.
+pub(crate) enum Wrong {
+    /// What is wrong with it, in words that follow "the matrix": "is singular".
+    Matrix(String),
+    /// What is not the fault of the matrix.
+    Other(Error),
+}
+
+impl From<String> for Wrong {
+    fn from(why: String) -> Wrong {
+        Wrong::Matrix(why)
+    }
+}
+
+impl From<Error> for Wrong {
+    fn from(e: Error) -> Wrong {
+        Wrong::Other(e)
+    }
+}
+
+fn no_memory(bytes: usize) -> Error {
+    Error::memory(format!("there is no memory for {bytes} bytes, which one matrix needs to be computed"))
+}
+
+/// An empty vector with room for `count` numbers.
+///
+/// # Errors
+/// There is no memory. A view of few numbers may be a matrix larger than the memory.
+pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
+    let mut v = vec![];
+    match v.try_reserve_exact(count) {
+        Ok(()) => Ok(v),
+        Err(_) => Err(no_memory(count.saturating_mul(size_of::<T>()))),
+    }
+}
+
+/// `count` zeros.
+///
+/// # Errors
+/// As [`room`].
+pub(crate) fn zeros<T: Float>(count: usize) -> Result<Vec<T>> {
+    let mut v = room(count)?;
+    v.resize(count, T::zero());
+    Ok(v)
+}
 
 /// The matrices of an input.
 pub(crate) struct Source<'a, T> {
@@ -72,6 +115,11 @@ impl<'a, T: Real> Source<'a, T> {
         self.columns.0
     }
 
+    /// Room for one matrix, for [`read`](Source::read).
+    pub(crate) fn room(&self) -> Result<Vec<T>> {
+        room(self.rows.0 * self.columns.0)
+    }
+
     /// Matrix `index` of the batch, by columns.
     pub(crate) fn read(&self, mut index: usize, into: &mut Vec<T>) {
         let mut at = 0;
@@ -81,7 +129,6 @@ impl<'a, T: Real> Source<'a, T> {
         }
         let ((rows, down), (columns, along)) = (self.rows, self.columns);
         into.clear();
-        into.reserve(rows * columns);
         let first = self.view.ptr() as *const T;
         // A few columns at a time, so that the lines of a matrix that lies by rows are read once.
         const TILE: usize = 16;
@@ -99,7 +146,7 @@ impl<'a, T: Real> Source<'a, T> {
 }
 
 /// The parts of an output that belong to the matrices of a batch.
-pub(crate) struct Sink<'a, T> {
+struct Sink<'a, T> {
     first: *mut T,
     each: usize,
     count: usize,
@@ -113,7 +160,7 @@ unsafe impl<T: Send> Sync for Sink<'_, T> {}
 
 impl<'a, T: Element> Sink<'a, T> {
     /// The output in `count` equal parts.
-    pub(crate) fn new(view: &'a View, count: usize) -> Result<Sink<'a, T>> {
+    fn new(view: &'a View, count: usize) -> Result<Sink<'a, T>> {
         if view.dtype() != T::DTYPE || !view.is_contiguous() || (count > 0 && !view.len().is_multiple_of(count)) {
             return Err(Error::shape(format!("a kernel was given an output {:?} for {count} matrices", view.dims())));
         }
@@ -125,7 +172,7 @@ impl<'a, T: Element> Sink<'a, T> {
     /// # Safety
     /// No other slice of this part is alive.
     #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn part(&self, index: usize) -> &mut [T] {
+    unsafe fn part(&self, index: usize) -> &mut [T] {
         assert!(index < self.count);
         // SAFETY: inside the output (`new` divides its length), typed and live while the kernel runs, exclusive by the contract.
         unsafe { std::slice::from_raw_parts_mut(self.first.add(index * self.each), self.each) }
@@ -141,41 +188,53 @@ pub(crate) fn by_rows<T: Copy>(columns: usize, part: &mut [T], at: impl Fn(usize
     }
 }
 
-/// Calls `f` for each matrix of a batch, on the threads of the rank, with a workspace that `make` makes once for several matrices.
-/// `work` is about the count of operations of a matrix. `of` is the box of a tensor whose leading dims are the batch.
+/// Computes the matrices of a batch on the threads of the rank: calls `f` for each with its parts of outputs 0 to N - 1, whose leading dims
+/// are the batch, and with a workspace that `make` makes once for several matrices. The product of `work` is about the count of operations
+/// of a matrix.
 ///
 /// # Errors
-/// Of the matrices with which something is wrong the first one is named.
-pub(crate) fn each<W>(
-    of: &ShardBox,
+/// Of the matrices that were not computed the first one is named, if it is its fault.
+pub(crate) fn each<T: Element, W, const N: usize>(
+    cx: &KernelCx<'_>,
     batch: &[usize],
-    work: usize,
-    make: impl Fn() -> W + Sync,
-    f: impl Fn(&mut W, usize) -> Result<(), Wrong> + Sync,
+    work: &[usize],
+    make: impl Fn() -> Result<W> + Sync,
+    f: impl Fn(&mut W, usize, [&mut [T]; N]) -> Result<(), Wrong> + Sync,
 ) -> Result<()> {
     const GRAIN: usize = 1 << 17;
     let count: usize = batch.iter().product();
+    let sinks = (0..N).map(|k| Sink::<T>::new(cx.output(k), count)).collect::<Result<Vec<_>>>()?;
+    let work = work.iter().fold(1, |product: usize, n| product.saturating_mul(*n));
     let first_wrong: Mutex<Option<(usize, Wrong)>> = Mutex::new(None);
     parallel_for(count, (GRAIN / work.max(1)).max(1), &|range| {
-        let mut w = make();
+        let wrong = |i: usize, why: Wrong| {
+            let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
+            if first.as_ref().is_none_or(|(k, _)| i < *k) {
+                *first = Some((i, why));
+            }
+        };
+        let mut w = match make() {
+            Ok(w) => w,
+            Err(e) => return wrong(range.start, e.into()),
+        };
         for i in range {
-            if let Err(why) = f(&mut w, i) {
-                let mut first = first_wrong.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|(k, _)| i < *k) {
-                    *first = Some((i, why));
-                }
-                return;
+            // SAFETY: the ranges do not overlap, so this is the one call for matrix i.
+            let parts = std::array::from_fn(|k| unsafe { sinks[k].part(i) });
+            if let Err(why) = f(&mut w, i, parts) {
+                return wrong(i, why);
             }
         }
     });
-    let Some((mut i, why)) = first_wrong.into_inner().unwrap_or_else(PoisonError::into_inner) else { return Ok(()) };
-    if batch.is_empty() {
-        return Err(Error::value(format!("the matrix {why}")));
-    }
+    let (mut i, why) = match first_wrong.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        None => return Ok(()),
+        Some((_, Wrong::Other(e))) => return Err(e),
+        Some((_, Wrong::Matrix(why))) if batch.is_empty() => return Err(Error::value(format!("the matrix {why}"))),
+        Some((i, Wrong::Matrix(why))) => (i, why),
+    };
     // The index in the whole tensor, of which this rank has a shard.
     let mut index = vec![0; batch.len()];
     for d in (0..batch.len()).rev() {
-        index[d] = i % batch[d] + of.offset[d];
+        index[d] = i % batch[d] + cx.output_box(0).offset[d];
         i /= batch[d];
     }
     Err(Error::value(format!("matrix {index:?} of the batch {why}")))
@@ -191,8 +250,11 @@ pub(crate) fn batch_of<'a>(cx: &'a KernelCx<'_>) -> Result<&'a [usize]> {
 pub(crate) struct Scratch(MemBuffer);
 
 impl Scratch {
-    pub(crate) fn new(need: StackReq) -> Scratch {
-        Scratch(MemBuffer::new(need))
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn new(need: StackReq) -> Result<Scratch> {
+        let made = MemBuffer::try_new(need);
+        made.map(Scratch).map_err(|_| no_memory(need.unaligned_bytes_required()))
     }
     pub(crate) fn stack(&mut self) -> &mut MemStack {
         MemStack::new(&mut self.0)

@@ -1,9 +1,11 @@
 //! The Cholesky decomposition.
 
-use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, with_real};
-use crate::rules::{DOMAIN, Triangular, Words, cubes, split_batch, square};
+use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, with_real};
+use crate::functions::Triangular;
+use crate::rules::{DOMAIN, Words, cubes, split_batch, square};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::{MatMut, Par};
+use num_traits::Float;
 use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
 
@@ -31,44 +33,35 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let upper = cx.bool("upper")?;
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(upper);
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let n = a.rows();
-    each(
-        cx.output_box(0),
-        batch,
-        n * n * n,
-        || (vec![], Scratch::new(cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default()))),
-        |(l, scratch), i| {
-            a.read(i, l);
-            let made = cholesky_in_place(
-                MatMut::from_column_major_slice_mut(l, n, n),
-                Default::default(),
-                Par::Seq,
-                scratch.stack(),
-                Default::default(),
+    let make = || Ok((a.room()?, Scratch::new(cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default()))?));
+    each(cx, batch, &[n, n, n], make, |(l, scratch), i, [part]| {
+        a.read(i, l);
+        let made = cholesky_in_place(
+            MatMut::from_column_major_slice_mut(l, n, n),
+            Default::default(),
+            Par::Seq,
+            scratch.stack(),
+            Default::default(),
+        );
+        // faer compares pivots with zero, which a NaN passes.
+        let not_positive = |x: &T| Float::is_nan(*x) || *x <= T::zero();
+        let wrong = match made {
+            Err(LltError::NonPositivePivot { index }) => Some(index),
+            Ok(_) => l.iter().step_by(n + 1).position(not_positive),
+        };
+        if let Some(k) = wrong {
+            return Err(
+                format!("is not positive definite: its leading minor of order {} is not positive", k + 1).into()
             );
-            if let Err(LltError::NonPositivePivot { index }) = made {
-                return Err(format!(
-                    "is not positive definite: its leading minor of order {} is not positive",
-                    index + 1
-                ));
-            }
-            // faer compares pivots with zero, which a NaN passes.
-            if let Some(k) =
-                l.iter().step_by(n + 1).position(|x| x.partial_cmp(&T::zero()) != Some(std::cmp::Ordering::Greater))
-            {
-                return Err(format!("is not positive definite: its leading minor of order {} is not positive", k + 1));
-            }
-            let lower = |r: usize, c: usize| if r >= c { l[c * n + r] } else { T::zero() };
-            // SAFETY: this thread alone computes matrix i.
-            let part = unsafe { y.part(i) };
-            match upper {
-                false => by_rows(n, part, lower),
-                true => by_rows(n, part, |r, c| lower(c, r)),
-            }
-            Ok(())
-        },
-    )
+        }
+        let lower = |r: usize, c: usize| if r >= c { l[c * n + r] } else { T::zero() };
+        match upper {
+            false => by_rows(n, part, lower),
+            true => by_rows(n, part, |r, c| lower(c, r)),
+        }
+        Ok(())
+    })
 }
 
 /// With Φ(X) the lower triangle of X with half its diagonal, dA = L⁻ᵀ Φ(Lᵀ dL) L⁻¹, made symmetric.
@@ -84,7 +77,7 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let both = w.add(low, other)?;
     let half = w.times(both, 0.5)?;
     // L⁻ᵀ X, then X L⁻¹; of an upper factor U = Lᵀ these are U⁻¹ X and X U⁻ᵀ.
-    let how = |left: bool| Triangular { upper, left, unit: false, transpose: upper != left };
+    let how = |left: bool| Triangular { upper, left, unitriangular: false, transpose: upper != left };
     let x = w.triangular(l, half, how(true))?;
     let da = w.triangular(l, x, how(false))?;
     w.0.set(0, da)

@@ -1,6 +1,6 @@
 //! Eigenvalues of symmetric matrices.
 
-use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
+use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
 use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch, square};
 use crate::signs::flips;
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
@@ -53,8 +53,6 @@ pub(crate) fn eigh() -> Result<OpDef> {
 fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(upper(cx.str("UPLO")?)?);
-    let count = batch.iter().product();
-    let (values, vectors) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
     let n = a.rows();
     if n == 0 {
         return Ok(());
@@ -65,18 +63,15 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         scratch: Scratch,
     }
     let yes = ComputeEigenvectors::Yes;
-    let make = || Work {
-        a: vec![],
-        q: vec![T::zero(); n * n],
-        scratch: Scratch::new(self_adjoint_evd_scratch::<T>(n, yes, Par::Seq, Default::default())),
+    let make = || {
+        let need = self_adjoint_evd_scratch::<T>(n, yes, Par::Seq, Default::default());
+        Ok(Work { a: a.room()?, q: zeros(n * n)?, scratch: Scratch::new(need)? })
     };
-    each(cx.output_box(0), batch, 9 * n * n * n, make, |w, i| {
+    each(cx, batch, &[9, n, n, n], make, |w, i, [values, vectors]| {
         a.read(i, &mut w.a);
         if (0..n).any(|c| !finite(&w.a[c * n + c..(c + 1) * n])) {
-            return Err("has an infinity or a NaN, so it has no eigenvalues".into());
+            return Err("has an infinity or a NaN, so it has no eigenvalues".to_string().into());
         }
-        // SAFETY: this thread alone computes matrix i.
-        let (values, vectors) = unsafe { (values.part(i), vectors.part(i)) };
         self_adjoint_evd(
             MatRef::from_column_major_slice(&w.a, n, n),
             faer::diag::DiagMut::from_slice_mut(values),

@@ -1,7 +1,7 @@
 //! What follows from the LU decomposition with row pivots: determinants, inverses, solutions.
 
-use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
-use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch, square};
+use crate::batch::{Real, Scratch, Source, Wrong, batch_of, by_rows, each, finite, room, with_real, zeros};
+use crate::rules::{DOMAIN, Words, cubes, matrices, one_dtype, split_batch, square};
 use faer::linalg::lu::partial_pivoting::{factor, inverse, solve};
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::perm::PermRef;
@@ -22,37 +22,34 @@ struct Lu<T> {
     back: Vec<usize>,
     /// How often two rows changed places.
     swaps: usize,
-    /// The first pivot that is zero, if the matrix is finite. What follows it divides by zero and means nothing.
-    null: Option<usize>,
+    /// Whether all elements of the matrix are.
+    finite: bool,
     scratch: Scratch,
 }
 
 impl<T: Real> Lu<T> {
     /// Room for matrices of n rows that are then solved for `columns` right sides.
-    fn new(n: usize, columns: usize) -> Lu<T> {
+    fn new(n: usize, columns: usize) -> Result<Lu<T>> {
         let par = Par::Seq;
         let need = factor::lu_in_place_scratch::<usize, T>(n, n, par, Default::default())
             .or(solve::solve_in_place_scratch::<usize, T>(n, columns, par))
             .or(inverse::inverse_scratch::<usize, T>(n, par));
-        Lu {
-            n,
-            both: Vec::with_capacity(n * n),
-            rows: vec![0; n],
-            back: vec![0; n],
-            swaps: 0,
-            null: None,
-            scratch: Scratch::new(need),
-        }
+        let both = room(n * n)?;
+        Ok(Lu { n, both, rows: vec![0; n], back: vec![0; n], swaps: 0, finite: true, scratch: Scratch::new(need)? })
     }
 
     /// Decomposes the matrix that lies in `both`.
     fn decompose(&mut self) {
         let n = self.n;
-        let finite = finite(&self.both);
+        self.finite = finite(&self.both);
         let a = MatMut::from_column_major_slice_mut(&mut self.both, n, n);
         let (rows, back, stack) = (&mut self.rows, &mut self.back, self.scratch.stack());
         self.swaps = factor::lu_in_place(a, rows, back, Par::Seq, stack, Default::default()).0.transposition_count;
-        self.null = if finite { self.diagonal().position(|x| x == T::zero()) } else { None };
+    }
+
+    /// The first pivot that is zero, if the matrix is finite. What follows it divides by zero and means nothing.
+    fn null(&self) -> Option<usize> {
+        self.diagonal().position(|x| x == T::zero()).filter(|_| self.finite)
     }
 
     fn diagonal(&self) -> impl Iterator<Item = T> + '_ {
@@ -65,7 +62,7 @@ impl<T: Real> Lu<T> {
     }
 
     fn determinant(&self) -> T {
-        if self.null.is_some() {
+        if self.null().is_some() {
             return T::zero();
         }
         self.diagonal().fold(self.sign(), |p, x| p * x)
@@ -73,17 +70,15 @@ impl<T: Real> Lu<T> {
 
     /// Why there is no inverse.
     fn regular(&self) -> Result<(), String> {
-        match self.null {
+        match self.null() {
             Some(k) => Err(format!("is singular: pivot {k} of its LU decomposition is zero")),
             None => Ok(()),
         }
     }
 
     /// Writes the inverse by columns.
-    fn invert(&mut self, out: &mut Vec<T>) {
+    fn invert(&mut self, out: &mut [T]) {
         let n = self.n;
-        out.clear();
-        out.resize(n * n, T::zero());
         let lu = MatRef::from_column_major_slice(&self.both, n, n);
         // SAFETY: `decompose` has written a permutation and its inverse.
         let perm = unsafe { PermRef::new_unchecked(&self.rows, &self.back, n) };
@@ -141,19 +136,16 @@ fn det() -> Result<OpDef> {
 fn det_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let n = a.rows();
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        n * n * n,
+        &[n, n, n],
         || Lu::<T>::new(n, 0),
-        |lu, i| {
+        |lu, i, [det]| {
             a.read(i, &mut lu.both);
             lu.decompose();
-            // SAFETY: this thread alone computes matrix i.
-            let part = unsafe { y.part(i) };
-            part[0] = lu.determinant();
+            det[0] = lu.determinant();
             Ok(())
         },
     )
@@ -195,37 +187,28 @@ fn cofactor() -> Result<OpDef> {
 fn cofactor_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let n = a.rows();
-    struct Work<T> {
-        lu: Lu<T>,
-        inverse: Vec<T>,
-        wide: Vec<f64>,
-    }
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        4 * n * n * n,
-        || Work { lu: Lu::<T>::new(n, 0), inverse: vec![], wide: vec![] },
-        |w, i| {
-            a.read(i, &mut w.lu.both);
-            // SAFETY: this thread alone computes matrix i.
-            let part = unsafe { y.part(i) };
-            w.wide.clear();
-            w.wide.extend(w.lu.both.iter().map(|x| x.to_f64().unwrap_or(f64::NAN)));
-            w.lu.decompose();
-            let (least, most) = w.lu.diagonal().fold((T::infinity(), T::zero()), |(l, m), x| {
+        &[4, n, n, n],
+        || Ok((Lu::<T>::new(n, 0)?, zeros(n * n)?)),
+        |(lu, inverse), i, [part]| {
+            a.read(i, &mut lu.both);
+            lu.decompose();
+            let (least, most) = lu.diagonal().fold((T::infinity(), T::zero()), |(l, m), x| {
                 (Float::min(l, Float::abs(x)), Float::max(m, Float::abs(x)))
             });
             // Far from singular, the inverse is as good and much cheaper.
             let near = Float::sqrt(T::epsilon());
-            if least > near * most || !finite(&w.wide) {
-                let det = w.lu.determinant();
-                w.lu.invert(&mut w.inverse);
+            if least > near * most || !lu.finite {
+                let det = lu.determinant();
+                lu.invert(inverse);
                 // By columns, so this transposes: C = det A⁻ᵀ.
-                part.iter_mut().zip(&w.inverse).for_each(|(y, x)| *y = det * *x);
+                part.iter_mut().zip(inverse).for_each(|(y, x)| *y = det * *x);
             } else {
-                let c = cofactors_by_svd(n, &w.wide)?;
+                a.read(i, &mut lu.both);
+                let c = cofactors_by_svd(n, &lu.both)?;
                 by_rows(n, part, |r, col| T::from(c[col * n + r]).unwrap_or_else(T::nan));
             }
             Ok(())
@@ -233,13 +216,15 @@ fn cofactor_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     )
 }
 
-/// The cofactors of any finite matrix, from A = U S Vᵀ: det(U) det(V) U diag(the products of the other singular values) Vᵀ.
-fn cofactors_by_svd(n: usize, a: &[f64]) -> Result<Vec<f64>, String> {
-    let (mut u, mut v, mut s) = (vec![0.0; n * n], vec![0.0; n * n], vec![0.0; n]);
+/// The cofactors of any finite matrix, in f64, from A = U S Vᵀ: det(U) det(V) U diag(the products of the other singular values) Vᵀ.
+fn cofactors_by_svd<T: Real>(n: usize, a: &[T]) -> Result<Vec<f64>, Wrong> {
+    let mut wide = room(n * n)?;
+    wide.extend(a.iter().map(|x| x.to_f64().unwrap_or(f64::NAN)));
+    let (mut u, mut v, mut s) = (zeros(n * n)?, zeros(n * n)?, zeros(n)?);
     let thin = ComputeSvdVectors::Thin;
-    let mut scratch = Scratch::new(svd_scratch::<f64>(n, n, thin, thin, Par::Seq, Default::default()));
+    let mut scratch = Scratch::new(svd_scratch::<f64>(n, n, thin, thin, Par::Seq, Default::default()))?;
     svd(
-        MatRef::from_column_major_slice(a, n, n),
+        MatRef::from_column_major_slice(&wide, n, n),
         faer::diag::DiagMut::from_slice_mut(&mut s),
         Some(MatMut::from_column_major_slice_mut(&mut u, n, n)),
         Some(MatMut::from_column_major_slice_mut(&mut v, n, n)),
@@ -248,15 +233,16 @@ fn cofactors_by_svd(n: usize, a: &[f64]) -> Result<Vec<f64>, String> {
         Default::default(),
     )
     .map_err(|_| "has cofactors that did not converge".to_string())?;
-    let sign = |q: &[f64]| {
-        let mut lu = Lu::<f64>::new(n, 0);
+    let mut lu = Lu::<f64>::new(n, 0)?;
+    let mut sign = |q: &[f64]| {
+        lu.both.clear();
         lu.both.extend_from_slice(q);
         lu.decompose();
         lu.determinant().signum()
     };
     let sign = sign(&u) * sign(&v);
     let others = |k: usize| s.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, s)| s).product::<f64>();
-    let mut c = vec![0.0; n * n];
+    let mut c = zeros(n * n)?;
     for k in 0..n {
         let by = sign * others(k);
         for col in 0..n {
@@ -300,21 +286,17 @@ fn slogdet() -> Result<OpDef> {
 fn slogdet_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let count = batch.iter().product();
-    let (sign, log) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
     let n = a.rows();
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        n * n * n,
+        &[n, n, n],
         || Lu::<T>::new(n, 0),
-        |lu, i| {
+        |lu, i, [sign, log]| {
             a.read(i, &mut lu.both);
             lu.decompose();
             let of = |x: T| if x == T::zero() || Float::is_nan(x) { x } else { Float::signum(x) };
-            // SAFETY: this thread alone computes matrix i.
-            let (sign, log) = unsafe { (sign.part(i), log.part(i)) };
-            (sign[0], log[0]) = match lu.null {
+            (sign[0], log[0]) = match lu.null() {
                 Some(_) => (T::zero(), T::neg_infinity()),
                 None => (
                     lu.diagonal().fold(lu.sign(), |p, x| p * of(x)),
@@ -354,20 +336,18 @@ fn inv() -> Result<OpDef> {
 fn inv_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let n = a.rows();
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        2 * n * n * n,
-        || (Lu::<T>::new(n, 0), vec![]),
-        |(lu, inverse), i| {
+        &[2, n, n, n],
+        || Ok((Lu::<T>::new(n, 0)?, zeros(n * n)?)),
+        |(lu, inverse), i, [part]| {
             a.read(i, &mut lu.both);
             lu.decompose();
             lu.regular()?;
             lu.invert(inverse);
-            // SAFETY: this thread alone computes matrix i.
-            by_rows(n, unsafe { y.part(i) }, |r, c| inverse[c * n + r]);
+            by_rows(n, part, |r, c| inverse[c * n + r]);
             Ok(())
         },
     )
@@ -417,12 +397,8 @@ fn solve_op() -> Result<OpDef> {
         )
         .check(|c| {
             square(c)?;
-            let (a, b) = (c.input(0)?, c.input(1)?);
-            if a.dtype != b.dtype {
-                return Err(Error::dtype(format!("A is {}, B is {}", a.dtype, b.dtype))
-                    .help("convert one of them with `.cast(dtype)`"));
-            }
-            system(&a.shape, &b.shape, c.bool("left")?).map(drop)
+            one_dtype(c)?;
+            system(c.shape(0)?, c.shape(1)?, c.bool("left")?).map(drop)
         })
         .shape1(|c| {
             let s = system(c.shape(0)?, c.shape(1)?, c.bool("left")?)?;
@@ -495,7 +471,6 @@ fn solve_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = &out[..out.len() - own];
     let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(transpose == left);
     let b = Source::<T>::new(cx.input(1)?, batch, whole.vectors)?.transposed(!left);
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let (n, columns) = (a.rows(), b.columns());
     let shared = cx.input(0)?.dims()[..cx.input(0)?.rank() - 2].iter().all(|n| *n == 1);
     struct Work<T> {
@@ -504,11 +479,11 @@ fn solve_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         ready: bool,
     }
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        n * n * (n + 2 * columns),
-        || Work { lu: Lu::<T>::new(n, columns), b: vec![], ready: false },
-        |w, i| {
+        &[n, n, columns.saturating_mul(2).saturating_add(n)],
+        || Ok(Work { lu: Lu::<T>::new(n, columns)?, b: b.room()?, ready: false }),
+        |w, i, [part]| {
             // One matrix for the whole batch is decomposed once.
             if !(shared && w.ready) {
                 a.read(i, &mut w.lu.both);
@@ -518,8 +493,6 @@ fn solve_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
             }
             b.read(i, &mut w.b);
             w.lu.solve(&mut w.b, columns);
-            // SAFETY: this thread alone computes matrix i.
-            let part = unsafe { y.part(i) };
             match left {
                 true => by_rows(columns, part, |r, c| w.b[c * n + r]),
                 false => part.copy_from_slice(&w.b),
@@ -541,13 +514,7 @@ fn solve_gradient(g: &mut dyn GradCtx) -> Result<()> {
     let db = g.emitter().call("linalg.solve", &[a, dy], &attrs)?;
     let mut w = Words(g);
     if w.0.needs(0) {
-        let da = match (left, transpose) {
-            (true, false) => w.abt(db, x)?,
-            (true, true) => w.abt(x, db)?,
-            (false, false) => w.atb(x, db)?,
-            (false, true) => w.atb(db, x)?,
-        };
-        let da = w.neg(da)?;
+        let da = w.of_system(db, x, left, transpose)?;
         w.0.set(0, da)?;
     }
     if w.0.needs(1) {

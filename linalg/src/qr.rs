@@ -1,7 +1,8 @@
 //! The QR decomposition.
 
-use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
-use crate::rules::{DOMAIN, Triangular, Words, cubes, matrices, split_batch};
+use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
+use crate::functions::Triangular;
+use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
@@ -64,8 +65,6 @@ pub(crate) fn qr() -> Result<OpDef> {
 fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let count = batch.iter().product();
-    let (q, r) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
     let (rows, columns) = (a.rows(), a.columns());
     let width = width(cx.str("mode")?, rows, columns)?;
     let (size, block) = (rows.min(columns), recommended_block_size::<T>(rows, columns));
@@ -76,16 +75,12 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         q: Vec<T>,
         scratch: Scratch,
     }
-    let make = || Work {
-        a: vec![],
-        factors: vec![T::zero(); block * size],
-        q: vec![],
-        scratch: Scratch::new(need.or(apply_scratch::<T>(rows, block, width))),
+    let make = || {
+        let scratch = Scratch::new(need.or(apply_scratch::<T>(rows, block, width)))?;
+        Ok(Work { a: a.room()?, factors: zeros(block * size)?, q: zeros(rows * width)?, scratch })
     };
-    each(cx.output_box(0), batch, 4 * rows * columns * size, make, |w, i| {
+    each(cx, batch, &[4, rows, columns, size], make, |w, i, [q, r]| {
         a.read(i, &mut w.a);
-        // SAFETY: this thread alone computes matrix i.
-        let (q, r) = unsafe { (q.part(i), r.part(i)) };
         if !finite(&w.a) {
             q.fill(num_traits::Float::nan());
             r.fill(num_traits::Float::nan());
@@ -96,8 +91,7 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         if size > 0 {
             qr_in_place(m, factors.as_mut(), Par::Seq, w.scratch.stack(), Default::default());
         }
-        w.q.clear();
-        w.q.resize(rows * width, T::zero());
+        w.q.fill(T::zero());
         w.q.iter_mut().step_by(rows + 1).take(width).for_each(|x| *x = T::one());
         if size > 0 {
             let basis = MatRef::from_column_major_slice(&w.a[..rows * size], rows, size);
@@ -130,7 +124,7 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
         (None, Some(b)) => w.neg(b)?,
         (None, None) => return Ok(()),
     };
-    let how = Triangular { upper: true, left: false, unit: false, transpose: true };
+    let how = Triangular { upper: true, left: false, unitriangular: false, transpose: true };
     let da = if rows >= columns {
         let up = w.triu(m, 0)?;
         let strict = w.triu(m, 1)?;

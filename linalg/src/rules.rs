@@ -1,5 +1,6 @@
 //! What declarations have in common: shapes, sharding, and the words of gradient rules.
 
+use crate::functions::Triangular;
 use oflow::ops::{Emit, GradCtx, InferCtx, Value};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, Signature};
@@ -21,6 +22,17 @@ pub(crate) fn square(c: &InferCtx<'_>) -> Result<()> {
     if rows != columns {
         let what = c.input(0)?;
         return Err(Error::shape(format!("needs square matrices, not {what}: {rows} rows and {columns} columns")));
+    }
+    Ok(())
+}
+
+/// Refuses the A and B of a system that are of two dtypes.
+pub(crate) fn one_dtype(c: &InferCtx<'_>) -> Result<()> {
+    let (a, b) = (c.input(0)?, c.input(1)?);
+    if a.dtype != b.dtype {
+        return Err(
+            Error::dtype(format!("A is {}, B is {}", a.dtype, b.dtype)).help("convert one of them with `.cast(dtype)`")
+        );
     }
     Ok(())
 }
@@ -134,27 +146,24 @@ impl Words<'_> {
         let ones = self.diag(ones)?;
         self.add(gaps, ones)
     }
+    /// The gradient of the A of a system with the solution x, from that of its B: -db xᵀ, or its like for `x A = B` and for Aᵀ.
+    pub(crate) fn of_system(&mut self, db: Value, x: Value, left: bool, transpose: bool) -> Result<Value> {
+        let da = match (left, transpose) {
+            (true, false) => self.abt(db, x)?,
+            (true, true) => self.abt(x, db)?,
+            (false, false) => self.atb(x, db)?,
+            (false, true) => self.atb(db, x)?,
+        };
+        self.neg(da)
+    }
     /// A solve with a triangular matrix: `op(a) x = b`, or `x op(a) = b` if not `left`.
     pub(crate) fn triangular(&mut self, a: Value, b: Value, how: Triangular) -> Result<Value> {
         let attrs = [
             ("upper", how.upper.into()),
             ("left", how.left.into()),
-            ("unitriangular", how.unit.into()),
+            ("unitriangular", how.unitriangular.into()),
             ("transpose", how.transpose.into()),
         ];
         self.emit().call("linalg.solve_triangular", &[a, b], &attrs)
     }
-}
-
-/// Which triangular system.
-#[derive(Clone, Copy)]
-pub(crate) struct Triangular {
-    /// a is upper triangular.
-    pub upper: bool,
-    /// a stands on the left of the unknown.
-    pub left: bool,
-    /// The diagonal of a is taken for ones.
-    pub unit: bool,
-    /// aᵀ in the place of a.
-    pub transpose: bool,
 }

@@ -1,6 +1,6 @@
 //! The singular value decomposition.
 
-use crate::batch::{Real, Scratch, Sink, Source, batch_of, by_rows, each, finite, with_real};
+use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
 use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
 use crate::signs::flips;
 use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
@@ -49,9 +49,6 @@ pub(crate) fn svd() -> Result<OpDef> {
 fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let count = batch.iter().product();
-    let (u, s) = (Sink::<T>::new(cx.output(0), count)?, Sink::<T>::new(cx.output(1), count)?);
-    let vh = Sink::<T>::new(cx.output(2), count)?;
     let (rows, columns) = (a.rows(), a.columns());
     let k = rows.min(columns);
     let full = cx.bool("full_matrices")?;
@@ -62,24 +59,20 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         a: Vec<T>,
         u: Vec<T>,
         v: Vec<T>,
-        s: Vec<T>,
         scratch: Scratch,
     }
-    let make = || Work {
-        a: vec![],
-        u: vec![T::zero(); rows * left],
-        v: vec![T::zero(); columns * right],
-        s: vec![T::zero(); k],
-        scratch: Scratch::new(need),
+    let make = || {
+        let (u, v) = (zeros(rows * left)?, zeros(columns * right)?);
+        Ok(Work { a: a.room()?, u, v, scratch: Scratch::new(need)? })
     };
-    each(cx.output_box(0), batch, 14 * rows * columns * k, make, |w, i| {
+    each(cx, batch, &[14, rows, columns, k], make, |w, i, [u, s, vh]| {
         a.read(i, &mut w.a);
         if !finite(&w.a) {
-            return Err("has an infinity or a NaN, so it has no singular values".into());
+            return Err("has an infinity or a NaN, so it has no singular values".to_string().into());
         }
         compute(
             MatRef::from_column_major_slice(&w.a, rows, columns),
-            faer::diag::DiagMut::from_slice_mut(&mut w.s),
+            faer::diag::DiagMut::from_slice_mut(s),
             Some(MatMut::from_column_major_slice_mut(&mut w.u, rows, left)),
             Some(MatMut::from_column_major_slice_mut(&mut w.v, columns, right)),
             Par::Seq,
@@ -88,9 +81,6 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         )
         .map_err(|_| "has singular values that did not converge".to_string())?;
         let signs = flips(&w.u, rows, left);
-        // SAFETY: this thread alone computes matrix i.
-        let (u, s, vh) = unsafe { (u.part(i), s.part(i), vh.part(i)) };
-        s.copy_from_slice(&w.s);
         by_rows(left, u, |r, c| signs[c] * w.u[c * rows + r]);
         let sign = |k: usize| signs.get(k).copied().unwrap_or_else(T::one);
         by_rows(columns, vh, |r, c| sign(r) * w.v[r * columns + c]);

@@ -1,7 +1,8 @@
 //! Systems with a triangular matrix.
 
-use crate::batch::{Real, Sink, Source, by_rows, each, with_real};
-use crate::rules::{DOMAIN, Triangular, Words, matrices, square};
+use crate::batch::{Real, Source, by_rows, each, with_real};
+use crate::functions::Triangular;
+use crate::rules::{DOMAIN, Words, matrices, one_dtype, square};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
     solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place_with_conj,
@@ -43,11 +44,7 @@ pub(crate) fn solve_triangular() -> Result<OpDef> {
         )
         .check(|c| {
             square(c)?;
-            let (a, b) = (c.input(0)?, c.input(1)?);
-            if a.dtype != b.dtype {
-                return Err(Error::dtype(format!("A is {}, B is {}", a.dtype, b.dtype))
-                    .help("convert one of them with `.cast(dtype)`"));
-            }
+            one_dtype(c)?;
             batch(c).map(drop)
         })
         .shape1(shape)
@@ -90,14 +87,13 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let upper = flag("upper")? != turned;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(turned);
     let b = Source::<T>::new(cx.input(1)?, batch, false)?.transposed(!left);
-    let y = Sink::<T>::new(cx.output(0), batch.iter().product())?;
     let (n, columns) = (a.rows(), b.columns());
     each(
-        cx.output_box(0),
+        cx,
         batch,
-        n * n * columns,
-        || (vec![], vec![]),
-        |(triangle, x), i| {
+        &[n, n, columns],
+        || Ok((a.room()?, b.room()?)),
+        |(triangle, x), i, [part]| {
             a.read(i, triangle);
             b.read(i, x);
             let (t, rhs) =
@@ -108,8 +104,6 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
                 (true, false) => solve_upper_triangular_in_place_with_conj(t, Conj::No, rhs, Par::Seq),
                 (true, true) => solve_unit_upper_triangular_in_place_with_conj(t, Conj::No, rhs, Par::Seq),
             }
-            // SAFETY: this thread alone computes matrix i.
-            let part = unsafe { y.part(i) };
             match left {
                 true => by_rows(columns, part, |r, c| x[c * n + r]),
                 false => part.copy_from_slice(x),
@@ -122,19 +116,14 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let Some(dy) = g.grad(0) else { return Ok(()) };
     let (a, x) = (g.input(0)?, g.output(0)?);
-    let flag = |name: &str| g.bool(name);
-    let (upper, left, unit, transpose) = (flag("upper")?, flag("left")?, flag("unitriangular")?, flag("transpose")?);
+    let (upper, left) = (g.bool("upper")?, g.bool("left")?);
+    let (unitriangular, transpose) = (g.bool("unitriangular")?, g.bool("transpose")?);
     let mut w = Words(g);
-    let db = w.triangular(a, dy, Triangular { upper, left, unit, transpose: !transpose })?;
+    let db = w.triangular(a, dy, Triangular { upper, left, unitriangular, transpose: !transpose })?;
     if w.0.needs(0) {
-        let da = match (left, transpose) {
-            (true, false) => w.abt(db, x)?,
-            (true, true) => w.abt(x, db)?,
-            (false, false) => w.atb(x, db)?,
-            (false, true) => w.atb(db, x)?,
-        };
-        let da = if upper { w.triu(da, i64::from(unit))? } else { w.tril(da, -i64::from(unit))? };
-        let da = w.neg(da)?;
+        let da = w.of_system(db, x, left, transpose)?;
+        let unit = i64::from(unitriangular);
+        let da = if upper { w.triu(da, unit)? } else { w.tril(da, -unit)? };
         w.0.set(0, da)?;
     }
     if w.0.needs(1) {

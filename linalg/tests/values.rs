@@ -332,3 +332,21 @@ fn numbers_that_are_not_finite() -> Result<()> {
     }
     Ok(())
 }
+
+/// A view of one number in many places: the matrix has no room in memory, although its determinant has.
+#[test]
+fn matrices_larger_than_memory_are_errors() -> Result<()> {
+    // More than the addresses of a process, so that no system grants it and hopes.
+    for (n, dtype) in [(1 << 22, DType::F64), (3 << 21, DType::F32), (1 << 30, DType::F32)] {
+        let x = ones([1, 1], Device::Cpu.dtype(dtype))?.expand([n, n])?;
+        refused(linalg::det(&x), ErrorKind::Memory, &["linalg.det", "bytes"]);
+        refused(linalg::slogdet(&x), ErrorKind::Memory, &["linalg.slogdet", "bytes"]);
+        if n < 1 << 30 {
+            let b = zeros([n, 1], Device::Cpu.dtype(dtype))?;
+            refused(linalg::solve(&x, &b), ErrorKind::Memory, &["linalg.solve", "bytes"]);
+            let how = linalg::Triangular::default();
+            refused(linalg::solve_triangular(&x, &b, how), ErrorKind::Memory, &["linalg.solve_triangular", "bytes"]);
+        }
+    }
+    Ok(())
+}
