@@ -24,28 +24,6 @@ one_hot(T* out, const I* ids, u64 n, u64 classes, i64 first, i64 logical, of_fau
     }
 }
 
-// out[i] = x[where i is, but the index in `dim`]; zero where that is outside.
-extern "C" __global__ void __launch_bounds__(256)
-gather(const __grid_constant__ of_shape shape, const __grid_constant__ of_strides to, const __grid_constant__ of_strides by,
-       const __grid_constant__ of_strides from, T* out, const I* index, const T* x, u64 n, i64 first,
-       i64 rows, i64 step) {
-    const u64 stride = (u64)gridDim.x * 256;
-    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += stride) {
-        i64 a = 0, b = 0, c = 0;
-        u64 rest = i;
-        for (int d = shape.rank - 1; d >= 0; d--) {
-            const u64 next = rest / (u64)shape.size[d];
-            const i64 at = (i64)(rest - next * (u64)shape.size[d]);
-            a += at * to.at[d];
-            b += at * by.at[d];
-            c += at * from.at[d];
-            rest = next;
-        }
-        const i64 row = (i64)index[b] - first;
-        out[a] = (u64)row < (u64)rows ? x[c + row * step] : T();
-    }
-}
-
 OF_FN bool of_equal(f64 a, f64 b) { return a == b || (a != a && b != b); }
 OF_FN bool of_equal(f32 a, f32 b) { return a == b || (a != a && b != b); }
 OF_FN bool of_equal(i64 a, i64 b) { return a == b; }

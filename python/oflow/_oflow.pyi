@@ -669,6 +669,8 @@ class Tensor:
         """x sigmoid(by)."""
     def gather(self, dim: builtins.int, ids: Tensor) -> Tensor:
         """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
+    def gather_last(self, ids: Tensor, dim: builtins.int) -> Tensor:
+        """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
     @overload
@@ -1181,6 +1183,8 @@ class Tensor:
         """x with one number written at each index along `dim`."""
     def scatter_add(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` added at its index along `dim`."""
+    def scatter_fill(self, ids: Tensor, dim: builtins.int, s: Number) -> Tensor:
+        """x with one number written at each index along a dim."""
     def scatter_into(self, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
         """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
     def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
@@ -2072,6 +2076,8 @@ def gate(x: Tensor, by: Tensor) -> Tensor:
     """x sigmoid(by)."""
 def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
     """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
+def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
+    """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
 @overload
@@ -2637,6 +2643,8 @@ def scatter(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
     """x with one number written at each index along `dim`."""
 def scatter_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` added at its index along `dim`."""
+def scatter_fill(x: Tensor, ids: Tensor, dim: builtins.int, s: Number) -> Tensor:
+    """x with one number written at each index along a dim."""
 def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
     """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
 def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:

@@ -45,13 +45,8 @@ by_name! {
     BY_NAME, "Choice", ByName;
     /// x with one number written at each index along `dim`.
     "scatter(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor" = |b| {
-        let (x, ids) = (b.given(0)?, b.given(2)?);
-        let _scope = b.site.scope();
-        let inner = inner_calls();
-        let target = ids.target().dtype(x.dtype());
-        let src = super::create::full(ids.shape(), b.scalar(3)?, &target, b.site)?;
-        drop(inner);
-        Ok(vec![scatter(x, b.int(1)?, ids, &src, b.site)?])
+        let value = Written::Number(b.scalar(3)?);
+        Ok(vec![scatter_in("scatter", [b.given(0)?, b.given(2)?], value, b.int(1)?, b.site)?])
     };
     /// The largest element of all.
     "max(Tensor x) -> Tensor" = |b| Ok(vec![all(op!("amax"), b.given(0)?, b.site)?]);
@@ -138,31 +133,46 @@ pub(super) fn take_along_dim(x: &Tensor, ids: &Tensor, dim: i64, site: CallSite)
 }
 
 pub(super) fn scatter(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {
-    scatter_in("scatter", [x, ids, src], dim, site)
+    scatter_in("scatter", [x, ids], Written::Tensor(src), dim, site)
+}
+
+/// What is written by index.
+enum Written<'a> {
+    Tensor(&'a Tensor),
+    Number(Scalar),
 }
 
 /// Writes by index, for the function of that name.
-fn scatter_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallSite) -> Result<Tensor> {
-    let tensors = [x, ids, src];
+fn scatter_in(name: &str, [x, ids]: [&Tensor; 2], from: Written<'_>, dim: i64, site: CallSite) -> Result<Tensor> {
+    let mut tensors = vec![x, ids];
+    if let Written::Tensor(src) = from {
+        tensors.push(src);
+    }
     let named = in_call(name, &tensors, site);
     let d = dim_of(x, ids, dim).map_err(&named)?;
     let inner = inner_calls();
-    let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
-    let src = first_of(&src, &list, None, site).map_err(&named)?;
+    let (table, list) = (line(x, site)?, line(ids, site)?);
+    let src = match from {
+        Written::Tensor(src) => Some(first_of(&line(src, site)?, &list, None, site).map_err(&named)?),
+        Written::Number(_) => None,
+    };
     let part = first_of(&table, &list, Some(d), site).map_err(&named)?;
     let whole = part.shape() == x.shape();
+    let write = || match from {
+        Written::Tensor(_) => {
+            let inputs = [Some(&part), Some(&list), src.as_ref()];
+            invoke1(op!("scatter_into"), &inputs, smallvec![d.into()], smallvec![], site)
+        }
+        Written::Number(s) => {
+            let inputs = [Some(&part), Some(&list)];
+            invoke1(op!("scatter_fill"), &inputs, smallvec![d.into()], smallvec![s], site)
+        }
+    };
     if whole {
         drop(inner);
-        return invoke1(
-            op!("scatter_into"),
-            &[Some(&part), Some(&list), Some(&src)],
-            smallvec![d.into()],
-            smallvec![],
-            site,
-        );
+        return write();
     }
-    let y =
-        invoke1(op!("scatter_into"), &[Some(&part), Some(&list), Some(&src)], smallvec![d.into()], smallvec![], site)?;
+    let y = write()?;
     // The rest of x, dim by dim from the last.
     let y = completed(&table, y, site)?;
     drop(inner);
@@ -288,7 +298,7 @@ pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site:
     let d = slices_along(x, dim, ids, src).map_err(&named)?;
     let ids = spread(ids, src, d, site).map_err(&named)?;
     drop(inner);
-    scatter_in("index_copy", [x, &ids, src], d as i64, site)
+    scatter_in("index_copy", [x, &ids], Written::Tensor(src), d as i64, site)
 }
 
 /// The index of the extreme element of each line, and the elements.

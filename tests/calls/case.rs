@@ -272,8 +272,10 @@ impl Run {
             "index_sum",
             "wrap_index",
             "gather",
+            "gather_last",
             "scatter_sum",
             "scatter_into",
+            "scatter_fill",
             "count_index",
         ];
         let told = |n: &&str| name.contains(*n) || text.contains(&format!("{n}: "));

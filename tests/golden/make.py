@@ -790,6 +790,8 @@ for d in ("f32", "f64", "bf16", "i64", "i32"):
     case("scatter_sum", lambda v, i: torch.zeros(4, 3, dtype=v.dtype).scatter_add(0, i, v), values((5, 3), d), values((5, 3), "i64", below=4), attrs={"dim": 0, "rows": 4})
     case("scatter_sum", lambda v, i: torch.zeros(2, 5, dtype=v.dtype).scatter_add(1, i, v), values((2, 4), d), values((2, 4), "i64", below=5), attrs={"dim": 1, "rows": 5})
     once = torch.tensor([[3, 0, 1], [0, 2, 2]])
+    case("gather_last", lambda x, i: x.gather(0, i), values((4, 3), d), once, attrs={"dim": 0})
+    case("scatter_fill", lambda x, i: x.scatter(0, i, 3), values((4, 3), d), once, attrs={"dim": 0, "s": 3})
     case("scatter_into", lambda x, i, v: x.scatter(0, i, v), values((4, 3), d), once, values((2, 3), d, start=5), attrs={"dim": 0})
 case("wrap_index", lambda i: torch.where(i < 0, i + 5, i), values((7,), "i64", below=10) - 5, attrs={"size": 5}, backward=False)
 case("last_index", lambda i: torch.tensor([max([k for k in range(7) if i[k] == r], default=-1) for r in range(6)]), values((7,), "i64", below=5), attrs={"size": 6}, backward=False)

@@ -95,7 +95,7 @@ pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 8] {
 
 /// Calls `f(offsets, n)` on runs inside the innermost rows of a walk, in parallel where there is enough: where each operand's
 /// run starts, in elements, and its length.
-fn for_segments(walk: &Walk, f: &(dyn Fn(&[isize], usize) + Sync)) {
+pub(super) fn for_segments(walk: &Walk, f: &(dyn Fn(&[isize], usize) + Sync)) {
     let inner = walk.inner();
     parallel_for(walk.rows() * inner, GRAIN, &|range| {
         let mut cursor = walk.cursor(range.start / inner);

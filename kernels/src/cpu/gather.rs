@@ -1,38 +1,50 @@
-//! Elements chosen by an index for each of them along a dim: read, written and summed. All tensors are contiguous, and indices have the
-//! dims of what they choose except along `dim`.
+//! Elements chosen by an index for each of them along a dim: read, written and summed. Indices have the dims of what they choose except
+//! along `dim`. Reading takes any strides; all other tensors are contiguous.
 
-use super::copy::{copy, fill};
+use super::copy::{copy, fill, for_segments, scalar_bytes};
 use super::index::{Id, check_indices, index_dtype, with_ids};
 use super::lane::{Lane, with_bits, with_lane};
+use super::strided::Walk;
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, KernelError, Result, Scalar, View};
+use crate::{Builtin, KernelError, Result, Scalar, Strides, View};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Checks that `ids` has the dims of `chosen`, and those of `table` except `dim`.
-pub(crate) fn check(table: &View, ids: &View, chosen: &View, dim: usize) -> Result<()> {
+/// Checks that `ids` has the dims of `table` except `dim`, and that `chosen`, if there is one, has the dims of `ids`.
+pub(crate) fn check(table: &View, ids: &View, chosen: Option<&View>, dim: usize) -> Result<()> {
     index_dtype(ids)?;
     let others = |a: &View, b: &View| (0..a.rank()).all(|d| d == dim || a.dims()[d] == b.dims()[d]);
     let fits = dim < table.rank()
         && ids.rank() == table.rank()
         && others(table, ids)
-        && chosen.dims() == ids.dims()
-        && chosen.dtype() == table.dtype();
-    match fits && [table, ids, chosen].iter().all(|v| v.is_contiguous()) {
+        && chosen.is_none_or(|c| c.dims() == ids.dims() && c.dtype() == table.dtype());
+    let what = || chosen.map(|c| format!(" and {} {:?}", c.dtype(), c.dims())).unwrap_or_default();
+    match fits {
         true => Ok(()),
         false => Err(KernelError::new(format!(
-            "{} {:?} and {} {:?} by indices {:?} along {dim}: they do not fit or are not contiguous",
+            "{} {:?}{} by indices {:?} along {dim}: they do not fit",
             table.dtype(),
             table.dims(),
-            chosen.dtype(),
-            chosen.dims(),
+            what(),
             ids.dims()
         ))),
     }
 }
 
+/// As [`check`], of contiguous tensors.
+pub(crate) fn check_contiguous(table: &View, ids: &View, chosen: Option<&View>, dim: usize) -> Result<()> {
+    check(table, ids, chosen, dim)?;
+    match [table, ids].into_iter().chain(chosen).all(|v| v.is_contiguous()) {
+        true => Ok(()),
+        false => Err(KernelError::new("a tensor is not contiguous")),
+    }
+}
+
 /// Columns that a task sums or writes at a time: enough that lines are read on.
 const COLUMNS: usize = 128;
+/// Lines of one column that are worked on side by side: an element that was just written is seldom the next one that is read.
+const TOGETHER: usize = 4;
 
 /// Where the elements of a call lie: blocks of `count` (in the table: `rows`) lines of `inner` elements. The table has the rows from
 /// `first` on of `size`.
@@ -55,32 +67,63 @@ impl<'a> Blocks<'a> {
         Blocks { ids, count, rows, inner, outer, first, size: size as u64, outside: AtomicBool::new(false) }
     }
 
-    /// The row of the table that an index names; none where it is elsewhere. `outside` becomes true where it is nowhere.
+    /// Calls `each(place in the table, place among the indices)` for the indices of some columns of some blocks, from row to row; it says
+    /// whether an index was outside. The first place is none where an index is of rows that are not here.
     ///
     /// # Safety
-    /// The indices are of type I, and `at` is below their number.
+    /// The indices are of type I and as many as this says.
     #[inline(always)]
-    unsafe fn row<I: Id>(&self, ids: *const I, at: usize, outside: &mut bool) -> Option<usize> {
-        // SAFETY: by the contract of this function.
-        let id = unsafe { ids.add(at).read() }.wide();
-        let row = id.wrapping_sub(self.first) as usize;
-        if row < self.rows {
-            return Some(row);
+    unsafe fn visit<I: Id>(
+        &self,
+        blocks: Range<usize>,
+        columns: Range<usize>,
+        backwards: bool,
+        mut each: impl FnMut(Option<usize>, usize),
+    ) -> bool {
+        let ids = self.ids.ptr().cast::<I>().cast_const();
+        let (inner, count) = (self.inner, self.count);
+        let mut outside = false;
+        let mut element = |block: usize, j: usize, column: usize| {
+            let at = (block * count + j) * inner + column;
+            // SAFETY: an index, by the contract of this function.
+            let id = unsafe { ids.add(at).read() }.wide();
+            let row = id.wrapping_sub(self.first) as usize;
+            let here = row < self.rows;
+            outside |= !here && id as u64 >= self.size;
+            each(here.then(|| (block * self.rows + row) * inner + column), at);
+        };
+        let row = |j: usize| if backwards { count - 1 - j } else { j };
+        if inner > 1 {
+            for block in blocks {
+                (0..count).for_each(|j| columns.clone().for_each(|i| element(block, row(j), i)));
+            }
+            return outside;
         }
-        *outside |= id as u64 >= self.size;
-        None
+        let side_by_side = blocks.len() / TOGETHER * TOGETHER;
+        for block in (blocks.start..blocks.start + side_by_side).step_by(TOGETHER) {
+            (0..count).for_each(|j| (0..TOGETHER).for_each(|l| element(block + l, row(j), 0)));
+        }
+        for block in blocks.start + side_by_side..blocks.end {
+            (0..count).for_each(|j| element(block, row(j), 0));
+        }
+        outside
     }
 
-    /// Runs `each(block, columns)` for all blocks and, where these are few, for parts of their columns; it says whether an index was
-    /// outside.
-    fn columns(&self, each: &(dyn Fn(usize, std::ops::Range<usize>) -> bool + Sync)) {
+    /// Runs `each(blocks, columns)` for all blocks: some lines of one column, else one block and, where these are few, parts of its
+    /// columns. It says whether an index was outside.
+    fn columns(&self, each: &(dyn Fn(Range<usize>, Range<usize>) -> bool + Sync)) {
+        if self.ids.is_empty() {
+            return;
+        }
         let width = (GRAIN / self.count.max(1)).max(COLUMNS).min(self.inner).max(1);
         let parts = self.inner.div_ceil(width);
-        let grain = (GRAIN / (self.count * width).max(1)).max(1);
-        parallel_for(self.outer * parts, grain, &|range| {
+        let lines = if self.inner == 1 { TOGETHER } else { 1 };
+        let grain = (GRAIN / (self.count * width * lines).max(1)).max(1);
+        parallel_for(self.outer.div_ceil(lines) * parts, grain, &|range| {
             for task in range {
-                let (block, part) = (task / parts, task % parts);
-                if each(block, part * width..((part + 1) * width).min(self.inner)) {
+                let (first, part) = (task / parts * lines, task % parts);
+                let blocks = first..(first + lines).min(self.outer);
+                if each(blocks, part * width..((part + 1) * width).min(self.inner)) {
                     self.outside.store(true, Relaxed);
                 }
             }
@@ -93,49 +136,96 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// `out[a, j, b] = x[a, ids[a, j, b] - first, b]`; zero where that is outside x. x has the rows from `first` on of `size`.
+/// `out[a, j, b] = x[a, ids[a, j, b] - first, b]`; zero where that is outside x. x has the rows from `first` on of `size`. Any strides.
 ///
 /// # Errors
-/// If an index is outside `0..size`, dims or dtypes do not fit, or a tensor is not contiguous.
+/// If an index is outside `0..size`, or dims or dtypes do not fit.
 pub fn gather(x: &View, ids: &View, out: &View, dim: usize, first: i64, size: usize) -> Result<()> {
-    check(x, ids, out, dim)?;
+    check(x, ids, Some(out), dim)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    // x is walked with the dims of the indices and stands still in `dim`.
+    let mut still: Strides = x.strides().into();
+    still[dim] = 0;
+    let walk = Walk::new(out.dims(), &[out.strides(), ids.strides(), &still], true);
+    let steps: [isize; 3] = std::array::from_fn(|k| walk.inner_stride(k));
+    let (rows, step) = (x.dims()[dim], x.strides()[dim]);
+    let outside = AtomicBool::new(false);
+    with_bits!(x.dtype(), T => with_ids!(ids, I => for_segments(&walk, &|at, n| {
+        let to = out.ptr().cast::<T>().wrapping_offset(at[0]);
+        let by = ids.ptr().cast::<I>().cast_const().wrapping_offset(at[1]);
+        let from = x.ptr().cast::<T>().cast_const().wrapping_offset(at[2]);
+        let mut bad = false;
+        let mut element = |i: isize, steps: [isize; 3]| {
+            // SAFETY: the walk visits elements of the output, each in one segment, and indices; the row of x is checked.
+            unsafe {
+                let id = by.wrapping_offset(i * steps[1]).read().wide();
+                let row = id.wrapping_sub(first) as usize;
+                let here = row < rows;
+                bad |= !here && id as u64 >= size as u64;
+                let value = match here {
+                    true => from.wrapping_offset(i * steps[2] + row as isize * step).read(),
+                    false => Default::default(),
+                };
+                to.wrapping_offset(i * steps[0]).write(value);
+            }
+        };
+        match steps {
+            [1, 1, 0] => (0..n as isize).for_each(|i| element(i, [1, 1, 0])),
+            steps => (0..n as isize).for_each(|i| element(i, steps)),
+        }
+        if bad {
+            outside.store(true, Relaxed);
+        }
+    })));
+    if outside.into_inner() { check_indices(ids, 0, size as i64) } else { Ok(()) }
+}
+
+/// As [`gather`], but zero where an index that comes later along `dim` names the same element: each element of x is read once. That is
+/// what [`scatter`] leaves of each of its values. All tensors are contiguous.
+///
+/// # Errors
+/// If an index is outside `0..size`, dims or dtypes do not fit, a tensor is not contiguous, or there is no memory.
+pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, size: usize) -> Result<()> {
+    check_contiguous(x, ids, Some(out), dim)?;
     if out.is_empty() {
         return Ok(());
     }
     let b = Blocks::of(x, ids, dim, first, size);
+    let starved = AtomicBool::new(false);
     with_bits!(x.dtype(), T => with_ids!(ids, I => {
-        let (from, to, at) = (x.ptr() as usize, out.ptr() as usize, ids.ptr() as usize);
-        let (inner, count) = (b.inner, b.count);
-        parallel_for(b.outer * count, (GRAIN / inner).max(1), &|lines| {
-            let mut outside = false;
-            let mut line = lines.start;
-            while line < lines.end {
-                let (block, last) = (line / count, lines.end.min((line / count + 1) * count));
-                let table = (from as *const T).wrapping_add(block * b.rows * inner);
-                let mut element = |at_id: usize, column: usize| {
-                    // SAFETY: element `at_id` of the indices and of the output, which belongs to this task; the row of the table is checked.
-                    unsafe {
-                        let value = match b.row(at as *const I, at_id, &mut outside) {
-                            Some(row) => table.add(row * inner + column).read(),
-                            None => Default::default(),
-                        };
-                        (to as *mut T).add(at_id).write(value);
-                    }
-                };
-                if inner == 1 {
-                    (line..last).for_each(|j| element(j, 0));
-                } else {
-                    for j in line..last {
-                        (0..inner).for_each(|i| element(j * inner + i, i));
-                    }
-                }
-                line = last;
+        let (from, to) = (x.ptr() as usize, out.ptr() as usize);
+        b.columns(&|blocks, columns| {
+            let (table, width, left) = (blocks.start * b.rows * b.inner, columns.len(), columns.start);
+            let marks = blocks.len() * b.rows * width;
+            let mut read: Vec<bool> = Vec::new();
+            if read.try_reserve_exact(marks).is_err() {
+                starved.store(true, Relaxed);
+                return false;
             }
-            if outside {
-                b.outside.store(true, Relaxed);
+            read.resize(marks, false);
+            // SAFETY: `visit` gives places of x and of the output, those of a column of this task.
+            unsafe {
+                b.visit::<I>(blocks, columns, true, |place, at| {
+                    let mut value = T::default();
+                    if let Some(place) = place {
+                        let mark = match b.inner {
+                            1 => place - table,
+                            inner => (place - table) / inner * width + (place - table) % inner - left,
+                        };
+                        if !std::mem::replace(&mut read[mark], true) {
+                            value = (from as *const T).add(place).read();
+                        }
+                    }
+                    (to as *mut T).add(at).write(value);
+                })
             }
         });
     }));
+    if starved.into_inner() {
+        return Err(KernelError::out_of_memory("no memory for the marks of a gather"));
+    }
     b.checked()
 }
 
@@ -145,30 +235,55 @@ pub fn gather(x: &View, ids: &View, out: &View, dim: usize, first: i64, size: us
 /// # Errors
 /// If an index is outside `0..size`, dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn scatter(x: &View, ids: &View, src: &View, out: &View, dim: usize, first: i64, size: usize) -> Result<()> {
-    check(out, ids, src, dim)?;
+    check_contiguous(out, ids, Some(src), dim)?;
     copy(x, out)?;
-    if src.is_empty() {
-        return Ok(());
-    }
     let b = Blocks::of(out, ids, dim, first, size);
     with_bits!(out.dtype(), T => with_ids!(ids, I => {
-        let (from, to, at) = (src.ptr() as usize, out.ptr() as usize, ids.ptr() as usize);
-        b.columns(&|block, columns| {
-            let table = (to as *mut T).wrapping_add(block * b.rows * b.inner);
-            let mut outside = false;
-            for j in 0..b.count {
-                let line = (block * b.count + j) * b.inner;
-                for i in columns.clone() {
-                    // SAFETY: an element of the indices and of `src`; the row of the output is checked, and its column belongs to this
-                    // task.
-                    unsafe {
-                        if let Some(row) = b.row(at as *const I, line + i, &mut outside) {
-                            table.add(row * b.inner + i).write((from as *const T).add(line + i).read());
-                        }
+        let (from, to) = (src.ptr() as usize, out.ptr() as usize);
+        b.columns(&|blocks, columns| {
+            // SAFETY: `visit` gives places of `src` and of the output, those of a column of this task.
+            unsafe {
+                b.visit::<I>(blocks, columns, false, |place, at| {
+                    if let Some(place) = place {
+                        (to as *mut T).add(place).write((from as *const T).add(at).read());
                     }
-                }
+                })
             }
-            outside
+        });
+    }));
+    b.checked()
+}
+
+/// `out = x`, then `out[a, ids[a, j, b] - first, b] = value`. See [`scatter`].
+///
+/// # Errors
+/// As [`scatter`]; for a registered dtype.
+pub fn scatter_fill(
+    x: &View,
+    ids: &View,
+    value: Scalar,
+    out: &View,
+    dim: usize,
+    first: i64,
+    size: usize,
+) -> Result<()> {
+    check_contiguous(out, ids, None, dim)?;
+    let bytes = scalar_bytes(out.dtype().computed()?, value);
+    copy(x, out)?;
+    let b = Blocks::of(out, ids, dim, first, size);
+    with_bits!(out.dtype(), T => with_ids!(ids, I => {
+        let to = out.ptr() as usize;
+        // SAFETY: the bytes hold an element.
+        let value = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
+        b.columns(&|blocks, columns| {
+            // SAFETY: `visit` gives places of the output, those of a column of this task.
+            unsafe {
+                b.visit::<I>(blocks, columns, false, |place, _| {
+                    if let Some(place) = place {
+                        (to as *mut T).add(place).write(value);
+                    }
+                })
+            }
         });
     }));
     b.checked()
@@ -190,41 +305,38 @@ fn sum<T: Lane>(a: T, b: T) -> T {
 /// # Errors
 /// If an index is outside `0..size`, dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64, size: usize) -> Result<()> {
-    check(out, ids, values, dim)?;
+    check_contiguous(out, ids, Some(values), dim)?;
     fill(out, Scalar::Int(0))?;
-    if values.is_empty() {
-        return Ok(());
-    }
     let b = Blocks::of(out, ids, dim, first, size);
     with_lane!(out.dtype().computed()?, T => with_ids!(ids, I => {
-        let (from, to, at) = (values.ptr() as usize, out.ptr() as usize, ids.ptr() as usize);
-        b.columns(&|block, columns| {
-            let table = (to as *mut T).wrapping_add(block * b.rows * b.inner);
-            let mut outside = false;
-            let width = columns.len();
+        let (from, to) = (values.ptr() as usize, out.ptr() as usize);
+        b.columns(&|blocks, columns| {
+            let (table, width, left) = (blocks.start * b.rows * b.inner, columns.len(), columns.start);
             let half = matches!(T::DTYPE, Builtin::F16 | Builtin::BF16);
-            let mut wide = vec![0f32; if half { b.rows * width } else { 0 }];
-            for j in 0..b.count {
-                let line = (block * b.count + j) * b.inner;
-                for i in columns.clone() {
-                    // SAFETY: an element of the indices and of the values; the row of the output is checked, and its column belongs to
-                    // this task.
-                    unsafe {
-                        if let Some(row) = b.row(at as *const I, line + i, &mut outside) {
-                            let value = (from as *const T).add(line + i).read();
-                            if half {
-                                wide[row * width + i - columns.start] += value.to_f32();
-                            } else {
-                                let place = table.add(row * b.inner + i);
-                                place.write(sum(place.read(), value));
-                            }
+            if !half {
+                // SAFETY: `visit` gives places of the values and of the output, those of a column of this task.
+                return unsafe {
+                    b.visit::<I>(blocks, columns, false, |place, at| {
+                        if let Some(place) = place {
+                            let (place, value) = ((to as *mut T).add(place), (from as *const T).add(at).read());
+                            place.write(sum(place.read(), value));
                         }
-                    }
-                }
+                    })
+                };
             }
+            let mut wide = vec![0f32; blocks.len() * b.rows * width];
+            // SAFETY: `visit` gives places of the values.
+            let outside = unsafe {
+                b.visit::<I>(blocks, columns, false, |place, at| {
+                    if let Some(place) = place {
+                        let (row, column) = ((place - table) / b.inner, (place - table) % b.inner);
+                        wide[row * width + column - left] += (from as *const T).add(at).read().to_f32();
+                    }
+                })
+            };
             for (place, total) in wide.iter().enumerate() {
                 // SAFETY: an element of a column of this task.
-                unsafe { table.add(place / width * b.inner + columns.start + place % width).write(T::from_f32(*total)) };
+                unsafe { (to as *mut T).add(table + place / width * b.inner + left + place % width).write(T::from_f32(*total)) };
             }
             outside
         });
@@ -255,6 +367,21 @@ mod tests {
         assert_eq!(read(&sums.view()), [20., 0., 10., 0., 70., 0.]);
         scatter(&x.view(), &ids.view(), &values.view(), &sums.view(), 1, 0, 3).unwrap();
         assert_eq!(read(&sums.view()), [20., 2., 10., 4., 40., 6.]);
+        scatter_fill(&x.view(), &ids.view(), Scalar::Int(7), &sums.view(), 1, 0, 3).unwrap();
+        assert_eq!(read(&sums.view()), [7., 2., 7., 4., 7., 6.]);
+        // Both indices of the second row name its middle element: the last one reads it.
+        gather_last(&x.view(), &ids.view(), &out.view(), 1, 0, 3).unwrap();
+        assert_eq!(read(&out.view()), [3., 1., 0., 5.]);
+        gather_last(&x.view(), &ids.view(), &out.view(), 1, 1, 4).unwrap();
+        assert_eq!(read(&out.view()), [2., 0., 0., 4.]);
+        // Any strides: the transposed table by one index for each row.
+        let by = ids.view().sub_box(&[0, 0], &[2, 1]).unwrap();
+        let turned = x.permuted(&[1, 0]);
+        let across = Owned::zeros(DType::F32, &[3, 2]);
+        // SAFETY: the first column of the indices, each index for both columns of the table.
+        let repeated = unsafe { by.restride(0, [3, 2][..].into(), [0, 0][..].into()) };
+        assert!(gather(&turned, &repeated, &across.view(), 0, 0, 3).is_ok());
+        assert_eq!(read(&across.view()), [3., 6., 3., 6., 3., 6.]);
         assert!(gather(&x.view(), &ids.view(), &out.view(), 0, 0, 2).is_err());
         // An index that is nowhere is an error, also where the table has other rows.
         let bad = Owned::from_f64(DType::I64, &[2, 2], &[2., 0., 4., 1.]);
@@ -262,6 +389,8 @@ mod tests {
             for e in [
                 gather(&x.view(), &bad.view(), &out.view(), 1, first, 4),
                 scatter(&x.view(), &bad.view(), &values.view(), &sums.view(), 1, first, 4),
+                scatter_fill(&x.view(), &bad.view(), Scalar::Int(1), &sums.view(), 1, first, 4),
+                gather_last(&x.view(), &bad.view(), &out.view(), 1, first, 4),
                 scatter_sum(&values.view(), &bad.view(), &sums.view(), 1, first, 4),
             ] {
                 assert!(e.unwrap_err().to_string().contains("index 4 at position 2 is outside 0..4"));
@@ -285,7 +414,11 @@ mod tests {
                     scatter_sum(&v.view(), &i.view(), &out.view(), 1, 0, rows).unwrap();
                     let back = Owned::zeros(dtype, &[2, count, inner]);
                     gather(&out.view(), &i.view(), &back.view(), 1, 0, rows).unwrap();
-                    (read(&out.view()), read(&back.view()))
+                    let last = Owned::zeros(dtype, &[2, count, inner]);
+                    gather_last(&out.view(), &i.view(), &last.view(), 1, 0, rows).unwrap();
+                    let filled = Owned::zeros(dtype, &[2, rows, inner]);
+                    scatter(&out.view(), &i.view(), &v.view(), &filled.view(), 1, 0, rows).unwrap();
+                    [read(&out.view()), read(&back.view()), read(&last.view()), read(&filled.view())]
                 })
             };
             assert_eq!(run(1), run(4));

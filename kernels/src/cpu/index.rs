@@ -8,7 +8,8 @@ use super::copy::{fill, fill_run, move_run, scalar_bytes};
 use super::lane::{Lane, with_bits, with_lane};
 use super::strided::{Walk, prefetch};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, DType, Dims, KernelError, Result, Scalar, Strides, View};
+use crate::{Builtin, DType, KernelError, Result, Scalar, View};
+use multiversion::multiversion;
 use std::ops::Range;
 
 /// How many rows of a table are on their way from memory while one is copied, and how much of each.
@@ -296,106 +297,67 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, siz
             let to = dweight.ptr().wrapping_offset(offset);
             let from = |line: usize| lines.address(dy, 1, line).cast_const();
             // SAFETY: rows of `dy`, and a row of `dweight` that only this task writes.
-            unsafe { sum_rows(dtype, group.iter().map(|g| from(g.1)), to, steps, width) };
+            unsafe { sum_rows(dtype, &group.iter().map(|g| from(g.1)).collect::<Vec<_>>(), to, steps, width) };
         }
     });
     Ok(())
 }
 
 /// Columns summed at a time.
-const TILE: usize = 128;
+const TILE: usize = 512;
 
+/// Overwrites `to` with the sum of rows: halves in f32, integers in i64.
+///
 /// # Safety
 /// `width` elements with the given steps are readable from each row and writable at `to`.
-unsafe fn sum_rows(
-    dtype: Builtin,
-    rows: impl Iterator<Item = *const u8> + Clone,
-    to: *mut u8,
-    steps: [isize; 2],
-    width: usize,
-) {
-    for first in (0..width).step_by(TILE) {
-        let n = TILE.min(width - first);
-        with_lane!(dtype, T => {
-            let (mut float, mut double, mut int) = ([0f32; TILE], [0f64; TILE], [0i64; TILE]);
-            for row in rows.clone() {
-                for i in 0..n {
-                    // SAFETY: by the contract of this function.
-                    let x = unsafe { row.cast::<T>().wrapping_offset((first + i) as isize * steps[0]).read() };
-                    match dtype {
-                        Builtin::F64 => double[i] += Lane::to_f64(x),
-                        d if d.is_float() => float[i] += Lane::to_f32(x),
-                        _ => int[i] = int[i].wrapping_add(Lane::to_i64(x)),
-                    }
-                }
-            }
-            for i in 0..n {
-                let value: T = match dtype {
-                    Builtin::F64 => Lane::from_f64(double[i]),
-                    d if d.is_float() => Lane::from_f32(float[i]),
-                    _ => Lane::from_i64(int[i]),
-                };
-                // SAFETY: by the contract of this function.
-                unsafe { to.cast::<T>().wrapping_offset((first + i) as isize * steps[1]).write(value) };
-            }
-        });
-    }
-}
-
-pub(crate) fn check_gather(x: &View, index: &View, out: &View, dim: usize) -> Result<()> {
-    let fits = x.rank() == index.rank()
-        && dim < x.rank()
-        && index.dims() == out.dims()
-        && x.dtype() == out.dtype()
-        && (0..x.rank()).all(|d| d == dim || index.dims()[d] <= x.dims()[d]);
-    if !fits {
-        return Err(KernelError::new(format!(
-            "gather of {} {:?} by {:?} along {dim} into {} {:?}",
-            x.dtype(),
-            x.dims(),
-            index.dims(),
-            out.dtype(),
-            out.dims()
-        )));
-    }
-    Ok(())
-}
-
-/// `out[.., i, ..] = x[.., index[.., i, ..] - first, ..]` along `dim`, zero where that is outside x. `index` and `out`
-/// have equal dims, which in the other dims may be smaller than x's.
-///
-/// # Errors
-/// Where dims or dtypes do not fit.
-pub fn gather(x: &View, index: &View, out: &View, dim: usize, first: i64) -> Result<()> {
-    index_dtype(index)?;
-    check_gather(x, index, out, dim)?;
-    if out.is_empty() {
-        return Ok(());
-    }
-    // x is walked with the index's dims and stands still in `dim`.
-    let mut still: Strides = x.strides().into();
-    still[dim] = 0;
-    let dims: Dims = index.dims().into();
-    let walk = Walk::new(&dims, &[out.strides(), index.strides(), &still], true);
-    let (size, inner) = (x.dtype().size() as isize, walk.inner());
-    parallel_for(walk.rows() * inner, GRAIN, &|range| {
-        for at in range {
-            let offset = |k: usize| walk.row_offset(k, at / inner) + (at % inner) as isize * walk.inner_stride(k);
-            let to = out.ptr().wrapping_offset(offset(0) * size);
-            // SAFETY: elements of the views; the position along `dim` is checked.
-            unsafe {
-                let p = index.ptr().wrapping_offset(offset(1) * index.dtype().size() as isize);
-                match row_of(load_index(p, index.dtype()), first, x.dims()[dim]) {
-                    Some(i) => {
-                        let from = x.ptr().wrapping_offset((offset(2) + i as isize * x.strides()[dim]) * size);
-                        std::ptr::copy(from, to, size as usize);
-                    }
-                    None => std::ptr::write_bytes(to, 0, size as usize),
-                }
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn sum_rows(dtype: Builtin, rows: &[*const u8], to: *mut u8, steps: [isize; 2], width: usize) {
+    with_lane!(dtype, T => {
+        // SAFETY (all): by the contract of this function.
+        unsafe {
+            match dtype {
+                Builtin::F64 => sums(rows, to, steps, width, 0f64, |s, x: T| s + x.to_f64(), T::from_f64),
+                d if d.is_float() => sums(rows, to, steps, width, 0f32, |s, x: T| s + x.to_f32(), T::from_f32),
+                _ => sums(rows, to, steps, width, 0i64, |s, x: T| s.wrapping_add(x.to_i64()), T::from_i64),
             }
         }
     });
-    Ok(())
+}
+
+/// # Safety
+/// As [`sum_rows`], of elements of type T.
+#[inline(always)]
+unsafe fn sums<T: Lane, A: Copy>(
+    rows: &[*const u8],
+    to: *mut u8,
+    steps: [isize; 2],
+    width: usize,
+    zero: A,
+    add: impl Fn(A, T) -> A,
+    give: impl Fn(A) -> T,
+) {
+    let mut sums = [zero; TILE];
+    for first in (0..width).step_by(TILE) {
+        let sums = &mut sums[..TILE.min(width - first)];
+        sums.fill(zero);
+        for row in rows {
+            let row = row.cast::<T>().wrapping_offset(first as isize * steps[0]);
+            if steps[0] == 1 {
+                // SAFETY (all): by the contract of this function.
+                let row = unsafe { std::slice::from_raw_parts(row, sums.len()) };
+                sums.iter_mut().zip(row).for_each(|(s, x)| *s = add(*s, *x));
+            } else {
+                for (i, s) in sums.iter_mut().enumerate() {
+                    // SAFETY: as above.
+                    *s = add(*s, unsafe { row.wrapping_offset(i as isize * steps[0]).read() });
+                }
+            }
+        }
+        for (i, s) in sums.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { to.cast::<T>().wrapping_offset((first + i) as isize * steps[1]).write(give(*s)) };
+        }
+    }
 }
 
 /// `out[.., c] = 1` where the id is `first + c`, else 0; `out` has ids' dims and one more.

@@ -2,6 +2,7 @@
 //! which are vectors of the image, then along the row that is left.
 
 use super::acc::{Acc, load, store, with_acc};
+use super::rowmath;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::pool::{Divisor, Place, Planes, Window, Windows};
 use crate::{DType, KernelError, Result, View};
@@ -154,29 +155,39 @@ fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
     let (whole, first) = (grid.planes.place.image, grid.planes.place.image_at);
     let counted =
         |d: usize, h: usize, w: usize| (((d + first[0]) * whole[1] + h + first[1]) * whole[2] + w + first[2]) as i64;
+    let width = sizes[2];
     grid.each(&|planes| {
         let mut values = vec![A::ZERO; image];
+        // For each column of the rows that a row of windows sees: the largest element, and the number of its row among them.
+        let (mut best, mut of) = (vec![A::ZERO; width], vec![0i32; width]);
+        let mut rows = vec![];
         for plane in planes {
             // SAFETY: a plane of the contiguous image.
             unsafe { load(x.dtype(), at(x, plane * image), 1, &mut values) };
             let mut to = at(out, plane * result).cast::<i64>();
             for a in &grid.windows[0] {
                 for b in &grid.windows[1] {
-                    for c in &grid.windows[2] {
-                        let mut best = (-A::INFINITY, counted(a.start, b.start, c.start));
-                        for d in (a.start..a.end).step_by(a.step) {
-                            for h in (b.start..b.end).step_by(b.step) {
-                                for w in (c.start..c.end).step_by(c.step) {
-                                    let i = (d * sizes[1] + h) * sizes[2] + w;
-                                    if values[i] > best.0 || values[i].is_nan() {
-                                        best = (values[i], counted(d, h, w));
-                                    }
-                                }
-                            }
+                    rows.clear();
+                    best.fill(-A::INFINITY);
+                    of.fill(0);
+                    for d in (a.start..a.end).step_by(a.step) {
+                        for h in (b.start..b.end).step_by(b.step) {
+                            let row = &values[(d * sizes[1] + h) * width..][..width];
+                            rowmath::largest_rows(row, rows.len() as i32, &mut best, &mut of);
+                            rows.push(counted(d, h, 0));
                         }
+                    }
+                    for c in &grid.windows[2] {
+                        let place = match c.start < c.end && !rows.is_empty() {
+                            true => {
+                                let w = largest_column(&best, &of, c);
+                                rows[of[w] as usize] + w as i64
+                            }
+                            false => counted(a.start, b.start, c.start),
+                        };
                         // SAFETY: the elements of the output's plane, one after the other.
                         unsafe {
-                            to.write(best.1);
+                            to.write(place);
                             to = to.add(1);
                         }
                     }
@@ -185,6 +196,24 @@ fn indices<A: Acc>(grid: &Grid, x: &View, out: &View) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// The column of a window with the largest element: among equals that of the first row, of NaNs that of the last.
+#[inline(always)]
+fn largest_column<A: Acc>(best: &[A], of: &[i32], c: &Window) -> usize {
+    let mut at = c.start;
+    for w in (c.start..c.end).step_by(c.step).skip(1) {
+        let (new, old) = (best[w], best[at]);
+        let takes = match (new.is_nan(), old.is_nan()) {
+            (true, true) => of[w] >= of[at],
+            (new, old) if new || old => new,
+            _ => new > old || new == old && of[w] < of[at],
+        };
+        if takes {
+            at = w;
+        }
+    }
+    at
 }
 
 /// The gradient of [`avg`]: each window's gradient, divided, added to its elements.
@@ -288,6 +317,56 @@ mod tests {
             let dot = |a: &Owned, b: &[f64]| read(&a.view()).iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             let (forth, back) = (dot(&y, &want), dot(&dx, &[1.0, 2.0, 3.0, 4.0]));
             assert!((forth - back).abs() < 1e-6, "{divisor:?}: {forth} {back}");
+        }
+    }
+
+    /// Where the largest element is, by the definition, of images of few values, so that equals and NaN are everywhere.
+    #[test]
+    fn the_first_of_equals_and_the_last_nan() {
+        let mut state = 1u64;
+        let mut next = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let values = [f64::NEG_INFINITY, -1.0, 2.0, 2.0, f64::INFINITY, f64::NAN];
+        for round in 0..200 {
+            let dims = [2, 1 + next(3) as usize, 1 + next(6) as usize, 1 + next(7) as usize];
+            let count: usize = dims.iter().product();
+            let few = 1 + next(values.len() as u64);
+            let image: Vec<f64> = (0..count).map(|_| values[next(few) as usize]).collect();
+            let (kernel, stride): (Vec<i64>, Vec<i64>) =
+                dims[1..].iter().map(|n| (1 + next(*n as u64) as i64, 1 + next(3) as i64)).unzip();
+            let size: Vec<usize> =
+                (0..3).map(|d| (dims[d + 1] - kernel[d] as usize) / stride[d] as usize + 1).collect();
+            let x = Owned::from_f64(if round % 2 == 0 { DType::F32 } else { DType::F64 }, &dims, &image);
+            let got = Owned::zeros(DType::I64, &[2, size[0], size[1], size[2]]);
+            let windows = Windows::sliding(&kernel, &stride, &[0; 3], &[1; 3]).unwrap();
+            let place = Place::of(&ShardBox::whole(x.view().dims()), &ShardBox::whole(got.view().dims()), 3).unwrap();
+            max_index(&x.view(), &windows, &place, &got.view()).unwrap();
+            let mut want = vec![];
+            let plane: usize = dims[1..].iter().product();
+            for p in 0..2 {
+                for at in 0..size.iter().product() {
+                    let start = [at / size[2] / size[1], at / size[2] % size[1], at % size[2]];
+                    let place = |t: [usize; 3]| {
+                        let [d, h, w]: [usize; 3] = std::array::from_fn(|i| start[i] * stride[i] as usize + t[i]);
+                        (d * dims[2] + h) * dims[3] + w
+                    };
+                    let mut best = (f64::NEG_INFINITY, place([0, 0, 0]));
+                    for d in 0..kernel[0] as usize {
+                        for h in 0..kernel[1] as usize {
+                            for w in 0..kernel[2] as usize {
+                                let value = image[p * plane + place([d, h, w])];
+                                if value > best.0 || value.is_nan() {
+                                    best = (value, place([d, h, w]));
+                                }
+                            }
+                        }
+                    }
+                    want.push(best.1 as f64);
+                }
+            }
+            assert_eq!(read(&got.view()), want, "{dims:?} {kernel:?} {stride:?} {image:?}");
         }
     }
 

@@ -363,3 +363,14 @@ versions! {
         }
     }
 }
+
+versions! {
+    /// For each column the larger of `best` and `x`, and in `of` the number of the row that it is from: the first of equals, the last NaN.
+    pub(crate) fn largest_rows<A: Acc>(x: &[A], number: i32, best: &mut [A], of: &mut [i32]) {
+        for ((x, best), of) in x.iter().zip(best).zip(of) {
+            let takes = *x > *best || x.is_nan();
+            *best = if takes { *x } else { *best };
+            *of = if takes { number } else { *of };
+        }
+    }
+}

@@ -3,10 +3,11 @@
 
 use super::copy::copy;
 use super::fill::fill;
-use super::index::index_dtype;
+use super::index::{index_dtype, shape, steps};
 use super::select::moved;
 use super::{Args, Define, Launch, Queue, Source};
-use crate::cpu::gather::check;
+use crate::cpu::copy::scalar_bytes;
+use crate::cpu::gather::{check, check_contiguous};
 use crate::cpu::take::around;
 use crate::{DType, Result, Scalar, View};
 
@@ -31,13 +32,79 @@ fn sizes(args: Args, table: &View, ids: &View, dim: usize, first: i64, logical: 
 /// # Errors
 /// If the tensors do not fit.
 pub fn gather(q: &Queue, x: &View, ids: &View, out: &View, dim: usize, first: i64, logical: usize) -> Result<()> {
-    check(x, ids, out, dim)?;
+    check(x, ids, Some(out), dim)?;
     if out.is_empty() {
         return Ok(());
     }
     let f = q.function(&GATHER, "gather", &[Define::int("GATHER", 1), moved(x.dtype())?, index_dtype(ids)?])?;
-    let args = Args::new().view(out).view(x).view(ids).value(out.len() as u64);
-    q.launch(f, each(q, out.len()), q.fault_args(sizes(args, x, ids, dim, first, logical)))
+    let mut still = steps(x.strides());
+    still.0[dim] = 0;
+    let args = Args::new()
+        .value(shape(out.dims())?)
+        .value(steps(out.strides()))
+        .value(steps(ids.strides()))
+        .value(still)
+        .view(out)
+        .view(ids)
+        .view(x)
+        .value(out.len() as u64)
+        .value(x.dims()[dim] as u64)
+        .value(x.strides()[dim] as i64)
+        .value(first)
+        .value(logical as i64);
+    q.launch(f, each(q, out.len()), q.fault_args(args))
+}
+
+/// See [`gather_last`](crate::cpu::gather::gather_last). `logical` is the size of the whole dim, `marks` a byte for each element of x.
+///
+/// # Errors
+/// If the tensors do not fit.
+#[allow(clippy::too_many_arguments)]
+pub fn gather_last(
+    q: &Queue,
+    x: &View,
+    ids: &View,
+    out: &View,
+    dim: usize,
+    first: i64,
+    logical: usize,
+    marks: &View,
+) -> Result<()> {
+    check_contiguous(x, ids, Some(out), dim)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    fill(q, marks, Scalar::Int(0))?;
+    let f = q.function(&GATHER, "gather_last", &[Define::int("GATHER", 1), moved(x.dtype())?, index_dtype(ids)?])?;
+    let lines = ids.len() / ids.dims()[dim];
+    let args = Args::new().view(out).view(x).view(ids).view(marks).value(lines as u64);
+    q.launch(f, each(q, lines), q.fault_args(sizes(args, x, ids, dim, first, logical)))
+}
+
+/// See [`scatter_fill`](crate::cpu::gather::scatter_fill). `logical` is the size of the whole dim.
+///
+/// # Errors
+/// If the tensors do not fit; for a registered dtype.
+#[allow(clippy::too_many_arguments)]
+pub fn scatter_fill(
+    q: &Queue,
+    x: &View,
+    ids: &View,
+    value: Scalar,
+    out: &View,
+    dim: usize,
+    first: i64,
+    logical: usize,
+) -> Result<()> {
+    check_contiguous(out, ids, None, dim)?;
+    let bits = u64::from_le_bytes(scalar_bytes(out.dtype().computed()?, value));
+    copy(q, x, out)?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let f = q.function(&GATHER, "scatter_fill", &[Define::int("GATHER", 1), moved(out.dtype())?, index_dtype(ids)?])?;
+    let args = Args::new().view(out).view(ids).value(bits).value(ids.len() as u64);
+    q.launch(f, each(q, ids.len()), q.fault_args(sizes(args, out, ids, dim, first, logical)))
 }
 
 /// See [`scatter`](crate::cpu::gather::scatter). `logical` is the size of the whole dim.
@@ -55,7 +122,7 @@ pub fn scatter(
     first: i64,
     logical: usize,
 ) -> Result<()> {
-    check(out, ids, src, dim)?;
+    check_contiguous(out, ids, Some(src), dim)?;
     copy(q, x, out)?;
     if src.is_empty() {
         return Ok(());
@@ -86,7 +153,7 @@ pub fn scatter_sum(
     logical: usize,
     scratch: &View,
 ) -> Result<()> {
-    check(out, ids, values, dim)?;
+    check_contiguous(out, ids, Some(values), dim)?;
     fill(q, out, Scalar::Int(0))?;
     let whole = out.dtype().is_half();
     if whole {

@@ -3,7 +3,6 @@
 
 use super::pointwise::columns;
 use super::{Args, Define, Launch, Queue, Source};
-use crate::cpu::index::check_gather;
 use crate::cpu::strided::broadcast_strides;
 use crate::{DType, KernelError, Result, Scalar, View};
 
@@ -33,7 +32,7 @@ pub(super) fn shape(dims: &[usize]) -> Result<Shape> {
     Ok(Shape { rank: dims.len() as i32, pad: 0, size })
 }
 
-fn steps(strides: &[isize]) -> Steps {
+pub(super) fn steps(strides: &[isize]) -> Steps {
     let mut at = [0; 8];
     strides.iter().zip(&mut at).for_each(|(d, s)| *s = *d as i64);
     Steps(at)
@@ -147,30 +146,6 @@ pub fn one_hot(q: &Queue, ids: &View, out: &View, first: i64, logical: usize) ->
         .value(first)
         .value(logical as i64);
     q.launch(f, each(q, ids.len()), q.fault_args(args))
-}
-
-/// `out[.., i, ..] = x[.., index[.., i, ..] - first, ..]` along `dim`, zero where that is outside x. Any strides.
-pub fn gather(q: &Queue, x: &View, index: &View, out: &View, dim: usize, first: i64) -> Result<()> {
-    check_gather(x, index, out, dim)?;
-    if out.is_empty() {
-        return Ok(());
-    }
-    let f = q.function(&INDEX, "gather", &[Define::dtype("T", x.dtype().storage().dtype()), index_dtype(index)?])?;
-    let mut still = steps(x.strides());
-    still.0[dim] = 0;
-    let args = Args::new()
-        .value(shape(out.dims())?)
-        .value(steps(out.strides()))
-        .value(steps(index.strides()))
-        .value(still)
-        .view(out)
-        .view(index)
-        .view(x)
-        .value(out.len() as u64)
-        .value(first)
-        .value(x.dims()[dim] as i64)
-        .value(x.strides()[dim] as i64);
-    q.launch(f, each(q, out.len()), args)
 }
 
 /// Writes to `out` (i64, x's dims) the index along `dim` plus `index_offset` where `x` equals `m` (which broadcasts; NaN

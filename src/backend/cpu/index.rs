@@ -59,6 +59,14 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
             Ok(gather::scatter(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.output(0), dim, first, size)?)
         }),
+        kernel("gather_last", |cx| {
+            let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+            Ok(gather::gather_last(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)
+        }),
+        kernel("scatter_fill", |cx| {
+            let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+            Ok(gather::scatter_fill(cx.input(0)?, cx.input(1)?, cx.scalar("s")?, cx.output(0), dim, first, size)?)
+        }),
         kernel("scatter_sum", |cx| {
             let (dim, first, size) = chosen_along(cx, cx.output_box(0))?;
             Ok(gather::scatter_sum(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)

@@ -1,9 +1,11 @@
-//! Elements chosen by an index for each of them along a dim: `gather`, its gradient `scatter_sum`, and `scatter`.
+//! Elements chosen by an index for each of them along a dim: `gather`, its gradient `scatter_sum`, and `scatter` with the gradient
+//! `gather_last`.
 
+use super::scalar::fits;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, Dims, Scalar};
 
 const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
 
@@ -39,6 +41,7 @@ fn gather() -> Result<OpDef> {
     Ok(OpDef::new("gather(x: any, ids: int; dim: int) -> y")?
         .doc(GATHER)
         .by_name_only()
+        .strided()
         .check(|c| indexed(c, c.shape(0)?, 1).map(drop))
         .shape1(|c| Ok(c.shape(1)?.into()))
         .dtype(DTypeRule::Input(0))
@@ -139,26 +142,13 @@ fn scatter() -> Result<OpDef> {
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
-            let (ids, dim) = (g.input(1)?, dim_of(g)?);
-            let shape = g.input_shape(0);
-            let attr = [("dim", AttrValue::from(dim))];
-            // At each place the position, counted from 1, of the index that stands; 0 where x does.
-            let zeros = g.call("wrap_index", &[ids], &[("size", shape[dim].into())])?;
-            let zeros = g.call("mul_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(0).into())])?;
-            let one = g.call("add_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(1).into())])?;
-            let places = g.call("cumsum", &[one], &attr)?;
-            let none = g.call("scatter_sum", &[zeros, ids], &[("dim", dim.into()), ("rows", shape[dim].into())])?;
-            let stands = g.call("scatter_into", &[none, ids, places], &attr)?;
+            let (ids, dim) = (g.input(1)?, AttrValue::from(dim_of(g)?));
             if g.needs(0) {
-                let written = g.call("ne_scalar", &[stands], &[("s", oflow_kernels::Scalar::Int(0).into())])?;
-                let dx = g.call("masked_fill", &[dy, written], &[("s", oflow_kernels::Scalar::Float(0.0).into())])?;
+                let dx = g.call("scatter_fill", &[dy, ids], &[("dim", dim.clone()), ("s", Scalar::Int(0).into())])?;
                 g.set(0, dx)?;
             }
             if g.needs(2) {
-                let winner = g.call("gather", &[stands, ids], &attr)?;
-                let lost = g.call("ne", &[winner, places], &[])?;
-                let d = g.call("gather", &[dy, ids], &attr)?;
-                let d = g.call("masked_fill", &[d, lost], &[("s", oflow_kernels::Scalar::Float(0.0).into())])?;
+                let d = g.call("gather_last", &[dy, ids], &[("dim", dim)])?;
                 g.set(2, d)?;
             }
             Ok(())
@@ -170,6 +160,80 @@ fn scatter() -> Result<OpDef> {
         ]))
 }
 
+fn scatter_fill() -> Result<OpDef> {
+    Ok(OpDef::new("scatter_fill(x, ids: int; dim: int, s: runtime scalar) -> y")?
+        .doc("x with one number written at each index along a dim.")
+        .by_name_only()
+        .check(|c| indexed(c, c.shape(0)?, 1).map(drop))
+        .values(|v| fits(v.runtime[0], v.dtype(0)?))
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(|c| {
+            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
+            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::Split(dim)]));
+            // The number stands on all ranks: their sum would have it several times.
+            s.extend(
+                [ReduceOp::Max, ReduceOp::Min].map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])),
+            );
+            Ok(s)
+        })
+        .grad(Grad::rule_saving(&[1], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            if g.needs(0) {
+                let (ids, dim) = (g.input(1)?, dim_of(g)?);
+                let dx = g.call("scatter_fill", &[dy, ids], &[("dim", dim.into()), ("s", Scalar::Int(0).into())])?;
+                g.set(0, dx)?;
+            }
+            Ok(())
+        }))
+        .samples(&[
+            "f32[6, 4] i64[3, 4]<6; dim=0, s=2.5",
+            "f64[3, 5, 2] i32[3, 4, 2]<5; dim=1, s=-1.0",
+            "i64[2, 3] i64[2, 5]<3; dim=-1, s=7",
+            "bf16[4] i64[6]<4; dim=0, s=0.5",
+        ]))
+}
+
+fn gather_last() -> Result<OpDef> {
+    Ok(OpDef::new("gather_last(x: any, ids: int; dim: int) -> y")?
+        .doc(
+            "As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with \
+             respect to the values, of which the last stands.",
+        )
+        .by_name_only()
+        .check(|c| indexed(c, c.shape(0)?, 1).map(drop))
+        .shape1(|c| Ok(c.shape(1)?.into()))
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(|c| {
+            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
+            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            // Each rank gives the elements that it has.
+            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]));
+            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])));
+            Ok(s)
+        })
+        .grad(Grad::rule_saving(&[1], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            if g.needs(0) {
+                let (ids, dim) = (g.input(1)?, dim_of(g)?);
+                // Zeros where no index points, and then the last value at each place.
+                let rows = g.input_shape(0)[dim];
+                let sums = g.call("scatter_sum", &[dy, ids], &[("dim", dim.into()), ("rows", rows.into())])?;
+                let dx = g.call("scatter_into", &[sums, ids, dy], &[("dim", dim.into())])?;
+                g.set(0, dx)?;
+            }
+            Ok(())
+        }))
+        .samples(&[
+            "f32[6, 4] i64[5, 4]<6; dim=0",
+            "f64[3, 5, 2] i32[3, 4, 2]<5; dim=1",
+            "i64[2, 3] i64[2, 5]<3; dim=-1",
+            "bool[4] i64[6]<4; dim=0",
+        ]))
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
-    vec![gather(), scatter_sum(), scatter()]
+    vec![gather(), gather_last(), scatter_sum(), scatter(), scatter_fill()]
 }

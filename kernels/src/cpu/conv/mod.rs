@@ -17,12 +17,14 @@ use crate::{KernelError, Result, View};
 use lines::{Part, Plan};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use tile::{Block, COLUMNS, FILTERS, Isa, LANES, Outer, ROWS, Strip};
+use tile::{Block, COLUMNS, Dots, FILTERS, Isa, LANES, Outer, ROWS, Strip};
 
 /// Weights of blocks that stay in the second-level cache while the places of an image pass, in bytes.
 const PANELS: usize = 256 * 1024;
 /// Places that are multiplied before the next lines, so that the columns stay in the second-level cache.
 const PLACES: usize = 512;
+/// Filters of a group that are too few for vectors of filters.
+const FEW: usize = 6;
 /// Bytes of copied images that one pass over the weights serves.
 const IMAGES: usize = 512 * 1024;
 
@@ -348,6 +350,9 @@ impl Gradient<'_> {
         let offsets: Vec<usize> =
             (0..sizes.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
         // The filters in panels of some vectors each: `sums[panel][channel and tap][filter]`.
+        if sizes.filters <= FEW {
+            return self.by_dots::<A>(&offsets);
+        }
         let panels = sizes.filters.div_ceil(FILTERS);
         let width = |panel: usize| (sizes.filters - panel * FILTERS).min(FILTERS).next_multiple_of(LANES);
         let mut sums: Vec<Vec<A>> = (0..panels).map(|p| vec![A::ZERO; depth * width(p)]).collect();
@@ -393,15 +398,62 @@ impl Gradient<'_> {
                 false => (0..tasks.len()).for_each(add),
             }
         }
-        let dtype = self.out.dtype();
         let mut row = vec![A::ZERO; depth];
         for f in 0..sizes.filters {
             let (panel, column) = (f / FILTERS, f % FILTERS);
             row.iter_mut().zip(sums[panel].chunks(width(panel))).for_each(|(to, from)| *to = from[column]);
-            let at = (self.group * sizes.filters + f) * depth;
-            // SAFETY: the elements of a filter in the contiguous output, which only this group writes.
-            unsafe { store(dtype, self.out.ptr().wrapping_add(at * dtype.size()), 1, &row) };
+            self.put(f, &row);
         }
+        true
+    }
+
+    /// Writes the gradient of a filter.
+    fn put<A: Acc>(&self, filter: usize, row: &[A]) {
+        let (dtype, at) = (self.out.dtype(), (self.group * self.sizes.filters + filter) * row.len());
+        // SAFETY: the elements of a filter in the contiguous output, which only this group writes.
+        unsafe { store(dtype, self.out.ptr().wrapping_add(at * dtype.size()), 1, row) };
+    }
+
+    /// As [`Gradient::run`], for few filters: they would not fill vectors, so vectors run along the places.
+    fn by_dots<A: Acc>(&self, offsets: &[usize]) -> bool {
+        let (sizes, part, isa) = (self.sizes, &self.plan.parts[0], Isa::here());
+        let (pitch, depth, dtype) = (self.plan.image.pitch(), offsets.len(), self.dy.dtype());
+        let places: usize = sizes.result.iter().product();
+        let mut runs = vec![];
+        part.rows(self.plan, pitch, 0, part.line(pitch), |at, place, n| runs.push((at, place, n)));
+        let (mut image, mut column): (Vec<A>, Vec<A>) = (vec![], vec![]);
+        if !grow(&mut image, sizes.channels * self.plan.image.plane()) || !grow(&mut column, places) {
+            return false;
+        }
+        let mut sums: Vec<Vec<A>> = vec![vec![A::ZERO; depth]; sizes.filters];
+        let lines = depth.div_ceil(if self.within { 2 * threads() } else { 1 }).max(1);
+        for n in 0..sizes.batch {
+            let number = n * sizes.groups + self.group;
+            lines::copies(self.plan, self.x, number * sizes.channels, sizes.channels, &mut image);
+            let start = image.as_ptr() as usize;
+            for (f, sums) in sums.iter_mut().enumerate() {
+                let from = self.dy.ptr().wrapping_add((number * sizes.filters + f) * places * dtype.size());
+                // SAFETY: a row of the contiguous gradient.
+                unsafe { load(dtype, from, 1, &mut column) };
+                let column = column.as_ptr() as usize;
+                let tasks: Vec<_> = sums.chunks_mut(lines).enumerate().map(Mutex::new).collect();
+                let add = |task: usize| {
+                    // Each task is taken once.
+                    let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+                    let (chunk, sums) = &mut *task;
+                    let of = &offsets[*chunk * lines..][..sums.len()];
+                    let lines: Vec<*const A> = of.iter().map(|o| (start as *const A).wrapping_add(*o)).collect();
+                    let dots = Dots { lines: &lines, runs: &runs, column: column as *const A };
+                    // SAFETY: the runs are places of the lines and of the column.
+                    unsafe { isa.dots(&dots, sums) };
+                };
+                match self.within {
+                    true => parallel_for(tasks.len(), 1, &|range| range.for_each(add)),
+                    false => (0..tasks.len()).for_each(add),
+                }
+            }
+        }
+        sums.iter().enumerate().for_each(|(f, row)| self.put(f, row));
         true
     }
 

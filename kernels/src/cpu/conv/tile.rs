@@ -104,6 +104,25 @@ impl Isa {
             lines::<Plain<A>, 6, 1>(outer, sums);
         }
     }
+
+    /// Adds to `sums[r]` the products of the places of line `r` with the column.
+    ///
+    /// # Safety
+    /// This CPU has the instructions. The places of the runs exist in each line and in the column, and there is a sum for each line.
+    pub(super) unsafe fn dots<A: Acc>(self, of: &Dots<'_, A>, sums: &mut [A]) {
+        // SAFETY (all): the caller's promise. The casts change nothing: the types are the same.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            match (self, size_of::<A>()) {
+                (Isa::Avx512, 4) => return avx512_dots_f32(of.cast(), cast_sums(sums)),
+                (Isa::Avx512, _) => return avx512_dots_f64(of.cast(), cast_sums(sums)),
+                (Isa::Avx2, 4) => return avx2_dots_f32(of.cast(), cast_sums(sums)),
+                (Isa::Avx2, _) => return avx2_dots_f64(of.cast(), cast_sums(sums)),
+                _ => {}
+            }
+            dots::<Plain<A>, 9>(of, sums);
+        }
+    }
 }
 
 /// Most columns of [`Outer`].
@@ -117,6 +136,14 @@ pub(super) struct Outer<'a, A> {
     pub(super) columns: *const A,
     /// Numbers of a place in `columns`, and of a line in the sums.
     pub(super) width: usize,
+}
+
+/// Lines, and a column that each is multiplied with.
+pub(super) struct Dots<'a, A> {
+    pub(super) lines: &'a [*const A],
+    /// First place of a run in a line and in the column, and its length.
+    pub(super) runs: &'a [(usize, usize, usize)],
+    pub(super) column: *const A,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -150,8 +177,17 @@ mod casts {
         }
     }
 
+    impl<'a, A: Acc> Dots<'a, A> {
+        /// As [`cast`].
+        pub(super) unsafe fn cast<B: Acc>(&self) -> &Dots<'a, B> {
+            assert_eq!(A::DTYPE, B::DTYPE);
+            // SAFETY: as above.
+            unsafe { &*std::ptr::from_ref(self).cast() }
+        }
+    }
+
     macro_rules! isa {
-        ($features:literal, $($strip:ident, $outer:ident, $register:ty, $vectors:literal;)*) => {$(
+        ($features:literal, $($strip:ident, $outer:ident, $dots:ident, $register:ty, $vectors:literal;)*) => {$(
             /// # Safety
             /// As [`Isa::strip`].
             #[target_feature(enable = $features)]
@@ -172,11 +208,25 @@ mod casts {
                 // SAFETY: the caller's promise.
                 unsafe { lines::<$register, 6, $vectors>(outer, sums) }
             }
+            /// # Safety
+            /// As [`Isa::dots`].
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn $dots(
+                of: &Dots<'_, <$register as Vector>::Item>,
+                sums: &mut [<$register as Vector>::Item],
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { dots::<$register, 9>(of, sums) }
+            }
         )*};
     }
     use std::arch::x86_64::*;
-    isa!("avx512f", avx512_f32, avx512_outer_f32, __m512, 4; avx512_f64, avx512_outer_f64, __m512d, 4;);
-    isa!("avx2,fma", avx2_f32, avx2_outer_f32, __m256, 2; avx2_f64, avx2_outer_f64, __m256d, 2;);
+    isa!("avx512f",
+        avx512_f32, avx512_outer_f32, avx512_dots_f32, __m512, 4;
+        avx512_f64, avx512_outer_f64, avx512_dots_f64, __m512d, 4;);
+    isa!("avx2,fma",
+        avx2_f32, avx2_outer_f32, avx2_dots_f32, __m256, 2;
+        avx2_f64, avx2_outer_f64, avx2_dots_f64, __m256d, 2;);
 }
 #[cfg(target_arch = "x86_64")]
 use casts::*;
@@ -307,6 +357,41 @@ unsafe fn add<V: Vector, const R: usize, const S: usize>(
                 if r < count {
                     let to = sums.as_mut_ptr().add(r * outer.width + column + s * V::LEN);
                     V::load(to).add_product(*v, one).store(to);
+                }
+            }
+        }
+    }
+}
+
+/// Products of R lines and the column at a time.
+#[inline(always)]
+unsafe fn dots<V: Vector, const R: usize>(of: &Dots<'_, V::Item>, sums: &mut [V::Item]) {
+    for (lines, sums) in of.lines.chunks(R).zip(sums.chunks_mut(R)) {
+        // Where there are fewer lines, the last counts several times.
+        let from: [*const V::Item; R] = std::array::from_fn(|r| lines[r.min(lines.len() - 1)]);
+        // SAFETY (all): places of the lines and of the column, by the caller's promise; `part` takes a vector.
+        unsafe {
+            let mut tile = [V::splat(V::Item::ZERO); R];
+            for (at, column, n) in of.runs {
+                let whole = n / V::LEN * V::LEN;
+                for q in (0..whole).step_by(V::LEN) {
+                    let x = V::load(of.column.wrapping_add(column + q));
+                    for (r, sum) in tile.iter_mut().enumerate() {
+                        *sum = sum.add_product(V::load(from[r].wrapping_add(at + q)), x);
+                    }
+                }
+                if whole < *n {
+                    let x = V::load_first(of.column.wrapping_add(column + whole), n - whole);
+                    for (r, sum) in tile.iter_mut().enumerate() {
+                        *sum = sum.add_product(V::load_first(from[r].wrapping_add(at + whole), n - whole), x);
+                    }
+                }
+            }
+            let mut part = [V::Item::ZERO; LANES];
+            for (r, sum) in tile.iter().enumerate() {
+                if r < sums.len() {
+                    sum.store(part.as_mut_ptr());
+                    sums[r] = part[..V::LEN].iter().fold(sums[r], |s, x| s + *x);
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! The vector registers of a CPU. The compiler does not keep arrays of this many sums in registers by itself.
 
+use super::tile::LANES;
 use crate::cpu::acc::Acc;
+use crate::vmath::Real;
 
 /// A vector of numbers.
 ///
@@ -15,6 +17,16 @@ pub(super) trait Vector: Copy {
     unsafe fn splat(x: Self::Item) -> Self;
     /// Reads `LEN` numbers.
     unsafe fn load(from: *const Self::Item) -> Self;
+    /// Reads `n` numbers, fewer than `LEN`, and zeros.
+    #[inline(always)]
+    unsafe fn load_first(from: *const Self::Item, n: usize) -> Self {
+        let mut numbers = [Self::Item::ZERO; LANES];
+        // SAFETY: the caller's promise; no vector is longer.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, numbers.as_mut_ptr(), n);
+            Self::load(numbers.as_ptr())
+        }
+    }
     /// Writes `LEN` numbers.
     unsafe fn store(self, to: *mut Self::Item);
     /// `self + a * b`.
@@ -54,7 +66,8 @@ pub(super) mod x86 {
     use std::arch::x86_64::*;
 
     macro_rules! vector {
-        ($register:ty, $item:ty, $len:literal, $set:ident, $load:ident, $store:ident, $fma:ident) => {
+        ($register:ty, $item:ty, $len:literal, $set:ident, $load:ident, $store:ident, $fma:ident
+            $(, $first:ident $mask:ty)?) => {
             impl Vector for $register {
                 type Item = $item;
                 const LEN: usize = $len;
@@ -68,6 +81,13 @@ pub(super) mod x86 {
                     // SAFETY: as above.
                     unsafe { $load(from) }
                 }
+                $(
+                    #[inline(always)]
+                    unsafe fn load_first(from: *const $item, n: usize) -> Self {
+                        // SAFETY: as above; what is masked is not read.
+                        unsafe { $first(((1u32 << n) - 1) as $mask, from) }
+                    }
+                )?
                 #[inline(always)]
                 unsafe fn store(self, to: *mut $item) {
                     // SAFETY: as above.
@@ -82,8 +102,8 @@ pub(super) mod x86 {
         };
     }
 
-    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
-    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_maskz_loadu_ps u16);
+    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_maskz_loadu_pd u8);
     vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
     vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
 }

@@ -95,20 +95,6 @@ fn the_gradient_sums_repeated_rows_whatever_the_threads() {
 }
 
 #[test]
-fn gather_along_each_dim() {
-    let x = Owned::from_f64(DType::I32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
-    let index = Owned::from_f64(DType::I64, &[2, 2], &[2., 0., 1., 9.]);
-    let out = Owned::zeros(DType::I32, &[2, 2]);
-    gather(&x.view(), &index.view(), &out.view(), 1, 0).unwrap();
-    assert_eq!(read(&out.view()), [3., 1., 5., 0.]);
-    gather(&x.view(), &index.view(), &out.view(), 1, 1).unwrap();
-    assert_eq!(read(&out.view()), [2., 0., 4., 0.]);
-    gather(&x.view(), &index.view(), &out.view(), 0, 0).unwrap();
-    assert_eq!(read(&out.view()), [0., 2., 4., 0.]);
-    assert!(gather(&x.view(), &x.view(), &out.view(), 0, 0).is_err());
-}
-
-#[test]
 fn one_hot_rows() {
     let ids = Owned::from_f64(DType::I64, &[3], &[1., 0., 7.]);
     for d in DType::BUILTIN {

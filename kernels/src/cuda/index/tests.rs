@@ -84,14 +84,16 @@ fn gathering() {
     let mut rng = Rng::new(4);
     for round in 0..6 {
         let (dim, first) = (round % 3, round as i64 % 2);
-        let x = Tensor::random(&mut rng, DType::F32, &[5, 6, 7]);
-        let mut dims = vec![3, 4, 5];
+        let mut dims = vec![5, 6, 7];
         dims[dim] = 9;
+        let mut table = dims.clone();
+        table[dim] = 8;
+        let x = Tensor::random(&mut rng, DType::F32, &table);
         let index = ids(&mut rng, if round < 3 { DType::I64 } else { DType::I32 }, &dims, 8);
         let y = Tensor::random(&mut rng, DType::F32, &dims);
         let (gx, gi, gy) = (rig.put(&x), rig.put(&index), rig.put(&y));
-        cpu::gather(&x.view(), &index.view(), &y.view(), dim, first).unwrap();
-        gather(&rig.queue(), &gx.view(), &gi.view(), &gy.view(), dim, first).unwrap();
+        crate::cpu::gather::gather(&x.view(), &index.view(), &y.view(), dim, first, 9).unwrap();
+        crate::cuda::gather::gather(&rig.queue(), &gx.view(), &gi.view(), &gy.view(), dim, first, 9).unwrap();
         rig.expect(&gy, &y, 0.0, "gather");
     }
 }

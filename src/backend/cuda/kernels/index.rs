@@ -15,7 +15,18 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         let (values, ids, out) = (cx.input(0)?, cx.input(1)?, cx.output(0));
         Ok(gather::scatter_sum(q, values, ids, out, dim, first, size, cx.workspace())?)
     });
+    let gather_last = kernel("gather_last", |q, cx| {
+        let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+        let (x, ids, out) = (cx.input(0)?, cx.input(1)?, cx.output(0));
+        Ok(gather::gather_last(q, x, ids, out, dim, first, size, cx.workspace())?)
+    });
     vec![
+        with_scratch(gather_last, |c, _| Ok(c.input(0)?.len())),
+        kernel("scatter_fill", |q, cx| {
+            let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+            let (x, ids, s, out) = (cx.input(0)?, cx.input(1)?, cx.scalar("s")?, cx.output(0));
+            Ok(gather::scatter_fill(q, x, ids, s, out, dim, first, size)?)
+        }),
         kernel("gather", |q, cx| {
             let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
             Ok(gather::gather(q, cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)
