@@ -27,8 +27,16 @@ thread_local! {
 }
 
 pub(super) fn run(product: &Product, a: &View, b: &View, out: &View, keep: bool) {
+    run_by(bf16::kernel(a.dtype()).unwrap_or(WIDENED), product, a, b, out, keep);
+}
+
+/// The kernel for any CPU.
+pub(super) const WIDENED: bf16::Kernel = (ROWS, COLUMNS, widened);
+
+/// Computes a product by a kernel for these dtypes.
+pub(super) fn run_by(kernel: bf16::Kernel, product: &Product, a: &View, b: &View, out: &View, keep: bool) {
     let Product { m, n, k, .. } = *product;
-    let (height, width, tile) = bf16::kernel(a.dtype()).unwrap_or((ROWS, COLUMNS, widened));
+    let (height, width, tile) = kernel;
     let (down, across) = (m.div_ceil(height), n.div_ceil(width));
     let compute = |index: usize| {
         let (oa, ob, oc) = product.offsets(index / (down * across));

@@ -46,13 +46,26 @@ fn epsilon(dtype: DType) -> f64 {
 }
 
 fn check(rng: &mut Rng, dtype: DType, a_dims: &[usize], b_dims: &[usize], out_dims: &[usize]) {
+    check_of(rng, dtype, a_dims, b_dims, out_dims, &|a, b, out, accumulate| {
+        matmul_into(a, b, out, accumulate).unwrap()
+    });
+}
+
+fn check_of(
+    rng: &mut Rng,
+    dtype: DType,
+    a_dims: &[usize],
+    b_dims: &[usize],
+    out_dims: &[usize],
+    run: &dyn Fn(&View, &View, &View, bool),
+) {
     let k = a_dims[a_dims.len() - 1];
     let (a, b) = (Tensor::random(rng, dtype, a_dims), Tensor::random(rng, dtype, b_dims));
     let (sums, magnitudes) = oracle(&a, &b, out_dims, k);
     for accumulate in [false, true] {
         let out = Tensor::random(rng, dtype, out_dims);
         let before = out.values();
-        matmul_into(&a.view(), &b.view(), &out.view(), accumulate).unwrap();
+        run(&a.view(), &b.view(), &out.view(), accumulate);
         for (i, got) in out.values().into_iter().enumerate() {
             let start = if accumulate { before[i] } else { 0.0 };
             let bound = epsilon(dtype) * ((sums[i] + start).abs() + 1e-4)
@@ -79,6 +92,24 @@ fn random_shapes_and_strides() {
             2 => check(&mut rng, dtype, &[2, 1, m, k], &[3, k, n], &[2, 3, m, n]),
             _ => check(&mut rng, dtype, &[2, 3, m, k], &[2, 3, k, n], &[2, 3, m, n]),
         }
+    }
+}
+
+/// Every kernel of bf16 that this CPU has, not the quickest alone.
+#[test]
+fn each_way_to_multiply_bf16() {
+    let mut rng = Rng::new(9);
+    for kernel in bf16::kernels().chain([halves::WIDENED]) {
+        let run = |a: &View, b: &View, out: &View, keep: bool| {
+            halves::run_by(kernel, &Product::new(a, b, out).unwrap(), a, b, out, keep);
+        };
+        for round in 0..60 {
+            let size = |rng: &mut Rng| [1, 2, 5, 14, 15, 16, 17, 31, 32, 33, 63, 70, 129][rng.below(13)];
+            let (m, n, k) = (size(&mut rng), size(&mut rng), if round == 0 { 0 } else { size(&mut rng) });
+            check_of(&mut rng, DType::BF16, &[m, k], &[k, n], &[m, n], &run);
+        }
+        check_of(&mut rng, DType::BF16, &[530, 1031], &[1031, 34], &[530, 34], &run);
+        check_of(&mut rng, DType::BF16, &[17, 2050], &[2050, 1030], &[17, 1030], &run);
     }
 }
 
