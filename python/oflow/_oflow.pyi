@@ -693,6 +693,10 @@ class Tensor:
         """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
         """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+    def grouped_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+        """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
+    def grouped_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of grouped_norm."""
     def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
     def gru_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
@@ -2100,6 +2104,10 @@ def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode
     """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
     """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+def grouped_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
+def grouped_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of grouped_norm."""
 def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
 def gru_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:

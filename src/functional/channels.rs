@@ -3,7 +3,6 @@
 use super::{invoke, invoke1, op};
 use crate::context::{inner_calls, no_grad};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -172,13 +171,23 @@ pub(super) fn batch_norm(
     Ok(out[0].clone())
 }
 
-/// The groups of each image as rows of a layer norm.
-fn grouped(x: &Tensor, groups: usize, eps: f64, site: CallSite) -> Result<Tensor> {
-    let (shape, batch) = (x.shape().to_vec(), x.shape()[0]);
-    let each = x.numel() / (batch * groups).max(1);
-    let rows = x.reshape_at(&[batch, groups, each], site)?.into_result();
-    let axes = smallvec![AttrValue::Int(1)];
-    let out = invoke(op!("layer_norm"), &[Some(&rows), None, None], axes, smallvec![Scalar::Float(eps)], site)?;
+/// The groups of each image as rows, scaled and shifted by channels.
+fn grouped(
+    x: &Tensor,
+    groups: usize,
+    [weight, bias]: [Option<&Tensor>; 2],
+    eps: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let (shape, channels) = (x.shape().to_vec(), x.shape()[1] / groups.max(1));
+    let inner = shape[2..].iter().product();
+    let rows = x.reshape_at(&[shape[0], groups, channels, inner], site)?.into_result();
+    let side = |v: Option<&Tensor>| -> Result<Option<Tensor>> {
+        v.map(|v| Ok(v.reshape_at(&[groups, channels], site)?.into_result())).transpose()
+    };
+    let (weight, bias) = (side(weight)?, side(bias)?);
+    let inputs = [Some(&rows), weight.as_ref(), bias.as_ref()];
+    let out = invoke(op!("grouped_norm"), &inputs, smallvec![], smallvec![Scalar::Float(eps)], site)?;
     Ok(out[0].reshape_at(&shape, site)?.into_result())
 }
 
@@ -196,10 +205,8 @@ pub(super) fn group_norm(
         let e = Error::argument(format!("{channels} channels do not fall in {num_groups} groups of as many"));
         return Err(refused("group_norm", x, site, e));
     };
-    let inner = inner_calls();
-    let y = grouped(x, groups, eps, site)?;
-    drop(inner);
-    affine(&y, weight, bias, site)
+    let _inner = inner_calls();
+    grouped(x, groups, [weight, bias], eps, site)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -228,7 +235,7 @@ pub(super) fn instance_norm(
         return Err(refused(name, x, site, e));
     }
     let inner = inner_calls();
-    let y = grouped(x, channels.max(1), eps, site)?;
+    let y = grouped(x, channels, [weight, bias], eps, site)?;
     if running.iter().any(|r| r.is_some()) {
         let _quiet = no_grad();
         let _scope = site.scope();
@@ -238,5 +245,5 @@ pub(super) fn instance_norm(
         keep_both(running, [&mean, &var.mean(0)?], n, momentum, site)?;
     }
     drop(inner);
-    affine(&y, weight, bias, site)
+    Ok(y)
 }

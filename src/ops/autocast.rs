@@ -99,6 +99,7 @@ pub const CASTS: &[(CastPolicy, &[&str])] = &[
             "cumsum",
             "cumprod",
             "layer_norm",
+            "grouped_norm",
             "rms_norm",
         ],
     ),

@@ -385,6 +385,23 @@ case("batch_norm_train", batch_norm(1e-5), values((4, 3, 20), "bf16"), values((3
 x, w, dy = values((4, 3, 6), "f64"), values((3,), "f64", start=3), values((4, 3, 6), "f64", start=5)
 case("batch_norm_grad", norm_grad(batch_norm(1e-5), 2), dy, x, *batch_norm(1e-5)(x, w, None)[1:], w, backward=False)
 
+
+
+def grouped_norm(eps):
+    def f(x, w, b):
+        flat = lambda v: None if v is None else v.reshape(-1)
+        y, mean, rstd = torch.native_group_norm(x, flat(w), flat(b), x.shape[0], x.shape[1] * x.shape[2], x.shape[3], x.shape[1], eps)
+        return y, mean, rstd
+    return f
+
+
+for d in ("f32", "f64"):
+    case("grouped_norm", grouped_norm(1e-5), values((4, 3, 2, 5), d), values((3, 2), d, start=3), values((3, 2), d, start=8))
+    case("grouped_norm", grouped_norm(0.1), values((3, 2, 4, 1), d), values((2, 4), d, start=3), None, attrs={"eps": 0.1})
+    case("grouped_norm", grouped_norm(1e-5), values((2, 3, 1, 20), d), None, None)
+x, w, dy = values((4, 3, 2, 6), "f64"), values((3, 2), "f64", start=3), values((4, 3, 2, 6), "f64", start=5)
+case("grouped_norm_grad", norm_grad(grouped_norm(1e-5), 2), dy, x, *grouped_norm(1e-5)(x, w, None)[1:], w, backward=False)
+
 # Image, weight, stride, padding, dilation, groups.
 CONVS = (
     ((2, 4, 7), (6, 4, 3), (1,), (1,), (1,), 1),

@@ -13,6 +13,7 @@ pub mod copy;
 pub mod count;
 pub mod elementwise;
 pub mod gather;
+pub mod grouped_norm;
 pub mod index;
 pub mod lane;
 pub mod loss;

@@ -21,6 +21,7 @@ pub mod embedding;
 pub mod fill;
 pub mod gather;
 mod gpu;
+pub mod grouped_norm;
 pub mod index;
 pub mod libraries;
 pub mod loss;

@@ -88,6 +88,7 @@ static LISTED: &[Listed] = listed! {
         "GATHER=0 WHOLE=0 T={f32,f64,i32,i64} I=i64",
         "GATHER=0 WHOLE=1 T=bf16 I={i32,i64}",
     ],
+    "grouped_norm": ["T={f32,f64} W=T B=T", "T=bf16 W={bf16,f32} B=bf16"],
     "index": ["T={f32,bf16,i64} I=i64", "T=f32 I=i32"],
     "loss": [
         "T={f32,bf16,f64} L=f32 D=f32 PACKED=1 VEC={1,2} ROW={32,512}",

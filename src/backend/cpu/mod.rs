@@ -10,6 +10,7 @@ pub(super) mod count;
 mod create;
 mod elementwise;
 mod embedding;
+mod grouped_norm;
 pub(super) mod index;
 pub(super) mod loss;
 pub(super) mod matmul;
@@ -40,6 +41,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
         batch_norm::kernels,
+        grouped_norm::kernels,
         conv::kernels,
         count::kernels,
         create::kernels,

@@ -11,6 +11,7 @@ mod create;
 mod custom;
 mod embedding;
 mod gather;
+mod grouped_norm;
 mod index;
 mod layout;
 mod linear;
@@ -47,7 +48,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 32] = [
+    let families: [Family; 33] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -64,6 +65,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Networks", softmax::ops),
         ("Networks", norm::ops),
         ("Networks", batch_norm::ops),
+        ("Networks", grouped_norm::ops),
         ("Networks", embedding::ops),
         ("Choice", select::ops),
         ("Choice", index::ops),

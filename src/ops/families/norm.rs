@@ -1,7 +1,7 @@
 //! Layer norm and rms norm over the trailing dims. On a split trailing dim they are lowerings: the row statistics are
 //! summed over the shards.
 
-use super::norm_grad::{gradient, second_gradient};
+use super::norm_grad::{Norm, gradient, second_gradient};
 use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
@@ -190,7 +190,7 @@ fn layer_norm() -> Result<OpDef> {
         },
         |e, call| forward(e, call, true),
     )
-    .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| gradient(g, true)))
+    .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| gradient(g, Norm::Layer)))
     .samples(&["f32[4, 3, 6] f32[6] f32[6]", "f64[4, 6] f64[6] -", "f32[3, 2, 4] - -; axes=2", "f32[5, 6] f32[6] f32[6]"]))
 }
 
@@ -229,7 +229,7 @@ fn layer_norm_grad() -> Result<OpDef> {
         },
         |e, call| backward(e, call, true),
     )
-    .grad(Grad::rule_saving(&[0, 1, 2, 3, 4], &[], |g| second_gradient(g, true)))
+    .grad(Grad::rule_saving(&[0, 1, 2, 3, 4], &[], |g| second_gradient(g, Norm::Layer)))
     .traits(|t| t.run_empty = true)
     .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4] f64[4]+ -"]))
 }
@@ -256,7 +256,7 @@ fn rms_norm() -> Result<OpDef> {
             |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
             |e, call| forward(e, call, false),
         )
-        .grad(Grad::rule_saving(&[0, 1], &[1], |g| gradient(g, false)))
+        .grad(Grad::rule_saving(&[0, 1], &[1], |g| gradient(g, Norm::Rms)))
         .samples(&["f32[4, 3, 6] f32[6]", "f64[4, 6] -", "f32[3, 2, 4] f32[2, 4]; axes=2"]))
 }
 
@@ -290,7 +290,7 @@ fn rms_norm_grad() -> Result<OpDef> {
             |c| trailing(c, 1, |_, s, w| Signature::new(&[s, s, Sbp::Broadcast, w], &[s, w])),
             |e, call| backward(e, call, false),
         )
-        .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], |g| second_gradient(g, false)))
+        .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], |g| second_gradient(g, Norm::Rms)))
         .traits(|t| t.run_empty = true)
         .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4]+ -"]))
 }

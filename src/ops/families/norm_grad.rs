@@ -1,14 +1,27 @@
-//! Gradients of layer norm and rms norm, and of their gradients. Both are h w + b with h = (x - mean) r, where r is `rstd`; rms norm has
-//! neither mean nor b.
+//! Gradients of layer norm, rms norm and group norm, and of their gradients. All are h w + b with h = (x - mean) r, where r is `rstd`; rms
+//! norm has neither mean nor b.
 
 use super::norm::unsqueeze;
 use super::terms::{product, set_total, times, total};
 use crate::error::Result;
 use crate::ops::AttrValue::Ints;
 use crate::ops::{GradCtx, Value};
+use smallvec::smallvec;
+
+/// Which of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Norm {
+    /// Weight and bias have the normalised dims.
+    Layer,
+    /// Neither mean nor bias.
+    Rms,
+    /// Of `[n, groups, channels, inner]`, over the last two dims; weight and bias are `[groups, channels]`.
+    Grouped,
+}
 
 /// How x falls into rows: the normalised dims are a row.
 struct Rows {
+    norm: Norm,
     /// Normalised dims.
     axes: usize,
     /// Dims before them.
@@ -19,16 +32,24 @@ struct Rows {
 
 impl Rows {
     /// Of a call whose input `x` is normalised.
-    fn new(g: &dyn GradCtx, x: usize) -> Result<Rows> {
-        let axes = g.int("axes")? as usize;
+    fn new(g: &dyn GradCtx, x: usize, norm: Norm) -> Result<Rows> {
+        let axes = if norm == Norm::Grouped { 2 } else { g.int("axes")? as usize };
         let shape = g.input_shape(x);
         let lead = shape.len() - axes;
-        Ok(Rows { axes, lead, n: shape[lead..].iter().product::<usize>() as f64 })
+        Ok(Rows { norm, axes, lead, n: shape[lead..].iter().product::<usize>() as f64 })
     }
 
     /// A number for each row, beside a tensor.
     fn beside(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
         unsqueeze(g.emitter(), v, self.axes)
+    }
+
+    /// The weight, or what is like it, beside a tensor.
+    fn weight_beside(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
+        match self.norm {
+            Norm::Grouped => unsqueeze(g.emitter(), v, 1),
+            _ => Ok(v),
+        }
     }
 
     /// The sum of each row.
@@ -37,8 +58,11 @@ impl Rows {
         g.call("sum", &[v], &[("dims", Ints(dims))])
     }
 
-    /// The sum over all rows.
+    /// The sum over all rows, as the weight is.
     fn sum_of_rows(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
+        if self.norm == Norm::Grouped {
+            return g.call("sum", &[v], &[("dims", Ints(smallvec![0, 3]))]);
+        }
         match self.lead {
             0 => Ok(v),
             lead => g.call("sum", &[v], &[("dims", Ints((0..lead as i64).collect()))]),
@@ -47,6 +71,9 @@ impl Rows {
 
     /// The gradient op.
     fn backward(&self, g: &mut dyn GradCtx, dy: Value, of: &Saved, w: Option<Value>) -> Result<Vec<Value>> {
+        if self.norm == Norm::Grouped {
+            return g.emit("grouped_norm_grad", &[Some(dy), Some(of.x), of.mean, Some(of.r), w], &[]);
+        }
         let attrs = [("axes", g.attr("axes")?)];
         match of.mean {
             Some(m) => g.emit("layer_norm_grad", &[Some(dy), Some(of.x), Some(m), Some(of.r), w], &attrs),
@@ -74,8 +101,8 @@ struct Saved {
 }
 
 /// Gradients with respect to x, weight and bias: of y, and of the statistics mean = Σ x / n and r.
-pub(super) fn gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> {
-    let rows = Rows::new(g, 0)?;
+pub(super) fn gradient(g: &mut dyn GradCtx, norm: Norm) -> Result<()> {
+    let (rows, centred) = (Rows::new(g, 0, norm)?, norm != Norm::Rms);
     let r_at = 1 + usize::from(centred);
     let mean = if centred { Some(g.output(1)?) } else { None };
     let of = Saved { x: g.input(0)?, mean, r: g.output(r_at)? };
@@ -114,16 +141,25 @@ pub(super) fn gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> {
 /// Gradients of the gradient op. With G = dy w, M the mean of a row, and v, a and b the gradients of dx, dweight and dbias:
 /// dx = r (G - M(G) - h M(G h)) without its second term for rms norm, dweight = Σ dy h, dbias = Σ dy. The map from G to dx is its own
 /// transpose.
-pub(super) fn second_gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> {
-    let rows = Rows::new(g, 1)?;
+pub(super) fn second_gradient(g: &mut dyn GradCtx, norm: Norm) -> Result<()> {
+    let (rows, centred) = (Rows::new(g, 1, norm)?, norm != Norm::Rms);
     let r_at = 2 + usize::from(centred);
     let w_at = r_at + 1;
+    let beside = |g: &mut dyn GradCtx, v: Option<Value>| -> Result<Option<Value>> {
+        match v {
+            Some(v) => Ok(Some(rows.weight_beside(g, v)?)),
+            None => Ok(None),
+        }
+    };
     let (v, a) = (g.grad(0), g.grad(1));
+    let a = beside(g, a)?;
     let b = if centred { g.grad(2) } else { None };
+    let b = beside(g, b)?;
     let dy = g.input(0)?;
     let mean = if centred { Some(g.input(2)?) } else { None };
     let of = Saved { x: g.input(1)?, mean, r: g.input(r_at)? };
-    let w = if g.has(w_at) { Some(g.input(w_at)?) } else { None };
+    let weight = if g.has(w_at) { Some(g.input(w_at)?) } else { None };
+    let w = beside(g, weight)?;
     let c = rows.centre(g, &of)?;
     let r = rows.beside(g, of.r)?;
     let h = product(g, c, r)?;
@@ -171,7 +207,7 @@ pub(super) fn second_gradient(g: &mut dyn GradCtx, centred: bool) -> Result<()> 
             of_v[k] = Some(product(g, other, sum)?);
         }
         // Σ v dx is r times the derivative with respect to r where h stands still.
-        let dx = rows.backward(g, dy, &of, w)?[0];
+        let dx = rows.backward(g, dy, &of, weight)?[0];
         let p = product(g, v, dx)?;
         let sum = rows.row_sum(g, p)?;
         through_r = Some(g.call("div", &[sum, of.r], &[])?);

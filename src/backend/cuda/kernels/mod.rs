@@ -7,6 +7,7 @@ mod count;
 mod create;
 mod elementwise;
 mod embedding;
+mod grouped_norm;
 mod index;
 mod loss;
 mod matmul;
@@ -36,6 +37,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
         batch_norm::kernels,
+        grouped_norm::kernels,
         conv::kernels,
         count::kernels,
         create::kernels,

@@ -1,0 +1,317 @@
+//! Group norm: rows of channels with mean 0 and variance 1, then a scale and a shift for each channel, with gradients. The tensor is
+//! `[n, groups, channels, inner]`; a row is what an image and a group have. All tensors are contiguous.
+
+use super::acc::{Acc, acc_dtype, load, read, store, with_acc, write};
+use super::rowmath;
+use super::rows::{check_dims, check_dtype, check_float};
+use crate::parallel::{GRAIN, parallel_for};
+use crate::{KernelError, Result, View};
+
+/// Channels with fewer elements are computed with their neighbours.
+const SHORT: usize = 16;
+
+/// Sizes of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) batch: usize,
+    pub(crate) groups: usize,
+    /// Of a group.
+    pub(crate) channels: usize,
+    /// Elements of a channel.
+    pub(crate) inner: usize,
+}
+
+impl Sizes {
+    pub(crate) fn rows(&self) -> usize {
+        self.batch * self.groups
+    }
+    pub(crate) fn row(&self) -> usize {
+        self.channels * self.inner
+    }
+    fn grain(&self) -> usize {
+        (GRAIN / self.row().max(1)).max(1)
+    }
+    /// A number for each element of a row, of one for each channel.
+    fn spread<A: Acc>(&self, numbers: impl Iterator<Item = A>, to: &mut Vec<A>) {
+        to.clear();
+        numbers.for_each(|n| to.extend(std::iter::repeat_n(n, self.inner)));
+    }
+}
+
+/// Checks that `same` are like x, that statistics have a number for each row, and parameters one for each channel.
+pub(crate) fn check(
+    x: &View,
+    same: &[(&str, &View)],
+    statistics: &[(&str, &View)],
+    parameters: &[(&str, Option<&View>)],
+) -> Result<Sizes> {
+    let [batch, groups, channels, inner] = *x.dims() else {
+        return Err(KernelError::new(format!("needs 4 dims, not {:?}", x.dims())));
+    };
+    check_float("x", x)?;
+    for (what, view) in same {
+        check_dims(what, view, x.dims())?;
+        check_dtype(what, view, x.dtype())?;
+    }
+    for (what, view) in statistics {
+        check_dims(what, view, &[batch, groups])?;
+        check_dtype(what, view, acc_dtype(x.dtype())?)?;
+    }
+    for (what, view) in parameters {
+        if let Some(view) = view {
+            check_dims(what, view, &[groups, channels])?;
+            check_float(what, view)?;
+        }
+    }
+    let all = same.iter().chain(statistics).map(|(_, v)| *v).chain([x]);
+    match all.chain(parameters.iter().filter_map(|(_, v)| *v)).all(|v| v.is_contiguous()) {
+        true => Ok(Sizes { batch, groups, channels, inner }),
+        false => Err(KernelError::new("a tensor is not contiguous")),
+    }
+}
+
+/// The numbers of a contiguous view of a float dtype.
+fn numbers<A: Acc>(v: Option<&View>, n: usize, absent: A) -> Vec<A> {
+    let mut all = vec![absent; n];
+    if let Some(v) = v {
+        // SAFETY: the elements of the view.
+        unsafe { load(v.dtype(), v.ptr(), 1, &mut all) };
+    }
+    all
+}
+
+/// `y = (x - mean) rstd weight + bias`, with `mean` and `rstd = 1 / sqrt(variance + eps)` of each row.
+///
+/// # Errors
+/// If dims or dtypes do not match, or a tensor is not contiguous.
+pub fn grouped_norm(
+    x: &View,
+    weight: Option<&View>,
+    bias: Option<&View>,
+    eps: f64,
+    y: &View,
+    mean: &View,
+    rstd: &View,
+) -> Result<()> {
+    let sizes = check(x, &[("y", y)], &[("mean", mean), ("rstd", rstd)], &[("weight", weight), ("bias", bias)])?;
+    with_acc!(x.dtype(), forward(&sizes, x, weight, bias, eps, y, mean, rstd));
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn forward<A: Acc>(
+    s: &Sizes,
+    x: &View,
+    weight: Option<&View>,
+    bias: Option<&View>,
+    eps: f64,
+    y: &View,
+    mean: &View,
+    rstd: &View,
+) {
+    let all = s.groups * s.channels;
+    let (w, b) = (numbers(weight, all, A::ONE), numbers(bias, all, A::ZERO));
+    parallel_for(s.rows(), s.grain(), &|range| {
+        let (mut from, mut to, mut scales, mut shifts) = (vec![], vec![], vec![], vec![]);
+        for row in range {
+            let of = row % s.groups * s.channels..(row % s.groups + 1) * s.channels;
+            // SAFETY: a row of x, of y and of the statistics, which this task alone writes.
+            unsafe {
+                let x = read::<A>(x, row * s.row(), s.row(), &mut from);
+                let (m, variance) = rowmath::moments(x);
+                let r = A::ONE / (variance + A::from_f64(eps)).sqrt();
+                write::<A>(mean, row, 1, &mut to, |t| t[0] = m);
+                write::<A>(rstd, row, 1, &mut to, |t| t[0] = r);
+                let each = || w[of.clone()].iter().zip(&b[of.clone()]).map(|(w, b)| (*w * r, *b - m * (*w * r)));
+                write::<A>(y, row * s.row(), s.row(), &mut to, |y| {
+                    if s.inner < SHORT {
+                        s.spread(each().map(|e| e.0), &mut scales);
+                        s.spread(each().map(|e| e.1), &mut shifts);
+                        return rowmath::affines(x, &scales, &shifts, y);
+                    }
+                    let channels = x.chunks(s.inner).zip(y.chunks_mut(s.inner));
+                    channels.zip(each()).for_each(|((x, y), (scale, shift))| rowmath::affine(x, scale, shift, y));
+                });
+            }
+        }
+    });
+}
+
+/// Gradients of [`grouped_norm`] from its input and the statistics it left: `dx`, `dweight`, `dbias`.
+///
+/// # Errors
+/// If dims or dtypes do not match, a tensor is not contiguous, or there is no memory.
+pub fn grouped_norm_grad(
+    dy: &View,
+    x: &View,
+    [mean, rstd]: [&View; 2],
+    weight: Option<&View>,
+    [dx, dweight, dbias]: [&View; 3],
+) -> Result<()> {
+    let parameters = [("weight", weight), ("dweight", Some(dweight)), ("dbias", Some(dbias))];
+    let sizes = check(x, &[("dy", dy), ("dx", dx)], &[("mean", mean), ("rstd", rstd)], &parameters)?;
+    with_acc!(x.dtype(), backward(&sizes, dy, x, [mean, rstd], weight, [dx, dweight, dbias]))
+}
+
+/// The sums of dy and of `dy (x - mean)` of each channel of a row.
+fn channel_sums<A: Acc>(s: &Sizes, dy: &[A], x: &[A], mean: A, sums: &mut [[A; 2]]) {
+    if s.inner >= SHORT {
+        for ((dy, x), sums) in dy.chunks(s.inner).zip(x.chunks(s.inner)).zip(sums) {
+            let (one, product) = rowmath::centred_sums(dy, x, mean);
+            *sums = [one, product];
+        }
+        return;
+    }
+    for (c, sums) in sums.iter_mut().enumerate() {
+        *sums = (c * s.inner..(c + 1) * s.inner)
+            .fold([A::ZERO; 2], |[one, product], i| [one + dy[i], product + dy[i] * (x[i] - mean)]);
+    }
+}
+
+fn backward<A: Acc>(
+    s: &Sizes,
+    dy: &View,
+    x: &View,
+    [mean, rstd]: [&View; 2],
+    weight: Option<&View>,
+    [dx, dweight, dbias]: [&View; 3],
+) -> Result<()> {
+    let all = s.groups * s.channels;
+    let w = numbers(weight, all, A::ONE);
+    let (means, rstds) = (numbers(Some(mean), s.rows(), A::ZERO), numbers(Some(rstd), s.rows(), A::ZERO));
+    let n = A::from_f64(s.row() as f64);
+    let mut sums: Vec<[A; 2]> = vec![];
+    let refused = |_| KernelError::out_of_memory("no memory for the sums of the channels of a group norm");
+    sums.try_reserve_exact(s.batch * all).map_err(refused)?;
+    sums.resize(s.batch * all, [A::ZERO; 2]);
+    let shared = sums.as_mut_ptr() as usize;
+    parallel_for(s.rows(), s.grain(), &|range| {
+        let (mut a, mut b, mut to) = (vec![], vec![], vec![]);
+        let mut spread: [Vec<A>; 3] = std::array::from_fn(|_| vec![]);
+        for row in range {
+            let w = &w[row % s.groups * s.channels..][..s.channels];
+            let (m, r) = (means[row], rstds[row]);
+            // SAFETY: a row of dy, x and dx and the sums of its channels, which this task alone writes.
+            unsafe {
+                let (dy, x) =
+                    (read::<A>(dy, row * s.row(), s.row(), &mut a), read::<A>(x, row * s.row(), s.row(), &mut b));
+                let sums = std::slice::from_raw_parts_mut((shared as *mut [A; 2]).add(row * s.channels), s.channels);
+                channel_sums(s, dy, x, m, sums);
+                // dx = r (g - Σ g / n - (x - m) r² Σ g (x - m) / n) with g = dy w, as a dy + b x + c.
+                let weighted = |i: usize| w.iter().zip(&*sums).fold(A::ZERO, |t, (w, s)| t + *w * s[i]);
+                let by_x = -(r * r * r * weighted(1) / n);
+                let add = -(r * weighted(0) / n) - m * by_x;
+                write::<A>(dx, row * s.row(), s.row(), &mut to, |dx| {
+                    if s.inner < SHORT {
+                        s.spread(w.iter().map(|w| *w * r), &mut spread[0]);
+                        s.spread(w.iter().map(|_| by_x), &mut spread[1]);
+                        s.spread(w.iter().map(|_| add), &mut spread[2]);
+                        return rowmath::combined_each(dy, x, [&spread[0], &spread[1], &spread[2]], dx);
+                    }
+                    let channels = dy.chunks(s.inner).zip(x.chunks(s.inner)).zip(dx.chunks_mut(s.inner));
+                    channels.zip(w).for_each(|(((dy, x), dx), w)| rowmath::combined(dy, x, [*w * r, by_x, add], dx));
+                });
+            }
+        }
+    });
+    // Image by image, whatever the threads.
+    let mut totals = [vec![A::ZERO; all], vec![A::ZERO; all]];
+    for (row, sums) in sums.chunks(s.channels.max(1)).enumerate() {
+        for (c, [one, product]) in (row % s.groups * s.channels..).zip(sums) {
+            totals[0][c] = totals[0][c] + *product * rstds[row];
+            totals[1][c] = totals[1][c] + *one;
+        }
+    }
+    for (to, from) in [(dweight, &totals[0]), (dbias, &totals[1])] {
+        // SAFETY: the elements of a contiguous output.
+        unsafe { store(to.dtype(), to.ptr(), 1, from) };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+    use crate::cpu::testing::{Owned, read};
+    use crate::parallel::tests::with_threads;
+
+    fn tensor(dtype: DType, dims: &[usize], start: usize) -> Owned {
+        let values: Vec<f64> = (0..dims.iter().product()).map(|i| ((i * 37 + start) % 23) as f64 / 4.0 - 2.0).collect();
+        Owned::from_f64(dtype, dims, &values)
+    }
+
+    /// By the definition, for long and short channels, on one thread and more.
+    #[test]
+    fn rows_and_channels() {
+        for (dtype, dims, near) in [
+            (DType::F64, [4, 3, 2, 5], 1e-9),
+            (DType::F64, [2, 1, 3, 40], 1e-9),
+            (DType::F32, [5, 2, 3, 1], 1e-4),
+            (DType::F32, [2, 3, 1, 40], 1e-4),
+            (DType::BF16, [2, 3, 2, 30], 0.05),
+        ] {
+            let [n, groups, channels, inner] = dims;
+            let (of_channels, of_rows) = ([groups, channels], [n, groups]);
+            let statistic = acc_dtype(dtype).unwrap();
+            let (x, dy) = (tensor(dtype, &dims, 1), tensor(dtype, &dims, 13));
+            let (w, b) = (tensor(dtype, &of_channels, 5), tensor(dtype, &of_channels, 9));
+            let run = |threads| {
+                with_threads(threads, || {
+                    let like = |dtype, dims: &[usize]| Owned::zeros(dtype, dims);
+                    let (y, mean, rstd) = (like(dtype, &dims), like(statistic, &of_rows), like(statistic, &of_rows));
+                    let (w, b) = (w.view(), b.view());
+                    grouped_norm(&x.view(), Some(&w), Some(&b), 0.01, &y.view(), &mean.view(), &rstd.view()).unwrap();
+                    let (dx, dw, db) = (like(dtype, &dims), like(dtype, &of_channels), like(dtype, &of_channels));
+                    let grads = [&dx.view(), &dw.view(), &db.view()];
+                    grouped_norm_grad(&dy.view(), &x.view(), [&mean.view(), &rstd.view()], Some(&w), grads).unwrap();
+                    [&y, &mean, &rstd, &dx, &dw, &db].map(|t| read(&t.view()))
+                })
+            };
+            let got = run(1);
+            assert_eq!(got, run(3));
+            let [y, mean, rstd, dx, dw, db] = got;
+            let (x, dy, w, b) = (read(&x.view()), read(&dy.view()), read(&w.view()), read(&b.view()));
+            let close = |got: f64, want: f64, what: &str| {
+                assert!((got - want).abs() <= near * (1.0 + want.abs()), "{what} of {dims:?}: {got}, not {want}");
+            };
+            let (mut dw_sum, mut db_sum) = (vec![0.0; w.len()], vec![0.0; w.len()]);
+            let size = channels * inner;
+            for row in 0..n * groups {
+                let all = row * size..(row + 1) * size;
+                let m = x[all.clone()].iter().sum::<f64>() / size as f64;
+                let v = x[all.clone()].iter().map(|x| (x - m).powi(2)).sum::<f64>() / size as f64;
+                let r = 1.0 / (v + 0.01).sqrt();
+                close(mean[row], m, "mean");
+                close(rstd[row], r, "rstd");
+                let channel = |i: usize| row % groups * channels + (i - row * size) / inner;
+                let h = |i: usize| (x[i] - m) * r;
+                let g = |i: usize| dy[i] * w[channel(i)];
+                let (sum, product) = all.clone().fold((0.0, 0.0), |(s, p), i| (s + g(i), p + g(i) * h(i)));
+                for i in all {
+                    close(y[i], h(i) * w[channel(i)] + b[channel(i)], "y");
+                    close(dx[i], r * (g(i) - sum / size as f64 - h(i) * product / size as f64), "dx");
+                    dw_sum[channel(i)] += dy[i] * h(i);
+                    db_sum[channel(i)] += dy[i];
+                }
+            }
+            for c in 0..w.len() {
+                close(dw[c], dw_sum[c], "dweight");
+                close(db[c], db_sum[c], "dbias");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_to_normalise() {
+        for dims in [[0, 3, 2, 4], [2, 0, 2, 4], [2, 3, 0, 4], [2, 3, 2, 0]] {
+            let like = |dims: &[usize]| Owned::from_f64(DType::F32, dims, &vec![1.0; dims.iter().product()]);
+            let (x, y, mean, rstd) = (like(&dims), like(&dims), like(&dims[..2]), like(&dims[..2]));
+            grouped_norm(&x.view(), None, None, 1e-5, &y.view(), &mean.view(), &rstd.view()).unwrap();
+            let (dw, db) = (like(&dims[1..3]), like(&dims[1..3]));
+            let grads = [&y.view(), &dw.view(), &db.view()];
+            grouped_norm_grad(&x.view(), &x.view(), [&mean.view(), &rstd.view()], None, grads).unwrap();
+            assert!(read(&dw.view()).iter().chain(&read(&db.view())).all(|d| *d == 0.0 || d.is_nan()));
+        }
+    }
+}
