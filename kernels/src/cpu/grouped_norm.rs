@@ -216,7 +216,9 @@ fn backward<A: Acc>(
     });
     // Image by image, whatever the threads.
     let mut totals = [vec![A::ZERO; all], vec![A::ZERO; all]];
-    for (row, sums) in sums.chunks(s.channels.max(1)).enumerate() {
+    // Nothing has no statistics, and gives nothing.
+    let some = if s.inner > 0 { sums.as_slice() } else { &[] };
+    for (row, sums) in some.chunks(s.channels.max(1)).enumerate() {
         for (c, [one, product]) in (row % s.groups * s.channels..).zip(sums) {
             totals[0][c] = totals[0][c] + *product * rstds[row];
             totals[1][c] = totals[1][c] + *one;
@@ -311,7 +313,7 @@ mod tests {
             let (dw, db) = (like(&dims[1..3]), like(&dims[1..3]));
             let grads = [&y.view(), &dw.view(), &db.view()];
             grouped_norm_grad(&x.view(), &x.view(), [&mean.view(), &rstd.view()], None, grads).unwrap();
-            assert!(read(&dw.view()).iter().chain(&read(&db.view())).all(|d| *d == 0.0 || d.is_nan()));
+            assert!(read(&dw.view()).iter().chain(&read(&db.view())).all(|d| *d == 0.0), "{dims:?}");
         }
     }
 }
