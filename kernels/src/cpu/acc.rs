@@ -171,6 +171,17 @@ pub(crate) unsafe fn store<A: Acc>(dtype: DType, ptr: *mut u8, stride: isize, sr
     }
 }
 
+/// The numbers of a contiguous view of a float dtype, or as many absent ones.
+pub(crate) fn numbers<A: Acc>(v: Option<&View>, n: usize, absent: A) -> Vec<A> {
+    let mut all = vec![absent; n];
+    if let Some(v) = v {
+        debug_assert!(v.len() == n && v.is_contiguous(), "{:?} is not {n} numbers side by side", v.dims());
+        // SAFETY: the elements of the view.
+        unsafe { load(v.dtype(), v.ptr(), 1, &mut all) };
+    }
+    all
+}
+
 /// Elements `at..at + n`, of the tensor itself where it has the type that is computed in.
 ///
 /// # Safety

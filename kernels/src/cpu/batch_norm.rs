@@ -1,9 +1,9 @@
 //! Batch norm: each channel, dim 1 of `[n, c, …]`, with mean 0 and variance 1 over all other dims, with gradients. All tensors are
 //! contiguous.
 
-use super::acc::{Acc, acc_dtype, load, read, store, with_acc, write};
+use super::acc::{Acc, numbers, read, store, with_acc, write};
 use super::rowmath;
-use super::rows::{check_dims, check_dtype, check_float};
+use super::rows::check_norm;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{KernelError, Result, View};
 use std::sync::Mutex;
@@ -30,36 +30,8 @@ pub(crate) fn check(
     let [batch, channels, inner @ ..] = x.dims() else {
         return Err(KernelError::new(format!("needs at least 2 dims, not {:?}", x.dims())));
     };
-    check_float("x", x)?;
-    for (what, view) in others {
-        check_dims(what, view, x.dims())?;
-        check_dtype(what, view, x.dtype())?;
-    }
-    for (what, view) in statistics {
-        check_dims(what, view, &[*channels])?;
-        check_dtype(what, view, acc_dtype(x.dtype())?)?;
-    }
-    for (what, view) in parameters {
-        if let Some(view) = view {
-            check_dims(what, view, &[*channels])?;
-            check_float(what, view)?;
-        }
-    }
-    let all = others.iter().chain(statistics).map(|(_, v)| *v).chain([x]);
-    match all.chain(parameters.iter().filter_map(|(_, v)| *v)).all(|v| v.is_contiguous()) {
-        true => Ok(Sizes { batch: *batch, channels: *channels, inner: inner.iter().product() }),
-        false => Err(KernelError::new("a tensor is not contiguous")),
-    }
-}
-
-/// The numbers of a view of a float dtype.
-fn numbers<A: Acc>(v: Option<&View>, n: usize, absent: A) -> Vec<A> {
-    let mut all = vec![absent; n];
-    if let Some(v) = v {
-        // SAFETY: the elements of a contiguous view of a float dtype.
-        unsafe { load(v.dtype(), v.ptr(), 1, &mut all) };
-    }
-    all
+    check_norm(x, others, (statistics, &[*channels]), (parameters, &[*channels]))?;
+    Ok(Sizes { batch: *batch, channels: *channels, inner: inner.iter().product() })
 }
 
 impl Sizes {
@@ -277,6 +249,7 @@ fn backward<A: Acc>(
 mod tests {
     use super::*;
     use crate::DType;
+    use crate::cpu::acc::acc_dtype;
     use crate::cpu::testing::{Owned, read};
 
     fn tensor(dtype: DType, dims: &[usize], start: usize) -> Owned {

@@ -2,7 +2,7 @@
 //! along `dim`. Reading takes any strides; all other tensors are contiguous.
 
 use super::copy::{copy, fill, for_segments, scalar_bytes};
-use super::index::{Id, check_indices, index_dtype, with_ids};
+use super::index::{Id, check_indices, index_dtype, row_of, with_ids};
 use super::lane::{Lane, with_bits, with_lane};
 use super::strided::Walk;
 use super::take::around;
@@ -67,8 +67,9 @@ impl<'a> Blocks<'a> {
         Blocks { ids, count, rows, inner, outer, first, size: size as u64, outside: AtomicBool::new(false) }
     }
 
-    /// Calls `each(place in the table, place among the indices)` for the indices of some columns of some blocks, from row to row; it says
-    /// whether an index was outside. The first place is none where an index is of rows that are not here.
+    /// Calls `each(places in the table, place among the indices)` for the indices of some columns of some blocks, from row to row; it says
+    /// whether an index was outside. The first places, in the whole table and among these columns of these blocks, are none where an
+    /// index is of rows that are not here.
     ///
     /// # Safety
     /// The indices are of type I and as many as this says.
@@ -78,7 +79,7 @@ impl<'a> Blocks<'a> {
         blocks: Range<usize>,
         columns: Range<usize>,
         backwards: bool,
-        mut each: impl FnMut(Option<usize>, usize),
+        mut each: impl FnMut(Option<[usize; 2]>, usize),
     ) -> bool {
         let ids = self.ids.ptr().cast::<I>().cast_const();
         let (inner, count) = (self.inner, self.count);
@@ -87,14 +88,17 @@ impl<'a> Blocks<'a> {
             let at = (block * count + j) * inner + column;
             // SAFETY: an index, by the contract of this function.
             let id = unsafe { ids.add(at).read() }.wide();
-            let row = id.wrapping_sub(self.first) as usize;
-            let here = row < self.rows;
-            outside |= !here && id as u64 >= self.size;
-            each(here.then(|| (block * self.rows + row) * inner + column), at);
+            let row = row_of(id, self.first, self.rows);
+            outside |= row.is_none() && id as u64 >= self.size;
+            let places = |row: usize| {
+                let among = ((block - blocks.start) * self.rows + row) * columns.len() + column - columns.start;
+                [(block * self.rows + row) * inner + column, among]
+            };
+            each(row.map(places), at);
         };
         let row = |j: usize| if backwards { count - 1 - j } else { j };
         if inner > 1 {
-            for block in blocks {
+            for block in blocks.clone() {
                 (0..count).for_each(|j| columns.clone().for_each(|i| element(block, row(j), i)));
             }
             return outside;
@@ -161,12 +165,11 @@ pub fn gather(x: &View, ids: &View, out: &View, dim: usize, first: i64, size: us
             // SAFETY: the walk visits elements of the output, each in one segment, and indices; the row of x is checked.
             unsafe {
                 let id = by.wrapping_offset(i * steps[1]).read().wide();
-                let row = id.wrapping_sub(first) as usize;
-                let here = row < rows;
-                bad |= !here && id as u64 >= size as u64;
-                let value = match here {
-                    true => from.wrapping_offset(i * steps[2] + row as isize * step).read(),
-                    false => Default::default(),
+                let row = row_of(id, first, rows);
+                bad |= row.is_none() && id as u64 >= size as u64;
+                let value = match row {
+                    Some(row) => from.wrapping_offset(i * steps[2] + row as isize * step).read(),
+                    None => Default::default(),
                 };
                 to.wrapping_offset(i * steps[0]).write(value);
             }
@@ -197,8 +200,7 @@ pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, siz
     with_bits!(x.dtype(), T => with_ids!(ids, I => {
         let (from, to) = (x.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
-            let (table, width, left) = (blocks.start * b.rows * b.inner, columns.len(), columns.start);
-            let marks = blocks.len() * b.rows * width;
+            let marks = blocks.len() * b.rows * columns.len();
             let mut read: Vec<bool> = Vec::new();
             if read.try_reserve_exact(marks).is_err() {
                 starved.store(true, Relaxed);
@@ -209,14 +211,10 @@ pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, siz
             unsafe {
                 b.visit::<I>(blocks, columns, true, |place, at| {
                     let mut value = T::default();
-                    if let Some(place) = place {
-                        let mark = match b.inner {
-                            1 => place - table,
-                            inner => (place - table) / inner * width + (place - table) % inner - left,
-                        };
-                        if !std::mem::replace(&mut read[mark], true) {
-                            value = (from as *const T).add(place).read();
-                        }
+                    if let Some([place, mark]) = place
+                        && !std::mem::replace(&mut read[mark], true)
+                    {
+                        value = (from as *const T).add(place).read();
                     }
                     (to as *mut T).add(at).write(value);
                 })
@@ -244,7 +242,7 @@ pub fn scatter(x: &View, ids: &View, src: &View, out: &View, dim: usize, first: 
             // SAFETY: `visit` gives places of `src` and of the output, those of a column of this task.
             unsafe {
                 b.visit::<I>(blocks, columns, false, |place, at| {
-                    if let Some(place) = place {
+                    if let Some([place, _]) = place {
                         (to as *mut T).add(place).write((from as *const T).add(at).read());
                     }
                 })
@@ -279,7 +277,7 @@ pub fn scatter_fill(
             // SAFETY: `visit` gives places of the output, those of a column of this task.
             unsafe {
                 b.visit::<I>(blocks, columns, false, |place, _| {
-                    if let Some(place) = place {
+                    if let Some([place, _]) = place {
                         (to as *mut T).add(place).write(value);
                     }
                 })
@@ -317,7 +315,7 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
                 // SAFETY: `visit` gives places of the values and of the output, those of a column of this task.
                 return unsafe {
                     b.visit::<I>(blocks, columns, false, |place, at| {
-                        if let Some(place) = place {
+                        if let Some([place, _]) = place {
                             let (place, value) = ((to as *mut T).add(place), (from as *const T).add(at).read());
                             place.write(sum(place.read(), value));
                         }
@@ -328,9 +326,8 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
             // SAFETY: `visit` gives places of the values.
             let outside = unsafe {
                 b.visit::<I>(blocks, columns, false, |place, at| {
-                    if let Some(place) = place {
-                        let (row, column) = ((place - table) / b.inner, (place - table) % b.inner);
-                        wide[row * width + column - left] += (from as *const T).add(at).read().to_f32();
+                    if let Some([_, among]) = place {
+                        wide[among] += (from as *const T).add(at).read().to_f32();
                     }
                 })
             };

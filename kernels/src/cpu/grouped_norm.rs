@@ -1,9 +1,9 @@
 //! Group norm: rows of channels with mean 0 and variance 1, then a scale and a shift for each channel, with gradients. The tensor is
 //! `[n, groups, channels, inner]`; a row is what an image and a group have. All tensors are contiguous.
 
-use super::acc::{Acc, acc_dtype, load, read, store, with_acc, write};
+use super::acc::{Acc, numbers, read, store, with_acc, write};
 use super::rowmath;
-use super::rows::{check_dims, check_dtype, check_float};
+use super::rows::check_norm;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{KernelError, Result, View};
 
@@ -48,36 +48,8 @@ pub(crate) fn check(
     let [batch, groups, channels, inner] = *x.dims() else {
         return Err(KernelError::new(format!("needs 4 dims, not {:?}", x.dims())));
     };
-    check_float("x", x)?;
-    for (what, view) in same {
-        check_dims(what, view, x.dims())?;
-        check_dtype(what, view, x.dtype())?;
-    }
-    for (what, view) in statistics {
-        check_dims(what, view, &[batch, groups])?;
-        check_dtype(what, view, acc_dtype(x.dtype())?)?;
-    }
-    for (what, view) in parameters {
-        if let Some(view) = view {
-            check_dims(what, view, &[groups, channels])?;
-            check_float(what, view)?;
-        }
-    }
-    let all = same.iter().chain(statistics).map(|(_, v)| *v).chain([x]);
-    match all.chain(parameters.iter().filter_map(|(_, v)| *v)).all(|v| v.is_contiguous()) {
-        true => Ok(Sizes { batch, groups, channels, inner }),
-        false => Err(KernelError::new("a tensor is not contiguous")),
-    }
-}
-
-/// The numbers of a contiguous view of a float dtype.
-fn numbers<A: Acc>(v: Option<&View>, n: usize, absent: A) -> Vec<A> {
-    let mut all = vec![absent; n];
-    if let Some(v) = v {
-        // SAFETY: the elements of the view.
-        unsafe { load(v.dtype(), v.ptr(), 1, &mut all) };
-    }
-    all
+    check_norm(x, same, (statistics, &[batch, groups]), (parameters, &[groups, channels]))?;
+    Ok(Sizes { batch, groups, channels, inner })
 }
 
 /// `y = (x - mean) rstd weight + bias`, with `mean` and `rstd = 1 / sqrt(variance + eps)` of each row.
@@ -235,6 +207,7 @@ fn backward<A: Acc>(
 mod tests {
     use super::*;
     use crate::DType;
+    use crate::cpu::acc::acc_dtype;
     use crate::cpu::testing::{Owned, read};
     use crate::parallel::tests::with_threads;
 

@@ -182,9 +182,11 @@ pub(super) unsafe fn load_index(p: *const u8, dtype: DType) -> i64 {
 }
 
 /// The row of a table with `rows` rows from `first` on that an index names.
+#[inline(always)]
 pub(super) fn row_of(id: i64, first: i64, rows: usize) -> Option<usize> {
-    let row = id.checked_sub(first)?;
-    usize::try_from(row).ok().filter(|r| *r < rows)
+    // A difference that is negative, or wraps, is larger than any number of rows.
+    let row = id.wrapping_sub(first) as usize;
+    (row < rows).then_some(row)
 }
 
 /// An error naming the first index outside `lo..hi`, if there is one.
@@ -292,12 +294,15 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, siz
     let groups: Vec<&[(usize, usize)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
     let steps = [dy.strides()[ids.rank()], dweight.strides()[1]];
     parallel_for(groups.len(), (GRAIN / width).max(1), &|range| {
+        let mut rows = vec![];
         for group in &groups[range] {
             let offset = group[0].0 as isize * dweight.strides()[0] * dweight.dtype().size() as isize;
             let to = dweight.ptr().wrapping_offset(offset);
             let from = |line: usize| lines.address(dy, 1, line).cast_const();
+            rows.clear();
+            rows.extend(group.iter().map(|g| from(g.1)));
             // SAFETY: rows of `dy`, and a row of `dweight` that only this task writes.
-            unsafe { sum_rows(dtype, &group.iter().map(|g| from(g.1)).collect::<Vec<_>>(), to, steps, width) };
+            unsafe { sum_rows(dtype, &rows, to, steps, width) };
         }
     });
     Ok(())
@@ -339,7 +344,9 @@ unsafe fn sums<T: Lane, A: Copy>(
     let mut sums = [zero; TILE];
     for first in (0..width).step_by(TILE) {
         let sums = &mut sums[..TILE.min(width - first)];
-        sums.fill(zero);
+        if first > 0 {
+            sums.fill(zero);
+        }
         for row in rows {
             let row = row.cast::<T>().wrapping_offset(first as isize * steps[0]);
             if steps[0] == 1 {

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 use std::cell::RefCell;
 
-use super::acc::{Acc, load, store};
+use super::acc::{Acc, acc_dtype, load, store};
 use super::bundle;
 use crate::parallel::GRAIN;
 use crate::{DType, KernelError, Result, View};
@@ -281,6 +281,36 @@ pub(crate) fn check_float(what: &str, view: &View) -> Result<()> {
         return Ok(());
     }
     Err(KernelError::new(format!("{what} is {}, expected a float dtype", view.dtype())))
+}
+
+/// Checks what a norm takes and gives: `same` are like x, `statistics` have the dims given with them, `parameters` likewise, those that
+/// there are; all are contiguous.
+pub(crate) fn check_norm(
+    x: &View,
+    same: &[(&str, &View)],
+    (statistics, of_rows): (&[(&str, &View)], &[usize]),
+    (parameters, of_channels): (&[(&str, Option<&View>)], &[usize]),
+) -> Result<()> {
+    check_float("x", x)?;
+    for (what, view) in same {
+        check_dims(what, view, x.dims())?;
+        check_dtype(what, view, x.dtype())?;
+    }
+    for (what, view) in statistics {
+        check_dims(what, view, of_rows)?;
+        check_dtype(what, view, acc_dtype(x.dtype())?)?;
+    }
+    for (what, view) in parameters {
+        if let Some(view) = view {
+            check_dims(what, view, of_channels)?;
+            check_float(what, view)?;
+        }
+    }
+    let all = same.iter().chain(statistics).map(|(_, v)| *v).chain([x]);
+    match all.chain(parameters.iter().filter_map(|(_, v)| *v)).all(|v| v.is_contiguous()) {
+        true => Ok(()),
+        false => Err(KernelError::new("a tensor is not contiguous")),
+    }
 }
 
 /// Checks that a view has a dim of this number.

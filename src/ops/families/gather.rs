@@ -29,6 +29,19 @@ fn indexed(c: &InferCtx<'_>, table: &[usize], ids: usize) -> Result<usize> {
     }
 }
 
+/// S of a dim along which nothing is chosen, of so many inputs.
+fn by_others(c: &InferCtx<'_>, dim: usize, inputs: usize) -> Result<Vec<Signature>> {
+    let others = (0..c.shape(0)?.len()).filter(|d| *d != dim).map(Sbp::Split);
+    Ok(others.map(|d| Signature::new(&vec![d; inputs], &[d])).collect())
+}
+
+/// Signatures of reading by indices that all ranks have: each rank gives the elements that it has.
+fn by_parts(dim: usize) -> impl Iterator<Item = Signature> {
+    let b = Sbp::Broadcast;
+    let split = Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]);
+    std::iter::once(split).chain(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])))
+}
+
 /// The dim of an attribute, counted from the front.
 pub(super) fn dim_of(g: &dyn GradCtx) -> Result<usize> {
     match g.attr("dim")? {
@@ -46,13 +59,10 @@ fn gather() -> Result<OpDef> {
         .shape1(|c| Ok(c.shape(1)?.into()))
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
-            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
-            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
-            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            let (dim, b) = (indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let mut s = by_others(c, dim, 2)?;
             s.push(Signature::new(&[b, Sbp::Split(dim)], &[Sbp::Split(dim)]));
-            // Each rank gives the elements that it has.
-            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]));
-            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])));
+            s.extend(by_parts(dim));
             Ok(s)
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {
@@ -95,10 +105,8 @@ fn scatter_sum() -> Result<OpDef> {
         .shape1(move |c| table(c))
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
-            let (rank, b, p) = (c.shape(0)?.len(), Sbp::Broadcast, Sbp::PARTIAL_SUM);
-            let dim = c.dim("dim", rank)?;
-            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
-            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            let (dim, b, p) = (c.dim("dim", c.shape(0)?.len())?, Sbp::Broadcast, Sbp::PARTIAL_SUM);
+            let mut s = by_others(c, dim, 2)?;
             s.push(Signature::new(&[Sbp::Split(dim), Sbp::Split(dim)], &[p]));
             s.push(Signature::new(&[b, b], &[Sbp::Split(dim)]));
             s.push(Signature::new(&[p, b], &[p]));
@@ -132,9 +140,8 @@ fn scatter() -> Result<OpDef> {
         })
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
-            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
-            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
-            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d, d], &[d])).collect();
+            let (dim, b) = (indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let mut s = by_others(c, dim, 3)?;
             s.push(Signature::new(&[Sbp::Split(dim), b, b], &[Sbp::Split(dim)]));
             // Each place has an element of one of the two, by indices that all ranks have.
             s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b, Sbp::Partial(op)], &[Sbp::Partial(op)])));
@@ -168,9 +175,8 @@ fn scatter_fill() -> Result<OpDef> {
         .values(|v| fits(v.runtime[0], v.dtype(0)?))
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
-            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
-            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
-            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            let (dim, b) = (indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let mut s = by_others(c, dim, 2)?;
             s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::Split(dim)]));
             // The number stands on all ranks: their sum would have it several times.
             s.extend(
@@ -206,13 +212,8 @@ fn gather_last() -> Result<OpDef> {
         .shape1(|c| Ok(c.shape(1)?.into()))
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
-            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
-            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
-            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
-            // Each rank gives the elements that it has.
-            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]));
-            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])));
-            Ok(s)
+            let dim = indexed(c, c.shape(0)?, 1)?;
+            Ok(by_others(c, dim, 2)?.into_iter().chain(by_parts(dim)).collect())
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };

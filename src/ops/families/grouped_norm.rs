@@ -1,82 +1,19 @@
 //! Group norm of `[n, groups, channels, inner]`: what an image and a group have is a row with mean 0 and variance 1, and each channel is
 //! scaled and shifted. On split channels or a split inner dim it is a lowering: the statistics of the rows are summed over the shards.
 
-use super::norm::unsqueeze;
+use super::norm::{backward, forward};
 use super::norm_grad::{Norm, gradient, second_gradient};
-use super::softmax::{cast_to, need, reduce_whole, widened};
 use super::statistics;
 use crate::error::Result;
-use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{Dims, Scalar};
+use oflow_kernels::Dims;
 use smallvec::smallvec;
 use std::sync::Arc;
 
 fn check_channels(c: &InferCtx<'_>, x: usize, of: &[usize]) -> Result<()> {
     let want = &c.shape(x)?[1..3];
     of.iter().filter(|i| c.has(**i)).try_for_each(|i| super::dims_are(c, *i, want))
-}
-
-/// The mean over the rows' elements, whole on every rank.
-fn row_mean(e: &mut dyn Emit, v: Value) -> Result<Value> {
-    let n: usize = e.shape(v)[2..].iter().product();
-    let sum = reduce_whole(e, "sum", v, AttrValue::Ints(smallvec![2, 3]))?;
-    e.call("mul_scalar", &[sum], &[("s", Scalar::Float(1.0 / n as f64).into())])
-}
-
-fn flat(e: &mut dyn Emit, v: Value) -> Result<Value> {
-    let shape = e.shape(v)[..2].to_vec();
-    e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
-}
-
-fn forward(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
-    let x0 = need(call, 0)?;
-    let dtype = e.dtype(x0);
-    let x = widened(e, x0)?;
-    let mean = row_mean(e, x)?;
-    let centred = e.call("sub", &[x, mean], &[])?;
-    let squares = e.call("square", &[centred], &[])?;
-    let var = row_mean(e, squares)?;
-    let v = e.call("add_scalar", &[var], &[("s", call.runtime(0)?)])?;
-    let r = e.call("rsqrt", &[v], &[])?;
-    let mut y = e.call("mul", &[centred, r], &[])?;
-    for (i, op) in [(1, "mul"), (2, "add")] {
-        if let Some(v) = call.inputs.get(i).copied().flatten() {
-            let v = unsqueeze(e, v, 1)?;
-            y = e.call(op, &[y, v], &[])?;
-        }
-    }
-    Ok(vec![cast_to(e, y, dtype)?, flat(e, mean)?, flat(e, r)?])
-}
-
-/// Inputs: dy, x, mean, rstd, weight?.
-fn backward(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
-    let (dy0, x0, mean0, rstd0) = (need(call, 0)?, need(call, 1)?, need(call, 2)?, need(call, 3)?);
-    let dtype = e.dtype(x0);
-    let (dy, x) = (widened(e, dy0)?, widened(e, x0)?);
-    let (mean, r) = (unsqueeze(e, mean0, 2)?, unsqueeze(e, rstd0, 2)?);
-    let centred = e.call("sub", &[x, mean], &[])?;
-    let h = e.call("mul", &[centred, r], &[])?;
-    let g = match call.inputs.get(4).copied().flatten() {
-        Some(w) => {
-            let w = unsqueeze(e, w, 1)?;
-            e.call("mul", &[dy, w], &[])?
-        }
-        None => dy,
-    };
-    let gh = e.call("mul", &[g, h], &[])?;
-    let (mean_g, mean_gh) = (row_mean(e, g)?, row_mean(e, gh)?);
-    let t = e.call("mul", &[h, mean_gh], &[])?;
-    let d = e.call("sub", &[g, mean_g], &[])?;
-    let d = e.call("sub", &[d, t], &[])?;
-    let dx = e.call("mul", &[d, r], &[])?;
-    let p = e.call("mul", &[dy, h], &[])?;
-    let mut all = vec![cast_to(e, dx, dtype)?];
-    for v in [p, dy] {
-        let sum = e.call("sum", &[v], &[("dims", AttrValue::Ints(smallvec![0, 3]))])?;
-        all.push(cast_to(e, sum, dtype)?);
-    }
-    Ok(all)
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -98,7 +35,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .get_sbp(move |_| Ok(vec![Signature::new(&[s0, b, b], &[s0; 3]), Signature::new(&[s1, s0, s0], &[s1; 3])]))
                 .lowering(
                     move |_| Ok(vec![Signature::new(&[s2, s1, s1], &[s2, b, b]), Signature::new(&[s3, b, b], &[s3, b, b])]),
-                    forward,
+                    |e, call| forward(e, call, Norm::Grouped),
                 )
                 .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| gradient(g, Norm::Grouped)))
                 .samples(&["f32[4, 3, 2, 5] f32[3, 2] f32[3, 2]", "f64[3, 2, 4, 3] f64[2, 4] -", "f32[2, 3, 2, 18] - -"])
@@ -138,7 +75,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                             Signature::new(&[s3, s3, b, b, b], &[s3, p, p]),
                         ])
                     },
-                    backward,
+                    |e, call| backward(e, call, Norm::Grouped),
                 )
                 .grad(Grad::rule_saving(&[0, 1, 2, 3, 4], &[], |g| second_gradient(g, Norm::Grouped)))
                 .traits(|t| t.run_empty = true)

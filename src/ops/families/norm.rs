@@ -56,9 +56,10 @@ fn mean_whole(e: &mut dyn Emit, v: Value, dims: std::ops::Range<usize>, n: usize
     e.call("mul_scalar", &[s], &[("s", Scalar::Float(1.0 / n as f64).into())])
 }
 
-fn axes_of(call: &LowerCall<'_>) -> usize {
-    match call.attrs[0] {
-        AttrValue::Int(a) => a as usize,
+fn axes_of(call: &LowerCall<'_>, norm: Norm) -> usize {
+    match call.attrs.first() {
+        _ if norm == Norm::Grouped => 2,
+        Some(AttrValue::Int(a)) => *a as usize,
         _ => 1,
     }
 }
@@ -82,18 +83,18 @@ fn trailing(c: &InferCtx<'_>, x: usize, row: impl Fn(usize, Sbp, Sbp) -> Signatu
     Ok((l..c.shape(x)?.len()).map(|d| row(d, Sbp::Split(d), Sbp::Split(d - l))).collect())
 }
 
-/// Forward of both norms over a split trailing dim. `centred`: layer norm.
-fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<Value>> {
+/// Forward of a norm over a split trailing dim.
+pub(super) fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, norm: Norm) -> Result<Vec<Value>> {
     let x0 = need(call, 0)?;
     let dtype = e.dtype(x0);
     let x = widened(e, x0)?;
-    let (shape, axes) = (e.shape(x), axes_of(call));
+    let (shape, axes) = (e.shape(x), axes_of(call, norm));
     let l = shape.len() - axes;
     let n: usize = shape[l..].iter().product();
     let mut outs = vec![];
     let mut xc = x;
     let mut mean = None;
-    if centred {
+    if norm.centred() {
         let m = mean_whole(e, x, l..shape.len(), n)?;
         xc = e.call("sub", &[x, m], &[])?;
         mean = Some(squeeze(e, m, l)?);
@@ -103,11 +104,11 @@ fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<
     let v = e.call("add_scalar", &[var], &[("s", call.runtime(0)?)])?;
     let r = e.call("rsqrt", &[v], &[])?;
     let mut y = e.call("mul", &[xc, r], &[])?;
-    if let Some(w) = call.inputs[1] {
-        y = e.call("mul", &[y, w], &[])?;
-    }
-    if let Some(b) = call.inputs.get(2).copied().flatten() {
-        y = e.call("add", &[y, b], &[])?;
+    for (i, op) in [(1, "mul"), (2, "add")] {
+        if let Some(v) = call.inputs.get(i).copied().flatten() {
+            let v = norm.beside(e, v)?;
+            y = e.call(op, &[y, v], &[])?;
+        }
     }
     outs.push(cast_to(e, y, dtype)?);
     outs.extend(mean);
@@ -115,13 +116,14 @@ fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<
     Ok(outs)
 }
 
-/// Backward of both norms over a split trailing dim. Inputs: dy, x, [mean], rstd, weight?.
-fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<Value>> {
+/// Backward of a norm over a split trailing dim. Inputs: dy, x, [mean], rstd, weight?.
+pub(super) fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, norm: Norm) -> Result<Vec<Value>> {
+    let centred = norm.centred();
     let at = usize::from(centred);
     let (dy0, x0) = (need(call, 0)?, need(call, 1)?);
     let dtype = e.dtype(x0);
     let (dy, x) = (widened(e, dy0)?, widened(e, x0)?);
-    let (shape, axes) = (e.shape(x), axes_of(call));
+    let (shape, axes) = (e.shape(x), axes_of(call, norm));
     let l = shape.len() - axes;
     let n: usize = shape[l..].iter().product();
     let r0 = need(call, 2 + at)?;
@@ -136,7 +138,10 @@ fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec
     };
     let xhat = e.call("mul", &[xc, r], &[])?;
     let g = match call.inputs.get(3 + at).copied().flatten() {
-        Some(w) => e.call("mul", &[dy, w], &[])?,
+        Some(w) => {
+            let w = norm.beside(e, w)?;
+            e.call("mul", &[dy, w], &[])?
+        }
         None => dy,
     };
     let gx = e.call("mul", &[g, xhat], &[])?;
@@ -149,9 +154,9 @@ fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec
     }
     let dx = e.call("mul", &[d, r], &[])?;
     let p = e.call("mul", &[dy, xhat], &[])?;
-    let over = |e: &mut dyn Emit, v: Value| match l {
-        0 => Ok(v),
-        _ => e.call("sum", &[v], &[("dims", list(0..l))]),
+    let over = |e: &mut dyn Emit, v: Value| {
+        let dims = norm.beyond_weight(l);
+        if dims.is_empty() { Ok(v) } else { e.call("sum", &[v], &[("dims", AttrValue::Ints(dims))]) }
     };
     let mut outs = vec![cast_to(e, dx, dtype)?];
     let dw = over(e, p)?;
@@ -188,7 +193,7 @@ fn layer_norm() -> Result<OpDef> {
             let b = Sbp::Broadcast;
             trailing(c, 0, |_, s, w| Signature::new(&[s, w, w], &[s, b, b]))
         },
-        |e, call| forward(e, call, true),
+        |e, call| forward(e, call, Norm::Layer),
     )
     .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| gradient(g, Norm::Layer)))
     .samples(&["f32[4, 3, 6] f32[6] f32[6]", "f64[4, 6] f64[6] -", "f32[3, 2, 4] - -; axes=2", "f32[5, 6] f32[6] f32[6]"]))
@@ -227,7 +232,7 @@ fn layer_norm_grad() -> Result<OpDef> {
             let b = Sbp::Broadcast;
             trailing(c, 1, |_, s, w| Signature::new(&[s, s, b, b, w], &[s, w, w]))
         },
-        |e, call| backward(e, call, true),
+        |e, call| backward(e, call, Norm::Layer),
     )
     .grad(Grad::rule_saving(&[0, 1, 2, 3, 4], &[], |g| second_gradient(g, Norm::Layer)))
     .traits(|t| t.run_empty = true)
@@ -254,7 +259,7 @@ fn rms_norm() -> Result<OpDef> {
         })
         .lowering(
             |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
-            |e, call| forward(e, call, false),
+            |e, call| forward(e, call, Norm::Rms),
         )
         .grad(Grad::rule_saving(&[0, 1], &[1], |g| gradient(g, Norm::Rms)))
         .samples(&["f32[4, 3, 6] f32[6]", "f64[4, 6] -", "f32[3, 2, 4] f32[2, 4]; axes=2"]))
@@ -288,7 +293,7 @@ fn rms_norm_grad() -> Result<OpDef> {
         })
         .lowering(
             |c| trailing(c, 1, |_, s, w| Signature::new(&[s, s, Sbp::Broadcast, w], &[s, w])),
-            |e, call| backward(e, call, false),
+            |e, call| backward(e, call, Norm::Rms),
         )
         .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], |g| second_gradient(g, Norm::Rms)))
         .traits(|t| t.run_empty = true)

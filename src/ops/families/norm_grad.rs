@@ -5,8 +5,8 @@ use super::norm::unsqueeze;
 use super::terms::{product, set_total, times, total};
 use crate::error::Result;
 use crate::ops::AttrValue::Ints;
-use crate::ops::{GradCtx, Value};
-use smallvec::smallvec;
+use crate::ops::{Emit, GradCtx, Value};
+use smallvec::{SmallVec, smallvec};
 
 /// Which of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,23 @@ pub(super) enum Norm {
     Rms,
     /// Of `[n, groups, channels, inner]`, over the last two dims; weight and bias are `[groups, channels]`.
     Grouped,
+}
+
+impl Norm {
+    /// True of all but rms norm.
+    pub(super) fn centred(self) -> bool {
+        self != Norm::Rms
+    }
+
+    /// The weight, or what is like it, beside a tensor.
+    pub(super) fn beside(self, e: &mut dyn Emit, v: Value) -> Result<Value> {
+        if self == Norm::Grouped { unsqueeze(e, v, 1) } else { Ok(v) }
+    }
+
+    /// The dims of a tensor with `lead` dims before its rows that the weight does not have: over these its gradient is summed.
+    pub(super) fn beyond_weight(self, lead: usize) -> SmallVec<[i64; 6]> {
+        if self == Norm::Grouped { smallvec![0, 3] } else { (0..lead as i64).collect() }
+    }
 }
 
 /// How x falls into rows: the normalised dims are a row.
@@ -44,14 +61,6 @@ impl Rows {
         unsqueeze(g.emitter(), v, self.axes)
     }
 
-    /// The weight, or what is like it, beside a tensor.
-    fn weight_beside(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
-        match self.norm {
-            Norm::Grouped => unsqueeze(g.emitter(), v, 1),
-            _ => Ok(v),
-        }
-    }
-
     /// The sum of each row.
     fn row_sum(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
         let dims = (self.lead..self.lead + self.axes).map(|d| d as i64).collect();
@@ -60,13 +69,8 @@ impl Rows {
 
     /// The sum over all rows, as the weight is.
     fn sum_of_rows(&self, g: &mut dyn GradCtx, v: Value) -> Result<Value> {
-        if self.norm == Norm::Grouped {
-            return g.call("sum", &[v], &[("dims", Ints(smallvec![0, 3]))]);
-        }
-        match self.lead {
-            0 => Ok(v),
-            lead => g.call("sum", &[v], &[("dims", Ints((0..lead as i64).collect()))]),
-        }
+        let dims = self.norm.beyond_weight(self.lead);
+        if dims.is_empty() { Ok(v) } else { g.call("sum", &[v], &[("dims", Ints(dims))]) }
     }
 
     /// The gradient op.
@@ -102,7 +106,7 @@ struct Saved {
 
 /// Gradients with respect to x, weight and bias: of y, and of the statistics mean = Σ x / n and r.
 pub(super) fn gradient(g: &mut dyn GradCtx, norm: Norm) -> Result<()> {
-    let (rows, centred) = (Rows::new(g, 0, norm)?, norm != Norm::Rms);
+    let (rows, centred) = (Rows::new(g, 0, norm)?, norm.centred());
     let r_at = 1 + usize::from(centred);
     let mean = if centred { Some(g.output(1)?) } else { None };
     let of = Saved { x: g.input(0)?, mean, r: g.output(r_at)? };
@@ -142,12 +146,12 @@ pub(super) fn gradient(g: &mut dyn GradCtx, norm: Norm) -> Result<()> {
 /// dx = r (G - M(G) - h M(G h)) without its second term for rms norm, dweight = Σ dy h, dbias = Σ dy. The map from G to dx is its own
 /// transpose.
 pub(super) fn second_gradient(g: &mut dyn GradCtx, norm: Norm) -> Result<()> {
-    let (rows, centred) = (Rows::new(g, 1, norm)?, norm != Norm::Rms);
+    let (rows, centred) = (Rows::new(g, 1, norm)?, norm.centred());
     let r_at = 2 + usize::from(centred);
     let w_at = r_at + 1;
     let beside = |g: &mut dyn GradCtx, v: Option<Value>| -> Result<Option<Value>> {
         match v {
-            Some(v) => Ok(Some(rows.weight_beside(g, v)?)),
+            Some(v) => Ok(Some(norm.beside(g.emitter(), v)?)),
             None => Ok(None),
         }
     };

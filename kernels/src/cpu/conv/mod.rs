@@ -10,7 +10,7 @@ mod tests;
 mod tile;
 mod vector;
 
-use super::acc::{Acc, load, store, with_acc};
+use super::acc::{Acc, load, read, store, with_acc};
 use crate::conv::{Sizes, Sliding};
 use crate::parallel::{parallel_for, threads};
 use crate::{KernelError, Result, View};
@@ -393,10 +393,7 @@ impl Gradient<'_> {
                     unsafe { isa.outer(&outer, sums) };
                 }
             };
-            match self.within {
-                true => parallel_for(tasks.len(), 1, &|range| range.for_each(add)),
-                false => (0..tasks.len()).for_each(add),
-            }
+            self.spread(tasks.len(), &add);
         }
         let mut row = vec![A::ZERO; depth];
         for f in 0..sizes.filters {
@@ -405,6 +402,14 @@ impl Gradient<'_> {
             self.put(f, &row);
         }
         true
+    }
+
+    /// Calls `run` for each number below `n`, on several threads where the group has them to itself.
+    fn spread(&self, n: usize, run: Each<'_>) {
+        match self.within {
+            true => parallel_for(n, 1, &|range| range.for_each(run)),
+            false => (0..n).for_each(run),
+        }
     }
 
     /// Writes the gradient of a filter.
@@ -421,8 +426,10 @@ impl Gradient<'_> {
         let places: usize = sizes.result.iter().product();
         let mut runs = vec![];
         part.rows(self.plan, pitch, 0, part.line(pitch), |at, place, n| runs.push((at, place, n)));
-        let (mut image, mut column): (Vec<A>, Vec<A>) = (vec![], vec![]);
-        if !grow(&mut image, sizes.channels * self.plan.image.plane()) || !grow(&mut column, places) {
+        let (mut image, mut buffer): (Vec<A>, Vec<A>) = (vec![], vec![]);
+        // What is computed from where it lies needs no buffer.
+        let converted = if dtype == A::DTYPE { 0 } else { places };
+        if !grow(&mut image, sizes.channels * self.plan.image.plane()) || !grow(&mut buffer, converted) {
             return false;
         }
         let mut sums: Vec<Vec<A>> = vec![vec![A::ZERO; depth]; sizes.filters];
@@ -432,10 +439,9 @@ impl Gradient<'_> {
             lines::copies(self.plan, self.x, number * sizes.channels, sizes.channels, &mut image);
             let start = image.as_ptr() as usize;
             for (f, sums) in sums.iter_mut().enumerate() {
-                let from = self.dy.ptr().wrapping_add((number * sizes.filters + f) * places * dtype.size());
                 // SAFETY: a row of the contiguous gradient.
-                unsafe { load(dtype, from, 1, &mut column) };
-                let column = column.as_ptr() as usize;
+                let column = unsafe { read(self.dy, (number * sizes.filters + f) * places, places, &mut buffer) };
+                let column = <[A]>::as_ptr(column) as usize;
                 let tasks: Vec<_> = sums.chunks_mut(lines).enumerate().map(Mutex::new).collect();
                 let add = |task: usize| {
                     // Each task is taken once.
@@ -447,10 +453,7 @@ impl Gradient<'_> {
                     // SAFETY: the runs are places of the lines and of the column.
                     unsafe { isa.dots(&dots, sums) };
                 };
-                match self.within {
-                    true => parallel_for(tasks.len(), 1, &|range| range.for_each(add)),
-                    false => (0..tasks.len()).for_each(add),
-                }
+                self.spread(tasks.len(), &add);
             }
         }
         sums.iter().enumerate().for_each(|(f, row)| self.put(f, row));

@@ -74,21 +74,23 @@ mod native {
         unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]);
     }
 
+    /// Rows of a tile of vectors.
+    const VECTOR_ROWS: usize = 14;
+
     /// AVX-512 BF16: 28 sums, two vectors of `b`, and the pair of `a` comes from memory.
     pub(super) struct Vectors;
 
     impl Instructions for Vectors {
-        const MR: usize = 14;
+        const MR: usize = VECTOR_ROWS;
         const BLOCK: usize = 9 * Self::MR;
         const PAIRS: usize = 1;
         #[inline(always)]
         unsafe fn pack_rows(from: Window, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32) {
             // SAFETY: the caller's promise.
-            unsafe { pack::<14>(from, from.strides.0, from.strides.1, sizes, depth, pairs, to) }
+            unsafe { pack::<VECTOR_ROWS>(from, from.strides.0, from.strides.1, sizes, depth, pairs, to) }
         }
         #[inline(always)]
         unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]) {
-            let Ok(sums) = sums.try_into() else { return };
             // SAFETY: the caller's promise.
             unsafe { multiply(a, b, pairs, sums) }
         }
@@ -149,6 +151,8 @@ mod native {
         t.b.resize(n.next_multiple_of(NR) * pairs, 0.0);
         t.c.resize(if blocks > 1 { m * n } else { 0 }, 0.0);
         let (packed_a, packed_b) = (t.a.as_mut_ptr().cast::<u32>(), t.b.as_mut_ptr().cast::<u32>());
+        // As many rows as any tile has.
+        let mut sums = [[0f32; NR]; amx::ROWS];
         // SAFETY: the CPU has the instructions, by the caller's promise.
         unsafe { I::begin() };
         for block in 0..blocks {
@@ -167,8 +171,8 @@ mod native {
                     let columns = NR.min(n - j);
                     for i in (top..top + height).step_by(I::MR) {
                         let rows = I::MR.min(top + height - i);
-                        let mut sums = [[0f32; NR]; amx::ROWS];
                         let sums = &mut sums[..I::MR];
+                        sums.fill([0.0; NR]);
                         for (r, sums) in sums[..rows].iter_mut().enumerate() {
                             if block > 0 {
                                 sums[..columns].copy_from_slice(&t.c[(i + r) * n + j..][..columns]);
@@ -200,12 +204,12 @@ mod native {
     /// Adds the product of a panel of rows and a panel of columns.
     ///
     /// # Safety
-    /// The panels have `pairs` steps of [`Vectors::MR`] and [`NR`] pairs.
+    /// The panels have `pairs` steps of [`VECTOR_ROWS`] and [`NR`] pairs.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    unsafe fn multiply(mut a: *const u32, mut b: *const u32, pairs: usize, sums: &mut [[f32; NR]; 14]) {
+    unsafe fn multiply(mut a: *const u32, mut b: *const u32, pairs: usize, sums: &mut [[f32; NR]]) {
         // SAFETY: inside the panels and the sums; vectors of 16 pairs are vectors of 32 bf16.
         unsafe {
-            let mut acc: [[__m512; 2]; 14] = std::array::from_fn(|i| {
+            let mut acc: [[__m512; 2]; VECTOR_ROWS] = std::array::from_fn(|i| {
                 let row = sums[i].as_ptr();
                 [_mm512_loadu_ps(row), _mm512_loadu_ps(row.add(LANES))]
             });
@@ -217,7 +221,7 @@ mod native {
                     acc[0] = _mm512_dpbf16_ps(acc[0], row, columns[0]);
                     acc[1] = _mm512_dpbf16_ps(acc[1], row, columns[1]);
                 }
-                (a, b) = (a.add(14), b.add(NR));
+                (a, b) = (a.add(VECTOR_ROWS), b.add(NR));
             }
             for (sums, acc) in sums.iter_mut().zip(acc) {
                 _mm512_storeu_ps(sums.as_mut_ptr(), acc[0]);
