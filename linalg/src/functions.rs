@@ -22,10 +22,12 @@ pub fn register() -> Result<&'static [&'static Op]> {
             crate::cholesky::cholesky(),
             crate::qr::qr(),
             crate::svd::svd(),
+            crate::pinv::pinv(),
             crate::eigh::eigh(),
         ]);
         let defs = defs.into_iter().collect::<Result<Vec<_>>>();
         let ops = defs.and_then(|defs| defs.into_iter().map(oflow::ops::register).collect::<Result<Vec<_>>>());
+        let ops = ops.and_then(|ops| crate::composed::by_name().map(|()| ops));
         ops.map_err(|e| e.to_string())
     };
     match DONE.get_or_init(registered) {
@@ -49,7 +51,7 @@ fn outputs<const N: usize>(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) ->
 }
 
 #[track_caller]
-fn output(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) -> Result<Tensor> {
+pub(crate) fn output(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) -> Result<Tensor> {
     let [y] = outputs(op, inputs, attrs)?;
     Ok(y)
 }

@@ -1,5 +1,5 @@
-//! Linear algebra for [oflow]: determinants, solving, and the Cholesky, QR, eigenvalue and singular value decompositions, with the
-//! names and the meaning of `torch.linalg`.
+//! Linear algebra for [oflow]: determinants, solving, least squares, norms, and the Cholesky, QR, eigenvalue and singular value
+//! decompositions, with the names and the meaning of `torch.linalg`.
 //!
 //! ```
 //! use oflow::prelude::*;
@@ -26,15 +26,21 @@
 
 mod batch;
 mod cholesky;
+mod composed;
 mod eigh;
 mod functions;
 mod lu;
+mod pinv;
 mod qr;
 mod rules;
 mod signs;
 mod svd;
 mod triangular;
 
+pub use composed::{
+    LeastSquares, MatrixNorm, Tolerance, cond, eigvalsh, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot,
+    pinv, svdvals, tensorinv, tensorsolve,
+};
 pub use functions::{
     Triangular, cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, register, slogdet, solve, solve_right,
     solve_triangular, svd, svd_full,

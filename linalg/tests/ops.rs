@@ -29,5 +29,6 @@ conforms! {
     cholesky_conforms "linalg.cholesky";
     qr_conforms "linalg.qr";
     svd_conforms "linalg.svd";
+    pinv_conforms "linalg.pseudo_inverse";
     eigh_conforms "linalg.eigh";
 }

@@ -88,14 +88,10 @@ const ABSENT: &[&str] = &[
     "lcm",
     "lgamma",
     "logdet",
-    "lstsq",
     "lu",
     "masked_scatter",
     "matrix_exp",
-    "matrix_power",
     "mode",
-    "pinv",
-    "pinverse",
     "poisson",
     "polar",
     "quantile",
@@ -113,8 +109,30 @@ const ABSENT: &[&str] = &[
 ];
 
 /// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
-const LINALG: &[&str] =
-    &["cholesky", "det", "eigh", "inv", "inverse", "qr", "slogdet", "solve", "solve_triangular", "svd"];
+const LINALG: &[&str] = &[
+    "cholesky",
+    "cond",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "inverse",
+    "lstsq",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "pinv",
+    "pinverse",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
+];
 
 /// What to do instead of calling a function of PyTorch's that has another name here, or none.
 pub(super) fn instead(name: &str) -> Option<String> {
@@ -123,9 +141,14 @@ pub(super) fn instead(name: &str) -> Option<String> {
         return Some(format!("PyTorch's `{name}` is written here as `{}`", HERE[i].1));
     }
     if LINALG.binary_search(&name).is_ok() {
+        let name = match name {
+            "inverse" => "inv",
+            "pinverse" => "pinv",
+            name => name,
+        };
         return Some(format!(
-            "`{name}` is in the crate oflow-linalg: call `oflow_linalg::{}`, or `oflow_linalg::register()?` and then 'linalg.{name}'",
-            if name == "inverse" { "inv" } else { name }
+            "`{name}` is in the crate oflow-linalg: call `oflow_linalg::{name}`, or `oflow_linalg::register()?` and then \
+             'linalg.{name}'; in Python `oflow.linalg.{name}`"
         ));
     }
     ABSENT.binary_search(&name).is_ok().then(|| {

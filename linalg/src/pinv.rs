@@ -1,0 +1,115 @@
+//! The pseudo-inverse.
+
+use crate::batch::{Real, Scratch, Source, batch_of, each, finite, with_real, zeros};
+use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
+use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
+use faer::{MatMut, MatRef, Par};
+use num_traits::Float;
+use oflow::kernels::Dims;
+use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
+use oflow::prelude::*;
+use smallvec::smallvec;
+
+pub(crate) fn pinv() -> Result<OpDef> {
+    Ok(OpDef::new("pseudo_inverse(A: f32|f64[2..]; atol: float = 0.0, rtol: float = 0.0) -> y")?
+        .domain(DOMAIN)
+        .subject("Linear algebra")
+        .doc(
+            "The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not \
+             above `atol` and `rtol` times the largest count as zero.\n\nThe gradient is that where the rank does not change (Golub and \
+             Pereyra, 1973).",
+        )
+        .check(|c| matrices(c, 0).map(drop))
+        .shapes(|c| {
+            let (batch, rows, columns) = matrices(c, 0)?;
+            Ok(smallvec![batch.iter().chain(&[columns, rows]).copied().collect::<Dims>()])
+        })
+        .dtype(DTypeRule::Input(0))
+        .strided()
+        .get_sbp(|c| split_batch(c, 1))
+        .flops(|c| cubes(c, 16))
+        .cpu(|cx| with_real!(cx, kernel))
+        .grad(Grad::rule_saving(&[0], &[0], gradient))
+        .samples(&[
+            "f32[3, 3]~",
+            "f64[2, 3, 3]~",
+            "f64[4, 2]",
+            "f64[2, 4]; rtol=0.001",
+            "f64[3, 2, 4]",
+            "f64[1, 1]",
+            "f64[2, 3, 0]",
+        ]))
+}
+
+fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+    let batch = batch_of(cx)?;
+    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
+    let (rows, columns) = (a.rows(), a.columns());
+    let k = rows.min(columns);
+    let number = |name: &str| Ok::<T, Error>(T::from_scalar(cx.float(name)?.into()));
+    let (atol, rtol) = (number("atol")?, number("rtol")?);
+    let which = ComputeSvdVectors::Thin;
+    let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
+    struct Work<T> {
+        a: Vec<T>,
+        u: Vec<T>,
+        s: Vec<T>,
+        v: Vec<T>,
+        scratch: Scratch,
+    }
+    let make = || {
+        let (u, s, v) = (zeros(rows * k)?, zeros(k)?, zeros(columns * k)?);
+        Ok(Work { a: a.room()?, u, s, v, scratch: Scratch::new(need)? })
+    };
+    each(cx, batch, &[16, rows, columns, k], make, |w, i, [y]| {
+        a.read(i, &mut w.a);
+        if !finite(&w.a) {
+            return Err("has an infinity or a NaN, so it has no pseudo-inverse".to_string().into());
+        }
+        compute(
+            MatRef::from_column_major_slice(&w.a, rows, columns),
+            faer::diag::DiagMut::from_slice_mut(&mut w.s),
+            Some(MatMut::from_column_major_slice_mut(&mut w.u, rows, k)),
+            Some(MatMut::from_column_major_slice_mut(&mut w.v, columns, k)),
+            Par::Seq,
+            w.scratch.stack(),
+            Default::default(),
+        )
+        .map_err(|_| "has singular values that did not converge".to_string())?;
+        let least = Float::max(atol, rtol * w.s.first().copied().unwrap_or_else(T::zero));
+        y.fill(T::zero());
+        // y = V diag(1/s) Uᵀ, a pair of vectors after the other.
+        for (c, s) in w.s.iter().enumerate().filter(|(_, s)| **s > least) {
+            let (u, v) = (&w.u[c * rows..][..rows], &w.v[c * columns..][..columns]);
+            for (row, v) in y.chunks_exact_mut(rows.max(1)).zip(v) {
+                let factor = *v / *s;
+                row.iter_mut().zip(u).for_each(|(y, u)| *y += factor * *u);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// With P the pseudo-inverse and G its gradient: dA = -Pᵀ G Pᵀ + (I - A P) Gᵀ P Pᵀ + Pᵀ P Gᵀ (I - P A).
+fn gradient(g: &mut dyn GradCtx) -> Result<()> {
+    let Some(dy) = g.grad(0) else { return Ok(()) };
+    let (a, p) = (g.input(0)?, g.output(0)?);
+    let mut w = Words(g);
+    let right = w.abt(dy, p)?;
+    let first = w.atb(p, right)?;
+    // Gᵀ P Pᵀ and what of it A maps on.
+    let gtp = w.atb(dy, p)?;
+    let down = w.abt(gtp, p)?;
+    let inside = w.ab(p, down)?;
+    let inside = w.ab(a, inside)?;
+    let down = w.sub(down, inside)?;
+    // Pᵀ P Gᵀ likewise.
+    let pgt = w.abt(p, dy)?;
+    let along = w.atb(p, pgt)?;
+    let inside = w.ab(along, p)?;
+    let inside = w.ab(inside, a)?;
+    let along = w.sub(along, inside)?;
+    let da = w.add(down, along)?;
+    let da = w.sub(da, first)?;
+    w.0.set(0, da)
+}
