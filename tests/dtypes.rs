@@ -208,12 +208,12 @@ type Refused = (&'static str, fn(&Tensor, &Tensor) -> Result<Tensor>, &'static s
 
 /// What is refused: `x` has a registered dtype, `f` is f32 of the same layout.
 const REFUSED: [Refused; 19] = [
-    ("add", |x, _| x.add(x), "input 'a' must be built-in, not qint8(scale=0.5, zero=3)"),
-    ("add f32", |x, f| f.add(x), "input 'b' must be built-in"),
-    ("add number", |x, _| x.add(1.0), "must be built-in"),
-    ("relu", |x, _| x.relu(), "input 'x' must be built-in"),
+    ("add", |x, _| x.add(x), "input 'a' must be real, not qint8(scale=0.5, zero=3)"),
+    ("add f32", |x, f| f.add(x), "input 'b' must be real"),
+    ("add number", |x, _| x.add(1.0), "must be real"),
+    ("relu", |x, _| x.relu(), "input 'x' must be real"),
     ("exp", |x, _| x.exp(), "must be"),
-    ("equal", |x, _| x.eq(x), "must be built-in"),
+    ("equal", |x, _| x.eq(x), "must be real"),
     ("sum", |x, _| x.sum(()), "input 'x' must be"),
     ("max", |x, _| x.cumsum(0), "input 'x' must be"),
     ("matmul", |x, f| x.matmul(f), "must be num, not qint8(scale=0.5, zero=3)"),

@@ -35,6 +35,7 @@ pub(super) fn value(dtype: DType, seed: u64, r: usize, i: usize) -> f64 {
         DType::Bool => (x % 2) as f64,
         DType::U8 => (x % 16) as f64,
         DType::I8 => (x % 31) as f64 - 15.0,
+        DType::U16 | DType::U32 => (x % 2001) as f64,
         d if d.is_float() => ((x % 4001) as f64 - 2000.0) / 7.0,
         _ => (x % 2001) as f64 - 1000.0,
     }
@@ -44,6 +45,9 @@ pub(super) fn store(dtype: DType, x: f64) -> Vec<u8> {
     match dtype {
         DType::Bool | DType::U8 => vec![x as u8],
         DType::I8 => (x as i8).to_ne_bytes().to_vec(),
+        DType::I16 => (x as i16).to_ne_bytes().to_vec(),
+        DType::U16 => (x as u16).to_ne_bytes().to_vec(),
+        DType::U32 => (x as u32).to_ne_bytes().to_vec(),
         DType::I32 => (x as i32).to_ne_bytes().to_vec(),
         DType::I64 => (x as i64).to_ne_bytes().to_vec(),
         DType::F16 => f16::from_f64(x).to_ne_bytes().to_vec(),
@@ -57,6 +61,9 @@ fn load(dtype: DType, b: &[u8]) -> f64 {
     match dtype {
         DType::Bool | DType::U8 => b[0] as f64,
         DType::I8 => b[0] as i8 as f64,
+        DType::I16 => i16::from_ne_bytes(b.try_into().unwrap()) as f64,
+        DType::U16 => u16::from_ne_bytes(b.try_into().unwrap()) as f64,
+        DType::U32 => u32::from_ne_bytes(b.try_into().unwrap()) as f64,
         DType::I32 => i32::from_ne_bytes(b.try_into().unwrap()) as f64,
         DType::I64 => i64::from_ne_bytes(b.try_into().unwrap()) as f64,
         DType::F16 => f16::from_ne_bytes(b.try_into().unwrap()).to_f64(),
@@ -164,7 +171,7 @@ pub(super) fn check_all(
 pub(super) fn check_world(comm: &dyn Communicator, slot: usize) {
     let group = Group { ranks: (0..comm.world()).collect(), me: comm.rank() };
     let mut seed = 0;
-    for dtype in DType::BUILTIN {
+    for dtype in DType::REAL {
         for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min] {
             if dtype == DType::Bool && op == ReduceOp::Sum {
                 continue;

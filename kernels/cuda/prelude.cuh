@@ -4,6 +4,7 @@
 
 typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
 typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
@@ -16,6 +17,9 @@ struct f16 { u16 bits; };
 struct bf16 { u16 bits; };
 // A bool is one byte, 0 or 1.
 struct b8 { u8 bits; };
+// 8-bit floats are stored and cast only.
+struct f8_e4m3fn { u8 bits; };
+struct f8_e5m2 { u8 bits; };
 
 #define OF_FN static __device__ __forceinline__
 
@@ -100,6 +104,34 @@ OF_FN u32 of_pack2(f32 lo, f32 hi, bf16) {
 #endif
 }
 
+// ---- 8-bit floats: as `kernels/src/dtype/f8.rs` ------------------------------------------------------------------------
+
+// The magnitude of a float below the format's overflow, rounded to nearest even.
+OF_FN u32 of_float_to_f8(u32 magnitude, u32 fraction, u32 bias) {
+    const u32 shift = 23u - fraction, rebase = 127u - bias;
+    if (magnitude < (rebase + 1u) << 23) {
+        const u32 step = (rebase + 1u + shift) << 23;
+        return __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(step)) - step;
+    }
+    return (magnitude - (rebase << 23) + ((1u << (shift - 1u)) - 1u) + (magnitude >> shift & 1u)) >> shift;
+}
+OF_FN u8 of_float_to_e4m3fn(f32 f) {
+    const u32 u = __float_as_uint(f), magnitude = u & 0x7fffffffu;
+    const u32 to = magnitude > 0x7f800000u ? 0x7fu : magnitude >= 0x43e00000u ? 0x7eu : of_float_to_f8(magnitude, 3u, 7u);
+    return (u8)((u >> 24 & 0x80u) | to);
+}
+OF_FN u8 of_float_to_e5m2(f32 f) {
+    const u32 u = __float_as_uint(f), magnitude = u & 0x7fffffffu;
+    const u32 to = magnitude > 0x7f800000u ? 0x7fu : magnitude >= 0x47800000u ? 0x7cu : of_float_to_f8(magnitude, 2u, 15u);
+    return (u8)((u >> 24 & 0x80u) | to);
+}
+OF_FN f32 of_e4m3fn_to_float(u8 x) {
+    const u32 magnitude = x & 0x7fu;
+    const f32 number = __uint_as_float(magnitude << 20) * __uint_as_float(247u << 23);
+    const u32 bits = magnitude == 0x7fu ? 0x7ff00000u : __float_as_uint(number);
+    return __uint_as_float(bits | (u32)(x & 0x80u) << 24);
+}
+
 // ---- elements -------------------------------------------------------------------------------------------------------
 
 // The type that an element is computed in: f32 for halves, f64 for f64, i64 for integers and bools.
@@ -108,6 +140,8 @@ template <> struct of_acc_of<f16> { typedef f32 type; };
 template <> struct of_acc_of<bf16> { typedef f32 type; };
 template <> struct of_acc_of<f32> { typedef f32 type; };
 template <> struct of_acc_of<f64> { typedef f64 type; };
+template <> struct of_acc_of<f8_e4m3fn> { typedef f32 type; };
+template <> struct of_acc_of<f8_e5m2> { typedef f32 type; };
 template <typename T> using acc_t = typename of_acc_of<T>::type;
 
 // Element to any arithmetic type: `of_get<f32>(x)`.
@@ -120,6 +154,11 @@ template <typename A> OF_FN A of_get(u8 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i8 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i32 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i64 x) { return (A)x; }
+template <typename A> OF_FN A of_get(i16 x) { return (A)x; }
+template <typename A> OF_FN A of_get(u16 x) { return (A)x; }
+template <typename A> OF_FN A of_get(u32 x) { return (A)x; }
+template <typename A> OF_FN A of_get(f8_e4m3fn x) { return (A)of_e4m3fn_to_float(x.bits); }
+template <typename A> OF_FN A of_get(f8_e5m2 x) { return (A)of_half_to_float((u16)(x.bits << 8)); }
 
 // Floats to integers as Rust's `as`: truncated, saturated, NaN gives 0; integers to narrower ones wrap.
 OF_FN i64 of_to_i64(f64 x) {
@@ -140,6 +179,11 @@ template <typename F> OF_FN i32 of_saturated(F x, i32 low, i32 high) {
 OF_FN i32 of_to_i32(f64 x, i32 low, i32 high) { return of_saturated(x, low, high); }
 OF_FN i32 of_to_i32(f32 x, i32 low, i32 high) { return of_saturated(x, low, high); }
 OF_FN i32 of_to_i32(i64 x, i32, i32) { return (i32)x; }
+template <typename F> OF_FN u32 of_to_u32(F x) {
+    const i64 i = of_to_i64(x);
+    return i < 0 ? 0u : i > 0xffffffffLL ? 0xffffffffu : (u32)i;
+}
+OF_FN u32 of_to_u32(i64 x) { return (u32)x; }
 // To f32 with one rounding only.
 OF_FN f32 of_to_f32(f64 x) { return (f32)x; }
 OF_FN f32 of_to_f32(f32 x) { return x; }
@@ -155,6 +199,11 @@ template <typename A> OF_FN void of_set(u8& to, A x) { to = (u8)of_to_i32(x, 0, 
 template <typename A> OF_FN void of_set(i8& to, A x) { to = (i8)of_to_i32(x, -128, 127); }
 template <typename A> OF_FN void of_set(i32& to, A x) { to = of_to_i32(x, -0x7fffffff - 1, 0x7fffffff); }
 template <typename A> OF_FN void of_set(i64& to, A x) { to = of_to_i64(x); }
+template <typename A> OF_FN void of_set(i16& to, A x) { to = (i16)of_to_i32(x, -32768, 32767); }
+template <typename A> OF_FN void of_set(u16& to, A x) { to = (u16)of_to_i32(x, 0, 65535); }
+template <typename A> OF_FN void of_set(u32& to, A x) { to = of_to_u32(x); }
+template <typename A> OF_FN void of_set(f8_e4m3fn& to, A x) { to.bits = of_float_to_e4m3fn(of_to_f32(x)); }
+template <typename A> OF_FN void of_set(f8_e5m2& to, A x) { to.bits = of_float_to_e5m2(of_to_f32(x)); }
 
 // N elements that are loaded and stored at once; 16 bytes at most, aligned to their size.
 template <typename T, int N> struct __align__(sizeof(T) * N) of_vec { T at[N]; };

@@ -1,6 +1,6 @@
 //! A single number with its kind, as an operand or attribute.
 
-use crate::{Builtin, DType, DTypeKind, Element};
+use crate::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2};
 use half::{bf16, f16};
 use std::fmt;
 
@@ -61,6 +61,11 @@ impl Scalar {
             Builtin::BF16 => bf16::from_scalar(self).to_scalar(),
             Builtin::F32 => f32::from_scalar(self).to_scalar(),
             Builtin::F64 => f64::from_scalar(self).to_scalar(),
+            Builtin::I16 => i16::from_scalar(self).to_scalar(),
+            Builtin::U16 => u16::from_scalar(self).to_scalar(),
+            Builtin::U32 => u32::from_scalar(self).to_scalar(),
+            Builtin::F8E4M3FN => F8E4M3FN::from_scalar(self).to_scalar(),
+            Builtin::F8E5M2 => F8E5M2::from_scalar(self).to_scalar(),
         }
     }
     /// The nearest number that the dtype holds, where this one is an integer beyond an integer dtype's range.
@@ -77,6 +82,8 @@ impl Scalar {
             Builtin::F16 => f16::MAX.to_f64(),
             Builtin::BF16 => bf16::MAX.to_f64(),
             Builtin::F32 => f32::MAX as f64,
+            Builtin::F8E4M3FN => F8E4M3FN::MAX.to_f32() as f64,
+            Builtin::F8E5M2 => F8E5M2::MAX.to_f32() as f64,
             _ => f64::MAX,
         };
         match (self, dtype.dtype().integers()) {
@@ -105,5 +112,6 @@ macro_rules! from {
         impl From<$t> for Scalar { fn from(x: $t) -> Self { Scalar::$v(x as $w) } }
     )*};
 }
-from!(bool => Bool as bool, i32 => Int as i64, i64 => Int as i64, u8 => Int as i64, i8 => Int as i64, u32 => Int as i64,
+from!(bool => Bool as bool, i32 => Int as i64, i64 => Int as i64, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64,
+      u16 => Int as i64, u32 => Int as i64,
       usize => Int as i64, f32 => Float as f64, f64 => Float as f64);

@@ -38,7 +38,7 @@ fn every_op_is_listed_with_dtypes_and_sharding() {
     assert_eq!(
         relu,
         "relu(x) -> y
-    dtypes  x built-in; result promoted from the inputs
+    dtypes  x real; result promoted from the inputs
     sbp     B -> B | S(0) -> S(0) | S(1) -> S(1) | P(max) -> P(max) | P(min) -> P(min)    (for f32[3, 5])"
     );
 }

@@ -50,6 +50,21 @@
 // Element type: IEEE double precision.
 #define OFLOW_F64 8
 
+// Element type: signed 16-bit integer.
+#define OFLOW_I16 9
+
+// Element type: unsigned 16-bit integer.
+#define OFLOW_U16 10
+
+// Element type: unsigned 32-bit integer.
+#define OFLOW_U32 11
+
+// Element type: 8-bit float with 4 bits of exponent and 3 of fraction, without infinities, as its bits.
+#define OFLOW_F8_E4M3FN 12
+
+// Element type: 8-bit float with 5 bits of exponent and 2 of fraction, as its bits.
+#define OFLOW_F8_E5M2 13
+
 // Memory of the host.
 #define OFLOW_CPU 0
 

@@ -112,13 +112,17 @@ OFLOW_DTYPE(f16, OFLOW_F16)
 OFLOW_DTYPE(bf16, OFLOW_BF16)
 OFLOW_DTYPE(float, OFLOW_F32)
 OFLOW_DTYPE(double, OFLOW_F64)
+OFLOW_DTYPE(int16_t, OFLOW_I16)
+OFLOW_DTYPE(uint16_t, OFLOW_U16)
+OFLOW_DTYPE(uint32_t, OFLOW_U32)
 #undef OFLOW_DTYPE
 
 // The name of an element type.
 inline const char *dtype_name(uint32_t code)
 {
-    static const char *const names[] = {"bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64"};
-    return code < 9 ? names[code] : "another type";
+    static const char *const names[] = {"bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64",
+                                        "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2"};
+    return code < 14 ? names[code] : "another type";
 }
 
 inline std::string string_of(oflow_str s) { return s.len ? std::string((const char *)s.data, s.len) : std::string(); }

@@ -42,6 +42,16 @@ pub const OFLOW_BF16: u32 = 6;
 pub const OFLOW_F32: u32 = 7;
 /// Element type: IEEE double precision.
 pub const OFLOW_F64: u32 = 8;
+/// Element type: signed 16-bit integer.
+pub const OFLOW_I16: u32 = 9;
+/// Element type: unsigned 16-bit integer.
+pub const OFLOW_U16: u32 = 10;
+/// Element type: unsigned 32-bit integer.
+pub const OFLOW_U32: u32 = 11;
+/// Element type: 8-bit float with 4 bits of exponent and 3 of fraction, without infinities, as its bits.
+pub const OFLOW_F8_E4M3FN: u32 = 12;
+/// Element type: 8-bit float with 5 bits of exponent and 2 of fraction, as its bits.
+pub const OFLOW_F8_E5M2: u32 = 13;
 
 /// Memory of the host.
 pub const OFLOW_CPU: u32 = 0;

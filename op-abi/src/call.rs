@@ -58,12 +58,15 @@ macro_rules! elements {
 }
 elements!(
     Bool = OFLOW_BOOL "bool", u8 = OFLOW_U8 "u8", i8 = OFLOW_I8 "i8", i32 = OFLOW_I32 "i32", i64 = OFLOW_I64 "i64",
-    F16 = OFLOW_F16 "f16", Bf16 = OFLOW_BF16 "bf16", f32 = OFLOW_F32 "f32", f64 = OFLOW_F64 "f64"
+    F16 = OFLOW_F16 "f16", Bf16 = OFLOW_BF16 "bf16", f32 = OFLOW_F32 "f32", f64 = OFLOW_F64 "f64",
+    i16 = OFLOW_I16 "i16", u16 = OFLOW_U16 "u16", u32 = OFLOW_U32 "u32"
 );
 
 /// Name of an element type.
 pub(crate) fn dtype_name(dtype: u32) -> &'static str {
-    ["bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64"].get(dtype as usize).unwrap_or(&"another type")
+    const NAMES: [&str; 14] =
+        ["bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64", "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2"];
+    NAMES.get(dtype as usize).unwrap_or(&"another type")
 }
 
 /// A tensor of a call: the shard of this rank.

@@ -26,6 +26,10 @@ uint8: dtype
 byte: dtype
 int8: dtype
 char: dtype
+int16: dtype
+short: dtype
+uint16: dtype
+uint32: dtype
 int32: dtype
 int: dtype
 int64: dtype
@@ -33,6 +37,8 @@ long: dtype
 float16: dtype
 half: dtype
 bfloat16: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 float32: dtype
 float: dtype
 float64: dtype

@@ -31,8 +31,9 @@ def _rebuild(cls, shape, dtype, data, requires_grad, state):
 def _reduce(tensor):
     _local(tensor, "pickle")
     plain = tensor.detach()
-    # NumPy has no bfloat16; as float32 it loses nothing.
-    data = plain.cast(_oflow.float32).numpy().tobytes() if plain.dtype == _oflow.bfloat16 else plain.numpy()
+    # NumPy has none of these; as float32 they lose nothing.
+    widened = (_oflow.bfloat16, _oflow.float8_e4m3fn, _oflow.float8_e5m2)
+    data = plain.cast(_oflow.float32).numpy().tobytes() if plain.dtype in widened else plain.numpy()
     state = getattr(tensor, "__dict__", None)
     return _rebuild, (type(tensor), tuple(tensor.shape), plain.dtype.name, data, tensor.requires_grad, state)
 

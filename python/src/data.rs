@@ -227,6 +227,9 @@ fn dtype_of_code(code: &str) -> Result<DType, String> {
         "b1" => "bool",
         "u1" => "uint8",
         "i1" => "int8",
+        "i2" => "int16",
+        "u2" => "uint16",
+        "u4" => "uint32",
         "i4" => "int32",
         "i8" => "int64",
         "f2" => "float16",
@@ -244,48 +247,27 @@ fn dtype_of_code(code: &str) -> Result<DType, String> {
 }
 
 /// The code of a dtype in an array interface.
-fn code_of(dtype: DType) -> Option<&'static str> {
-    Some(match dtype.builtin()? {
-        Builtin::Bool => "|b1",
-        Builtin::U8 => "|u1",
-        Builtin::I8 => "|i1",
-        Builtin::I32 => {
-            if cfg!(target_endian = "little") {
-                "<i4"
-            } else {
-                ">i4"
-            }
-        }
-        Builtin::I64 => {
-            if cfg!(target_endian = "little") {
-                "<i8"
-            } else {
-                ">i8"
-            }
-        }
-        Builtin::F16 => {
-            if cfg!(target_endian = "little") {
-                "<f2"
-            } else {
-                ">f2"
-            }
-        }
-        Builtin::F32 => {
-            if cfg!(target_endian = "little") {
-                "<f4"
-            } else {
-                ">f4"
-            }
-        }
-        Builtin::F64 => {
-            if cfg!(target_endian = "little") {
-                "<f8"
-            } else {
-                ">f8"
-            }
-        }
-        Builtin::BF16 => return None,
-    })
+fn code_of(dtype: DType) -> Option<String> {
+    let kind = match dtype.builtin()? {
+        Builtin::Bool => "b1",
+        Builtin::U8 => "u1",
+        Builtin::I8 => "i1",
+        Builtin::I16 => "i2",
+        Builtin::U16 => "u2",
+        Builtin::I32 => "i4",
+        Builtin::U32 => "u4",
+        Builtin::I64 => "i8",
+        Builtin::F16 => "f2",
+        Builtin::F32 => "f4",
+        Builtin::F64 => "f8",
+        Builtin::BF16 | Builtin::F8E4M3FN | Builtin::F8E5M2 => return None,
+    };
+    let order = match (dtype.size(), cfg!(target_endian = "little")) {
+        (1, _) => '|',
+        (_, true) => '<',
+        (_, false) => '>',
+    };
+    Some(format!("{order}{kind}"))
 }
 
 /// Memory of a tensor, for NumPy: the array holds this object, and so the memory.

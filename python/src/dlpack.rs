@@ -23,6 +23,8 @@ fn code_of(dtype: DType) -> Option<(u8, u8)> {
     const FLOAT: u8 = 2;
     const BFLOAT: u8 = 4;
     const BOOL: u8 = 6;
+    const FLOAT8_E4M3FN: u8 = 10;
+    const FLOAT8_E5M2: u8 = 12;
     Some(match dtype.builtin()? {
         Builtin::Bool => (BOOL, 8),
         Builtin::U8 => (UINT, 8),
@@ -33,6 +35,11 @@ fn code_of(dtype: DType) -> Option<(u8, u8)> {
         Builtin::BF16 => (BFLOAT, 16),
         Builtin::F32 => (FLOAT, 32),
         Builtin::F64 => (FLOAT, 64),
+        Builtin::I16 => (INT, 16),
+        Builtin::U16 => (UINT, 16),
+        Builtin::U32 => (UINT, 32),
+        Builtin::F8E4M3FN => (FLOAT8_E4M3FN, 8),
+        Builtin::F8E5M2 => (FLOAT8_E5M2, 8),
     })
 }
 

@@ -65,7 +65,7 @@ fn attrs_dict<'py>(
 
 /// An array of NumPy over bytes.
 fn array<'py>(py: Python<'py>, bytes: Bound<'py, PyAny>, dtype: DType, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    if dtype == DType::BF16 || !dtype.is_builtin() {
+    if dtype == DType::BF16 || !dtype.is_real() {
         let text = format!("a kernel in Python gets arrays of NumPy, which has no {}", dtype_name(dtype));
         return Err(PyTypeError::new_err(text));
     }

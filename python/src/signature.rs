@@ -8,8 +8,22 @@ use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use std::borrow::Cow;
 
 /// Names of NumPy and PyTorch for the built-in dtypes, in the order of `DType::BUILTIN`.
-pub const DTYPE_NAMES: [&str; 9] =
-    ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"];
+pub const DTYPE_NAMES: [&str; DType::BUILTIN.len()] = [
+    "bool",
+    "uint8",
+    "int8",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int16",
+    "uint16",
+    "uint32",
+    "float8_e4m3fn",
+    "float8_e5m2",
+];
 
 /// The name of a dtype in Python.
 pub fn dtype_name(d: DType) -> String {

@@ -13,10 +13,11 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Further names.
-const DTYPE_ALIASES: [(&str, &str); 8] = [
+const DTYPE_ALIASES: [(&str, &str); 9] = [
     ("half", "float16"),
     ("float", "float32"),
     ("double", "float64"),
+    ("short", "int16"),
     ("int", "int32"),
     ("long", "int64"),
     ("char", "int8"),
@@ -103,7 +104,7 @@ impl DType {
     /// Whether it is a floating point type.
     #[getter]
     fn is_floating_point(&self) -> bool {
-        self.inner.is_float()
+        self.inner.is_float() || matches!(self.inner, oflow::DType::F8E4M3FN | oflow::DType::F8E5M2)
     }
     /// The name: ``float32``.
     #[getter]

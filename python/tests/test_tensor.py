@@ -150,7 +150,7 @@ def test_identity_and_hash():
 
 
 def test_copies_and_pickles():
-    for dtype in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"):
+    for dtype in ("bool", "uint8", "int16", "uint16", "uint32", "int64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64"):
         x = flow.tensor([[1, 0], [1, 1]], dtype=dtype)
         assert copy.copy(x) is not x and copy.copy(x).data_ptr() == x.data_ptr()
         for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):

@@ -49,6 +49,11 @@ fn stored_name(dtype: DType) -> &'static str {
         Builtin::BF16 => "BF16",
         Builtin::F32 => "F32",
         Builtin::F64 => "F64",
+        Builtin::I16 => "I16",
+        Builtin::U16 => "U16",
+        Builtin::U32 => "U32",
+        Builtin::F8E4M3FN => "F8_E4M3",
+        Builtin::F8E5M2 => "F8_E5M2",
     }
 }
 

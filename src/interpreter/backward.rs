@@ -259,12 +259,13 @@ fn own(g: Tensor, site: CallSite) -> Result<Tensor> {
     }
 }
 
-/// The dtype in which contributions to the result of a cast are added up: what was cast from f32 to a half (by autocast,
+/// The dtype in which contributions to the result of a cast are added up: what was cast from f32 to a half or 8 bits (by autocast,
 /// once for all its uses) has a gradient in f32, and it must not lose bits with every use.
 pub(super) fn below_cast(node: &Node) -> Option<DType> {
     let from = node.input_types.first()?.as_ref()?.ty().dtype;
     let to = node.attrs.first().filter(|_| node.op.name() == "cast")?;
-    matches!(to, AttrValue::DType(d) if d.is_half() && matches!(from, DType::F32 | DType::F64)).then_some(from)
+    let narrow = |d: &DType| d.is_half() || (d.passes_gradients() && !d.is_float());
+    matches!(to, AttrValue::DType(d) if narrow(d) && matches!(from, DType::F32 | DType::F64)).then_some(from)
 }
 
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {

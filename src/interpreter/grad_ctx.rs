@@ -137,7 +137,8 @@ impl EagerGrad<'_> {
         match self.node.edges.get(i)? {
             Edge::Node(n, _) => match below_cast(n) {
                 Some(_) => None,
-                None => self.input_dtype(i),
+                // Nothing is added up in 8 bits: what passes an 8-bit float keeps its dtype.
+                None => self.input_dtype(i).filter(|d| d.is_float()),
             },
             _ => None,
         }

@@ -89,7 +89,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
     node.n_outputs = outs.len();
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {
-        match (t.dtype().is_float() && !withheld.output(i), in_place) {
+        match (t.dtype().passes_gradients() && !withheld.output(i), in_place) {
             (false, _) => {}
             (true, false) => t.set_edge(Edge::Node(node.clone(), i)),
             (true, true) => t.rebase(Edge::Node(node.clone(), i), call.site),
@@ -116,7 +116,7 @@ pub(super) fn record_custom(op: &'static Op, inputs: &[&Tensor], outs: &[Tensor]
     node.custom = Some(custom);
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {
-        if t.dtype().is_float() {
+        if t.dtype().passes_gradients() {
             t.set_edge(Edge::Node(node.clone(), i));
         }
     }

@@ -19,6 +19,11 @@ pub(super) fn code(d: DType) -> u32 {
         Builtin::BF16 => OFLOW_BF16,
         Builtin::F32 => OFLOW_F32,
         Builtin::F64 => OFLOW_F64,
+        Builtin::I16 => OFLOW_I16,
+        Builtin::U16 => OFLOW_U16,
+        Builtin::U32 => OFLOW_U32,
+        Builtin::F8E4M3FN => OFLOW_F8_E4M3FN,
+        Builtin::F8E5M2 => OFLOW_F8_E5M2,
     }
 }
 

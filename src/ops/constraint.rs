@@ -6,7 +6,7 @@
 //! float[2]         with two dims
 //! any[1..=3]       with one to three dims
 //! num[2..]         with two dims or more
-//! [0|2]            any built-in element type, with no dims or two
+//! [0|2]            real numbers and bool, with no dims or two
 //! ```
 
 use crate::error::{Error, Result};
@@ -17,7 +17,9 @@ use std::fmt;
 /// A class of element types, by the word that names it in declarations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DTypeClass {
-    /// Every built-in dtype: what an input accepts that names no class.
+    /// Real numbers and bool: what an input accepts that names no class.
+    Real,
+    /// Every built-in dtype, the 8-bit floats too: for casts.
     Builtin,
     /// Every dtype, registered ones too: for ops that move elements and look at none, and for ops of registered dtypes.
     Any,
@@ -32,12 +34,20 @@ pub enum DTypeClass {
 }
 
 impl DTypeClass {
-    const ALL: [DTypeClass; 6] =
-        [DTypeClass::Builtin, DTypeClass::Any, DTypeClass::Float, DTypeClass::Int, DTypeClass::Num, DTypeClass::Bool];
+    const ALL: [DTypeClass; 7] = [
+        DTypeClass::Real,
+        DTypeClass::Builtin,
+        DTypeClass::Any,
+        DTypeClass::Float,
+        DTypeClass::Int,
+        DTypeClass::Num,
+        DTypeClass::Bool,
+    ];
 
     /// Whether the class has that dtype.
     pub fn contains(self, d: DType) -> bool {
         match self {
+            DTypeClass::Real => d.is_real(),
             DTypeClass::Builtin => d.is_builtin(),
             DTypeClass::Any => true,
             DTypeClass::Float => d.is_float(),
@@ -49,6 +59,7 @@ impl DTypeClass {
     /// The word used in declarations.
     pub fn name(self) -> &'static str {
         match self {
+            DTypeClass::Real => "real",
             DTypeClass::Builtin => "built-in",
             DTypeClass::Any => "any",
             DTypeClass::Float => "float",

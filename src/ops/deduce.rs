@@ -7,7 +7,7 @@ use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::signature::{OpSignature, OutputCount};
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
-use oflow_kernels::expr::{Class, common_dtype};
+use oflow_kernels::expr::{Class, Expr, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -66,11 +66,12 @@ impl OpDef {
         };
         if let Some(expr) = &self.expr {
             // The kernel of an expression writes numbers.
-            if let Some(d) = dtypes.iter().find(|d| !d.is_builtin()) {
+            let casts = matches!(expr.as_ref(), Expr::Input(_));
+            if let Some(d) = dtypes.iter().find(|d| !(d.is_real() || (casts && d.is_builtin()))) {
                 return Err(not_made(*d));
             }
             // Ranks without elements make no kernel: what it would refuse is refused here, on all ranks.
-            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.computed()?);
+            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.cast()?);
             let refused = |e: KernelError| Error::dtype(e.to_string()).help("convert an input with `.cast(dtype)`");
             expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
@@ -170,6 +171,9 @@ impl OpDef {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {
                     let help = match t.dtype.is_builtin() {
+                        true if !t.dtype.is_real() => {
+                            "8-bit floats are stored and moved: compute with floats, of `.cast(dtype)`, and cast the result"
+                        }
                         true => "convert it with `.cast(dtype)`",
                         false => "a registered dtype is moved, not computed with: convert it by an op of your own",
                     };
@@ -408,8 +412,12 @@ pub(crate) fn promoted(a: DType, b: DType) -> Result<DType> {
     a.promote(b).map_err(not_promoted)
 }
 
-/// The error of an op whose result cannot be of a registered dtype.
+/// The error of an op whose result cannot be of an 8-bit float or a registered dtype.
 pub(crate) fn not_made(dtype: DType) -> Error {
+    if dtype.is_builtin() {
+        return Error::dtype(format!("the result cannot be {dtype}: oflow stores and moves 8-bit floats"))
+            .help("make floats, then `.cast(dtype)`");
+    }
     Error::dtype(format!("the result cannot be {dtype}: oflow makes no elements of a registered dtype"))
         .help("make it by an op of your own, or of bytes with `from_bytes`")
 }

@@ -343,7 +343,7 @@ fn accepted(text: &str) -> Result<(DTypeSet, RankSet)> {
         }
         None => (text.trim(), RankSet::default()),
     };
-    let dtypes = if dtypes.is_empty() { DTypeClass::Builtin.into() } else { DTypeSet::parse(dtypes)? };
+    let dtypes = if dtypes.is_empty() { DTypeClass::Real.into() } else { DTypeSet::parse(dtypes)? };
     Ok((dtypes, ranks))
 }
 
@@ -379,7 +379,7 @@ impl fmt::Display for OpSignature {
                 if x.variadic && group == 1 { "..." } else { "" },
             );
             write!(f, "{sep}{open}{}{m}{o}{v}", x.name)?;
-            let plain = x.dtypes.class() == Some(DTypeClass::Builtin);
+            let plain = x.dtypes.class() == Some(DTypeClass::Real);
             let dtypes = if plain { String::new() } else { x.dtypes.to_string() };
             let marks = [if x.no_grad { "no_grad" } else { "" }, if x.host { "host" } else { "" }];
             let all = [marks[0], marks[1], &format!("{dtypes}{}", x.ranks)];

@@ -76,7 +76,7 @@ pub fn check_size(shape: &[usize], dtype: DType, placement: &Placement) -> Resul
 /// Checks one entry of an nd-SBP.
 ///
 /// # Errors
-/// The split dim exists; bool has no P(sum), a registered dtype no P.
+/// The split dim exists; bool has no P(sum), an 8-bit float and a registered dtype no P.
 fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
     match sbp {
         Sbp::Split(d) if d >= shape.len() => {
@@ -85,6 +85,10 @@ fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
         Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
             Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"))
         }
+        Sbp::Partial(op) if !dtype.reduces(op) && dtype.is_builtin() => Err(Error::sbp(format!(
+            "a tensor of {dtype} cannot be {sbp}: 8-bit floats are not computed with, and have no {op}"
+        ))
+        .help("lay it out as S or B, or `.cast(dtype)` to a wider float")),
         Sbp::Partial(op) if !dtype.reduces(op) => {
             Err(Error::sbp(format!("a tensor of {dtype} cannot be {sbp}: a registered dtype has no {op}"))
                 .help("lay it out as S or B, or convert it to a built-in dtype by an op of your own"))

@@ -158,7 +158,7 @@ impl Tensor {
             return;
         }
         let edge = view.base.edge();
-        if edge.is_some() && self.dtype().is_float() {
+        if edge.is_some() && self.dtype().passes_gradients() {
             self.set_edge(view.read_of(edge, self.ty()));
         }
         view.seen.store(writes, Ordering::Release);

@@ -350,7 +350,11 @@ impl Tensor {
     /// If the dtype is not a float, or if `on` is false and the tensor is the result of a recorded op.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
         if on && !self.dtype().is_float() {
-            return Err(Error::autograd(format!("{self:?} cannot require a gradient: only float tensors can")));
+            let e = Error::autograd(format!("{self:?} cannot require a gradient: only float tensors can"));
+            return Err(match self.dtype().passes_gradients() {
+                true => e.help("keep the leaf in f32 or a half and cast it: gradients pass the cast"),
+                false => e,
+            });
         }
         match (self.edge(), on) {
             (Edge::Node(..), false) => {

@@ -52,6 +52,17 @@ fn indices(b: &ShardBox) -> Vec<usize> {
         .collect()
 }
 
+/// The number that an element of a narrow integer dtype holds for another; every other number is itself.
+pub fn wrapped(dtype: DType, x: f64) -> f64 {
+    match dtype.integers() {
+        Some((low, high)) if dtype.size() < 8 => {
+            let (low, high) = (low as f64, high as f64);
+            (x - low).rem_euclid(high - low + 1.0) + low
+        }
+        _ => x,
+    }
+}
+
 /// What coordinate `c` of `k` contributes to a value that is partial along one axis. No part is the value and none is a
 /// neutral element: a rule that treats one part as the whole is seen. Parts of two inputs have nothing in common (`salt`):
 /// else the maxima of both would lie on one rank, and max(a) + max(b) would pass for max(a + b).
@@ -64,7 +75,7 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
         (r % 5) as f64 - 2.0 + if step > 1.0 { (r >> 32 & 3) as f64 / step } else { 0.0 }
     };
     // Sums of integers wrap, and so do their parts.
-    let held = |part: f64| if dtype == DType::U8 { part.rem_euclid(256.0) } else { part };
+    let held = |part: f64| if dtype.is_unsigned() { wrapped(dtype, part) } else { part };
     let one = |(i, x): (usize, &f64)| {
         let wins = mix(&[i as u64, axis, 5]) % k as u64 == c as u64;
         let less = (mix(&[i as u64, axis, c as u64, 23]) % 4) as f64;
@@ -87,7 +98,7 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
                     1.0
                 }
             }
-            ReduceOp::Max if dtype == DType::U8 => (x - less).max(0.0),
+            ReduceOp::Max if dtype.is_unsigned() => (x - less).max(0.0),
             ReduceOp::Max => x - less,
             ReduceOp::Min => x + less,
         }
@@ -166,7 +177,7 @@ fn gather(
                     }
                     (Some(a), Some(b), Sbp::Broadcast) => Err(format!("B copies differ at element {i}: {a} and {b}")),
                     (Some(a), Some(b), Sbp::Partial(op)) => Ok(Some(match op {
-                        ReduceOp::Sum => a + b,
+                        ReduceOp::Sum => wrapped(ty.dtype, a + b),
                         _ if a.is_nan() || b.is_nan() => f64::NAN,
                         ReduceOp::Max => a.max(b),
                         ReduceOp::Min => a.min(b),

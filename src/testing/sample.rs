@@ -121,12 +121,14 @@ impl Spec {
                     (Values::Between(low, high), d) if d.is_float() => {
                         low + (high - low) * (2 * (r % 16) + 1) as f64 / 32.0
                     }
-                    (Values::Between(low, high), _) => {
+                    (Values::Between(low, high), d) => {
+                        let low = if d.is_unsigned() { low.max(0.0) } else { low };
                         let (low, high) = (low.ceil() as i64, high.floor() as i64);
                         (low + (r % (high - low + 1).max(1) as u64) as i64) as f64
                     }
                     (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,
-                    (Values::Positive, _) | (_, DType::U8) => (1 + r % 5) as f64,
+                    (Values::Positive, _) => (1 + r % 5) as f64,
+                    (_, d) if d.is_unsigned() => (1 + r % 5) as f64,
                     // No zero: a partial sum divided by zero is not finite.
                     (Values::Any, d) if d.is_float() => {
                         ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step
@@ -259,6 +261,22 @@ impl Sample {
             }
         }
         Some(s)
+    }
+
+    /// The same call with all numbers, and dtypes of numbers among the attributes, in an integer dtype. Bools and what is below a bound,
+    /// which is an index, keep theirs.
+    pub fn with_integer(&self, dtype: DType) -> Sample {
+        let mut s = self.clone();
+        for (_, v) in &mut s.attrs {
+            if matches!(v, AttrValue::DType(d) if *d != DType::Bool) {
+                *v = AttrValue::DType(dtype);
+            }
+        }
+        let numbers = s.inputs.iter_mut().flatten();
+        numbers
+            .filter(|s| s.dtype != DType::Bool && !matches!(s.values, Values::Below(_)))
+            .for_each(|s| s.dtype = dtype);
+        s
     }
 
     /// The same call with all float inputs, and float dtypes among the attributes, in another dtype.

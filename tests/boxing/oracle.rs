@@ -10,7 +10,7 @@ use oflow::sbp::{NdSbp, Sbp};
 pub fn sbps(rank: usize, dtype: DType) -> Vec<Sbp> {
     let mut all = vec![Sbp::Broadcast];
     for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min] {
-        if dtype != DType::Bool || op != ReduceOp::Sum {
+        if dtype.reduces(op) {
             all.push(Sbp::Partial(op));
         }
     }
@@ -56,13 +56,17 @@ fn encode(dtype: DType, v: i64, out: &mut Vec<u8>) {
         DType::BF16 => out.extend(half::bf16::from_f64(v as f64).to_ne_bytes()),
         DType::F32 => out.extend((v as f32).to_ne_bytes()),
         DType::F64 => out.extend((v as f64).to_ne_bytes()),
+        DType::I16 | DType::U16 => out.extend((v as i16).to_ne_bytes()),
+        DType::U32 => out.extend((v as u32).to_ne_bytes()),
+        // Moved only: any byte will do.
+        DType::F8E4M3FN | DType::F8E5M2 => out.push(v as u8),
         _ => panic!("{dtype}"),
     }
 }
 
 fn decode(dtype: DType, b: &[u8]) -> Num {
     match dtype {
-        DType::Bool | DType::U8 => I(b[0] as i64),
+        DType::Bool | DType::U8 | DType::F8E4M3FN | DType::F8E5M2 => I(b[0] as i64),
         DType::I8 => I(b[0] as i8 as i64),
         DType::I32 => I(i32::from_ne_bytes(b.try_into().unwrap()) as i64),
         DType::I64 => I(i64::from_ne_bytes(b.try_into().unwrap())),
@@ -70,6 +74,9 @@ fn decode(dtype: DType, b: &[u8]) -> Num {
         DType::BF16 => F(half::bf16::from_ne_bytes(b.try_into().unwrap()).to_f64()),
         DType::F32 => F(f32::from_ne_bytes(b.try_into().unwrap()) as f64),
         DType::F64 => F(f64::from_ne_bytes(b.try_into().unwrap())),
+        DType::I16 => I(i16::from_ne_bytes(b.try_into().unwrap()) as i64),
+        DType::U16 => I(u16::from_ne_bytes(b.try_into().unwrap()) as i64),
+        DType::U32 => I(u32::from_ne_bytes(b.try_into().unwrap()) as i64),
         _ => panic!("{dtype}"),
     }
 }

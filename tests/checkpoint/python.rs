@@ -71,13 +71,16 @@ fn files_of_other_programs_are_read() {
     let (half, odd) = ([0u8, 60, 0, 192], [1u8, 2, 3]);
     let views = [
         ("half", TensorView::new(safetensors::Dtype::F16, vec![2], &half).unwrap()),
-        ("odd", TensorView::new(safetensors::Dtype::F8_E4M3, vec![3], &odd).unwrap()),
+        ("eight", TensorView::new(safetensors::Dtype::F8_E4M3, vec![3], &odd).unwrap()),
+        ("odd", TensorView::new(safetensors::Dtype::F8_E8M0, vec![3], &odd).unwrap()),
     ];
     fs::write(&path, safetensors::serialize(views, None).unwrap()).unwrap();
     let saved = Checkpoint::open(&path).unwrap();
     assert_eq!(saved.tensor("half", Device::Cpu).unwrap().to_f64_vec().unwrap(), [1.0, -2.0]);
+    let eight = saved.tensor("eight", Device::Cpu).unwrap().to_f64_vec().unwrap();
+    assert_eq!(eight, [1.0 / 512.0, 2.0 / 512.0, 3.0 / 512.0]);
     let e = saved.tensor("odd", Device::Cpu).unwrap_err().to_string();
-    assert!(e.contains("'odd' was saved as F8_E4M3, which oflow has no dtype for"), "{e}");
+    assert!(e.contains("'odd' was saved as F8_E8M0, which oflow has no dtype for"), "{e}");
     let e = saved.tensor("half", Device::Cpu.dtype(DType::F32)).unwrap_err().to_string();
     assert!(e.contains("'half' was saved as f16, not as f32") && e.contains(".cast(dtype)"), "{e}");
     // An index that leads out of its folder.

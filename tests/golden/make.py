@@ -14,9 +14,11 @@ import torch.nn.functional as F
 NAMES = {
     torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
     torch.int8: "i8", torch.uint8: "u8", torch.int32: "i32", torch.int64: "i64", torch.bool: "bool",
+    torch.int16: "i16", torch.uint16: "u16", torch.uint32: "u32", torch.float8_e4m3fn: "f8_e4m3fn", torch.float8_e5m2: "f8_e5m2",
 }
+FLOAT8 = ("f8_e4m3fn", "f8_e5m2")
 DTYPES = {v: k for k, v in NAMES.items()}
-DIGITS = {"f16": 6, "bf16": 5, "f32": 9, "f64": 17}
+DIGITS = {"f16": 6, "bf16": 5, "f32": 9, "f64": 17, "f8_e4m3fn": 17, "f8_e5m2": 17}
 nan, inf = math.nan, math.inf
 
 
@@ -45,8 +47,8 @@ def values(shape, dtype="f32", positive=False, start=0, below=None):
         return torch.tensor([(7 * i + start) % below for i in range(n)], dtype=DTYPES[dtype]).reshape(shape)
     if dtype == "bool":
         return torch.tensor([(5 * i + start) % 3 == 0 for i in range(n)]).reshape(shape)
-    if dtype in ("i8", "u8", "i32", "i64"):
-        low = 1 if positive or dtype == "u8" else -4
+    if dtype in ("i8", "u8", "i32", "i64", "i16", "u16", "u32"):
+        low = 1 if positive or dtype[0] == "u" else -4
         return torch.tensor([low + (5 * (i + start)) % 9 or 7 for i in range(n)], dtype=DTYPES[dtype]).reshape(shape)
     xs = [(((37 * (i + start)) % 61) - 30) / 16.7 + 0.011 * i + 0.037 for i in range(n)]
     xs = [abs(x) + 0.21 for x in xs] if positive else xs
@@ -58,7 +60,8 @@ cases = []
 
 def case(op, f, *inputs, attrs=None, backward=True, name=""):
     """One call; with float inputs and outputs also the gradients for a fixed out-gradient of output 0."""
-    ins = [t.clone().requires_grad_(backward and t.dtype.is_floating_point) if t is not None else None for t in inputs]
+    leaf = lambda t: backward and t.dtype.is_floating_point and NAMES[t.dtype] not in FLOAT8
+    ins = [t.clone().requires_grad_(leaf(t)) if t is not None else None for t in inputs]
     out = f(*ins)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     dy, grads = None, None
@@ -99,7 +102,8 @@ for op, f in WITHIN.items():
         x = values((3, 4), "f64") / 2.7
         case(op, f, (x + 2 if op == "acosh" else x).to(DTYPES[d]))
 for op in ("copy", "neg", "abs", "sign", "square", "relu", "trunc", "relu6"):
-    case(op, ANY[op], values((2, 3), "i32"))
+    for d in ("i32", "i16"):
+        case(op, ANY[op], values((2, 3), d))
 for op in ("exp", "sqrt", "log", "sin", "reciprocal"):
     case(op, {**ANY, **POSITIVE}[op], values((2, 3), "i64", positive=True), name="integers become f32")
 for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite}.items():
@@ -110,7 +114,7 @@ for op in ("abs", "neg", "exp", "expm1", "relu", "sigmoid", "tanh", "erf", "floo
 for op in ("log", "sqrt", "log1p"):
     case(op, POSITIVE[op], edges, backward=False, name="edges")
 case("round", torch.round, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 3.49]), backward=False, name="ties to even")
-for d in ("i8", "u8", "i32", "i64"):
+for d in ("i8", "u8", "i16", "i32", "i64"):
     case("bitwise_not", torch.bitwise_not, values((2, 3), d))
 case("prelu", lambda x, w: torch.where(x > 0, x, w * x), values((3, 4)), values((4,), start=3))
 case("gate", lambda x, w: F.glu(torch.stack([x, w]), 0)[0], values((3, 4)), values((3, 4), start=5))
@@ -123,6 +127,31 @@ case("softplus", lambda x: F.softplus(x, 2.0, 1.0), values((7,)), attrs={"beta":
 case("hardtanh", lambda x: F.hardtanh(x, -0.3, 0.9), values((7,)), attrs={"lo": -0.3, "hi": 0.9})
 for src, dst in (("f32", "f64"), ("f64", "bf16"), ("f32", "f16"), ("i64", "f32"), ("f32", "i64"), ("f32", "bool"), ("bool", "i32"), ("i32", "u8"), ("f64", "i8")):
     case("cast", lambda x: x.to(DTYPES[dst]), values((2, 3), src, positive=dst == "u8"), attrs={"dtype": dst})
+wide = torch.tensor([0.0, -7.0, 40000.0, 70000.0, -40000.0, 127.0, 255.0, 32768.0, 65535.0, 65536.0, 3e9, 2.0**31, 2.0**32, 1.5, -1.5])
+for d in ("i16", "u16", "u32"):
+    case("cast", lambda x: x.to(DTYPES[d]), wide.long(), attrs={"dtype": d}, name="integers wrap")
+    # Beyond the range C does not say what a float becomes.
+    ends = torch.iinfo(DTYPES[d])
+    held = wide[(wide.double() >= ends.min) & (wide.double() <= ends.max)]
+    case("cast", lambda x: x.to(DTYPES[d]), held, attrs={"dtype": d})
+    for other in ("f32", "f64", "f16", "bf16", "i64", "i32", "u8", "i8", "bool", "i16", "u16", "u32"):
+        case("cast", lambda x: x.to(DTYPES[other]), held.double().to(DTYPES[d]), attrs={"dtype": other})
+# 8-bit floats: every code, and f32 numbers on, between, and just beside the middles of all neighbours, and beyond the largest.
+for d in FLOAT8:
+    codes = torch.arange(256, dtype=torch.uint8).view(DTYPES[d])
+    for other in ("f32", "f16", "bf16", "f64"):
+        case("cast", lambda x: x.to(DTYPES[other]), codes, attrs={"dtype": other}, name="every code")
+    numbers = codes.double().sort()[0]
+    numbers = numbers[numbers.isfinite()].unique()
+    middles = ((numbers[1:] + numbers[:-1]) / 2).float()
+    most = numbers.max().item()
+    beyond = torch.tensor([most * k for k in (1.01, 1.03, 1.0357142, 1.04, 1.0714, 1.08, 1.2, 100.0)] + [1e38, inf, nan, 1e-45, 1e-30])
+    up, down = (torch.nextafter(middles, torch.full_like(middles, to)) for to in (inf, -inf))
+    for x in (middles, up, down, beyond, -beyond):
+        case("cast", lambda x: x.to(DTYPES[d]), x, attrs={"dtype": d}, backward=False, name="rounding")
+    case("cast", lambda x: x.to(DTYPES[d]), values((3, 4)), attrs={"dtype": d}, name="the gradient comes back")
+    case("cast", lambda x: x.to(DTYPES[d]), values((3, 4), "i32"), attrs={"dtype": d})
+    case("cast", lambda x: x.to(torch.int32), values((3, 4)).to(DTYPES[d]), attrs={"dtype": "i32"}, backward=False)
 
 # --- two tensors, elementwise ------------------------------------------------------------------------------------------
 
@@ -137,7 +166,8 @@ for op, f in BINARY.items():
     case(op, f, values((2, 1, 3)), values((4, 1), positive=True, start=5), backward=grad, name="broadcast")
     case(op, f, values((4,)), values((), positive=True, start=2), backward=grad, name="0-dim")
     case(op, f, values((0, 3)), values((3,), positive=True), backward=grad, name="empty")
-    case(op, f, values((2, 3), "i32"), values((2, 3), "i32", positive=True, start=4))
+    for d in ("i32", "i16"):
+        case(op, f, values((2, 3), d), values((2, 3), d, positive=True, start=4))
 BINARY_MORE = {"atan2": torch.atan2, "hypot": torch.hypot, "logaddexp": torch.logaddexp}
 for op, f in BINARY_MORE.items():
     for d in ("f32", "f64", "bf16"):
@@ -147,7 +177,7 @@ case("atan2", torch.atan2, values((2, 3), "i32"), values((2, 3), "i32", start=4)
 BITS = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
 SHIFTS = {"bitwise_left_shift": torch.bitwise_left_shift, "bitwise_right_shift": torch.bitwise_right_shift}
 for op, f in BITS.items():
-    for d in ("i8", "u8", "i32", "i64", "bool"):
+    for d in ("i8", "u8", "i16", "i32", "i64", "bool"):
         case(op, f, values((3, 4), d), values((3, 4), d, start=9))
     case(op, f, values((2, 3), "i64"), values((3,), "u8"), name="promotion")
     case(op + "_scalar", lambda x: f(x, 6), values((3, 4), "i32"), attrs={"s": 6})
@@ -818,7 +848,7 @@ case("count_nonzero", lambda x: torch.count_nonzero(x, (0, 2)), values((3, 2, 2)
 
 # --- order ---------------------------------------------------------------------------------------------------------------
 
-ALL = ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8", "bool")
+ALL = ("f32", "f64", "bf16", "f16", "i64", "i32", "i16", "u8", "i8", "bool")
 unordered = torch.tensor([[2.5, nan, -1.0, inf, 0.0, -inf, -0.0, nan, 2.5], [nan, 1.0, -0.0, 0.0, 3.0, -3.0, 1.0, inf, -inf]])
 for d in ALL:
     for descending in (False, True):
@@ -832,7 +862,7 @@ case("sort", lambda x: torch.sort(x, stable=True), values((300,), "i64", below=1
 case("sort", torch.sort, values((0, 3)), attrs={"dim": 0}, backward=False, name="empty")
 case("sort", torch.sort, torch.tensor(2.5), name="0-dim")
 apart = lambda shape, d: values(shape, d) if d in DIGITS else values(shape, d, below=100)
-for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "i16", "u8", "i8"):
     for k, largest in ((2, True), (3, False), (7, True), (0, True)):
         case("topk", lambda x: torch.topk(x, k, 1, largest), apart((3, 7), d), attrs={"k": k, "dim": 1, "largest": largest}, backward=k > 0)
     case("topk", lambda x: torch.topk(x, 2, 0), apart((4, 2, 3), d), attrs={"k": 2, "dim": 0})
@@ -854,7 +884,7 @@ def middle(x):
     return y, torch.tensor(next((i for i, v in enumerate(x.reshape(-1)) if v == y or (v != v and y != y)), 0))
 
 
-for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "i16", "u8", "i8"):
     case("middle", middle, apart((3, 4), d))
 case("middle", middle, torch.tensor([1.0, 3.0, 2.0, 2.0, 0.0]), name="equals share the gradient")
 case("middle", middle, torch.tensor([1.0, nan, 2.0, nan]), name="NaN wins")
@@ -900,7 +930,7 @@ for d in ("f32", "f64", "bf16"):
 
 # --- places and counts ----------------------------------------------------------------------------------------------------
 
-for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "u8", "i8"):
+for d in ("f32", "f64", "bf16", "f16", "i64", "i32", "i16", "u8", "i8"):
     line, rows = torch.sort(apart((7,), d))[0], torch.sort(apart((2, 5), d), 1)[0]
     asked = torch.cat([line[2:5], apart((9,), d)]).reshape(3, 4)
     for right in (False, True):
@@ -923,23 +953,34 @@ with open("ops.json", "w") as f:
 # --- dtypes of results -------------------------------------------------------------------------------------------------
 
 promotion = []
-for a in DTYPES:
-    for b in DTYPES:
-        if {a, b} == {"u8", "i8"}:
-            continue  # torch gives i16, which is not a dtype here
+REAL = [d for d in DTYPES if d not in FLOAT8]
+
+
+def dtype_of(f, x, y):
+    """The dtype of a result, or what torch says where it has none: no dtype for both, or no kernel."""
+    try:
+        return NAMES[f(x, y).dtype]
+    except (RuntimeError, NotImplementedError) as e:
+        return "refused" if "Promotion" in str(e) else None
+
+
+for a in REAL:
+    for b in REAL:
         for zero in ("", "a", "b"):
             x = torch.ones(() if zero == "a" else (2,), dtype=DTYPES[a])
             y = torch.ones(() if zero == "b" else (2,), dtype=DTYPES[b])
-            row = {op: NAMES[f(x, y).dtype] for op, f in (("add", torch.add), ("mul", torch.mul), ("div", torch.div), ("maximum", torch.maximum), ("eq", torch.eq))}
+            row = {op: dtype_of(f, x, y) for op, f in (("add", torch.add), ("mul", torch.mul), ("div", torch.div), ("maximum", torch.maximum), ("eq", torch.eq))}
+            row = {op: d for op, d in row.items() if d}
             promotion.append({"a": a, "b": b, "zero": zero, "dtypes": row})
 scalars = []
-for a in DTYPES:
+for a in REAL:
     for kind, s in (("bool", True), ("int", 2), ("float", 2.5)):
         row = {}
         for op, f in (("add_scalar", torch.add), ("mul_scalar", torch.mul), ("div_scalar", torch.div), ("pow_scalar", torch.pow), ("eq_scalar", torch.eq)):
             if op == "pow_scalar" and (kind == "bool" or a == "bool"):
                 continue
-            row[op] = NAMES[f(torch.ones(2, dtype=DTYPES[a]), s).dtype]
+            d = dtype_of(f, torch.ones(2, dtype=DTYPES[a]), s)
+            row.update({op: d} if d else {})
         scalars.append({"a": a, "kind": kind, "s": str(s).lower(), "dtypes": row})
 with open("promotion.json", "w") as f:
     rows = lambda rs: "[\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rs) + "\n]"
@@ -948,6 +989,7 @@ with open("promotion.json", "w") as f:
 
 HELD = {
     "bool": [True, False], "u8": [0, 1, 2, 5, 44, 255], "i8": [-128, -3, 0, 2, 44, 127],
+    "i16": [-32768, -7, 0, 2, 5, 32767], "u16": [0, 2, 5, 44, 65535], "u32": [0, 2, 5, 16777217, 2**32 - 1],
     "i32": [-(2**31), -7, 0, 2, 5, 16777217, 2**31 - 1], "i64": [-(2**62), -7, 0, 2, 5, 16777217, 2**60 + 1],
     "f16": [-2.0, 0.0, 0.1, 2.0, 2.5, 60000.0], "bf16": [-2.0, 0.0, 0.1, 2.5, 300.0], "f32": [-2.0, 0.0, 0.1, 2.5, 16777216.0, inf],
 }
@@ -967,9 +1009,9 @@ for d, xs in HELD.items():
             try:
                 y = dump(f(x, s))
                 rows.append([op, str(s).lower(), y["dtype"], y["data"]])
-            except (RuntimeError, TypeError):
+            except (RuntimeError, TypeError, NotImplementedError) as error:
                 # What torch refuses and gives a number here is no promise; what masks write must be representable.
-                if op == "masked_fill":
+                if op == "masked_fill" and "not implemented" not in str(error):
                     rows.append([op, str(s).lower(), None, []])
     scalars_table.append({"dtype": d, "x": dump(x)["data"], "rows": rows})
 with open("scalars.json", "w") as f:

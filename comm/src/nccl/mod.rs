@@ -466,6 +466,7 @@ fn data_type(dtype: DType) -> Result<sys::ncclDataType_t> {
         DType::BF16 => ncclBfloat16,
         DType::F32 => ncclFloat32,
         DType::F64 => ncclFloat64,
+        DType::U32 => ncclUint32,
         other => return Err(Error::unsupported(format!("NCCL has no reduction of {other}"))),
     })
 }
@@ -482,7 +483,7 @@ fn reduction(dtype: DType, op: ReduceOp) -> sys::ncclRedOp_t {
 
 /// Returns whether NCCL has this reduction with the semantics of the other transports. Its float maximum and minimum drop NaN.
 pub fn reduces(dtype: DType, op: ReduceOp) -> bool {
-    dtype.is_builtin() && (op == ReduceOp::Sum || !dtype.is_float())
+    data_type(dtype).is_ok() && (op == ReduceOp::Sum || !dtype.is_float())
 }
 
 #[cfg(test)]
@@ -503,6 +504,9 @@ mod tests {
         assert!(reduces(DType::BF16, ReduceOp::Sum) && reduces(DType::Bool, ReduceOp::Max));
         assert!(!reduces(DType::F32, ReduceOp::Min));
         assert_eq!(reduction(DType::Bool, ReduceOp::Sum), sys::ncclRedOp_t::ncclMax);
-        assert!(DType::BUILTIN.iter().all(|d| data_type(*d).is_ok()));
+        // NCCL has no integers of 16 bits.
+        let lacking: Vec<DType> = DType::REAL.into_iter().filter(|d| data_type(*d).is_err()).collect();
+        assert_eq!(lacking, [DType::I16, DType::U16]);
+        assert!(!reduces(DType::I16, ReduceOp::Sum) && !reduces(DType::F8E5M2, ReduceOp::Max));
     }
 }

@@ -1,7 +1,7 @@
 //! Combining contributions that lie as raw bytes, as communication delivers them: any alignment, any dtype.
 
 use super::copy::scalar_bytes;
-use super::lane::{Lane, with_lane};
+use super::lane::{Lane, with_reduced};
 use super::reduce::Reduce;
 use crate::vmath::Real;
 use crate::{Builtin, DType, KernelError, ReduceOp, Result};
@@ -100,7 +100,7 @@ unsafe fn combine(op: ReduceOp, dtype: Builtin, dst: *mut u8, len: usize, srcs: 
     let n = len / dtype.size();
     // SAFETY: by the contract of this function, for every arm.
     unsafe {
-        with_lane!(dtype, T => match (dtype, op) {
+        with_reduced!(dtype, T => match (dtype, op) {
             (Builtin::F64, ReduceOp::Sum) => fold::<T, f64>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f64, Lane::from_f64),
             (Builtin::F64, ReduceOp::Max) => fold::<T, f64>(dst.cast(), n, srcs, f64::max_nan, Lane::to_f64, Lane::from_f64),
             (Builtin::F64, ReduceOp::Min) => fold::<T, f64>(dst.cast(), n, srcs, f64::min_nan, Lane::to_f64, Lane::from_f64),
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_dtype_op_and_alignment() {
-        for d in DType::BUILTIN {
+        for d in DType::REAL {
             for n in [0usize, 1, 63, 64, 130] {
                 let wrap = |i: usize| if d == DType::Bool { (i % 2) as f64 } else { (i % 11) as f64 };
                 let sources: Vec<Vec<f64>> = (0..3).map(|s| (0..n).map(|i| wrap(i * (s + 1) + s)).collect()).collect();

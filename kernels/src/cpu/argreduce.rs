@@ -1,6 +1,6 @@
 //! The position of the largest or smallest element.
 
-use super::lane::{Lane, with_lane};
+use super::lane::{Lane, native, with_lane};
 use super::strided::{Walk, broadcast_strides};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, Dims, KernelError, Result, Strides, View};
@@ -30,7 +30,7 @@ pub fn argreduce(x: &View, out: &View, dim: usize, max: bool, index_offset: i64)
     if n == 0 {
         return Err(KernelError::new("argmax or argmin along an empty dim has no value"));
     }
-    let dtype = x.dtype().computed()?;
+    let dtype = native(x.dtype())?;
     let others: Dims = out.dims().into();
     let walk = Walk::new(&others, &[out.strides(), x.strides()], true);
     let inner = walk.inner();
@@ -83,7 +83,7 @@ pub fn match_index(x: &View, m: &View, out: &View, dim: usize, index_offset: i64
     if x.dims() != out.dims() || out.dtype() != DType::I64 || m.dtype() != x.dtype() || dim >= x.rank() {
         return Err(KernelError::new(format!("match_index of {:?} along {dim} into {:?}", x.dims(), out.dims())));
     }
-    let dtype = x.dtype().computed()?;
+    let dtype = native(x.dtype())?;
     let repeated = broadcast_strides(m, x.dims())?;
     // The index along `dim` is a window too: of the numbers 0, 1, 2 …
     let counting: Strides = (0..x.rank()).map(|d| isize::from(d == dim)).collect();

@@ -1,10 +1,10 @@
 //! Copying with conversion of dtype and layout, and filling.
 
-use super::lane::{Lane, cast, with_bits, with_lane};
+use super::lane::{Lane, Native, cast, with_bits, with_lane};
 use super::strided::{Cursor, Walk};
 use super::turn::{Blocks, turn};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, DType, Element, KernelError, Result, Scalar, View};
+use crate::{Builtin, DType, Element, F8E4M3FN, F8E5M2, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
 
 /// Copies `src` to `dst` (same dims), converting between built-in dtypes as [`Lane`] says. Elements of one dtype keep their
@@ -37,7 +37,7 @@ pub fn copy(src: &View, dst: &View) -> Result<()> {
     }
     let converted = match src.dtype() == dst.dtype() {
         true => None,
-        false => Some((src.dtype().computed()?, dst.dtype().computed()?)),
+        false => Some((src.dtype().cast()?, dst.dtype().cast()?)),
     };
     let (src_size, dst_size) = (src.dtype().size() as isize, dst.dtype().size() as isize);
     for_segments(&walk, &|offsets, n| {
@@ -63,7 +63,7 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
-    let bytes = scalar_bytes(dst.dtype().computed()?, value);
+    let bytes = scalar_bytes(dst.dtype().cast()?, value);
     for_segments(&walk, &|offsets, n| {
         // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
         unsafe {
@@ -89,6 +89,11 @@ pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 8] {
         Builtin::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
         Builtin::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
         Builtin::F64 => bytes = value.to_f64().to_ne_bytes(),
+        Builtin::I16 => bytes[..2].copy_from_slice(&i16::from_scalar(value).to_ne_bytes()),
+        Builtin::U16 => bytes[..2].copy_from_slice(&u16::from_scalar(value).to_ne_bytes()),
+        Builtin::U32 => bytes[..4].copy_from_slice(&u32::from_scalar(value).to_ne_bytes()),
+        Builtin::F8E4M3FN => bytes[0] = F8E4M3FN::from_scalar(value).0,
+        Builtin::F8E5M2 => bytes[0] = F8E5M2::from_scalar(value).0,
     }
     bytes
 }
@@ -204,10 +209,118 @@ pub(super) unsafe fn convert_run(
         unsafe { std::ptr::copy(src, dst, n * src_dtype.size()) };
         return;
     }
-    with_lane!(src_dtype, S => with_lane!(dst_dtype, D => {
+    let (Some(s), Some(d)) = (src_dtype.native(), dst_dtype.native()) else {
+        // SAFETY: by the contract of this function.
+        return unsafe { convert_through((src, src_dtype, src_stride), (dst, dst_dtype, dst_stride), n) };
+    };
+    with_lane!(s, S => with_lane!(d, D => {
         // SAFETY: by the contract of this function.
         unsafe { convert_lanes::<S, D>(src.cast(), src_stride, dst.cast(), dst_stride, n) }
     }));
+}
+
+/// Elements that are converted through a dtype between at once.
+const THROUGH: usize = 256;
+
+/// As [`convert_run`] where a dtype is no [`Native`] one: its elements take the way through the native dtype that has all its
+/// numbers, so that there is not a loop for each pair of dtypes.
+///
+/// # Safety
+/// As [`convert_run`].
+unsafe fn convert_through(src: (*const u8, Builtin, isize), dst: (*mut u8, Builtin, isize), n: usize) {
+    let (wide_src, wide_dst) = (Native::of(src.1), Native::of(dst.1));
+    // Eight bytes an element suffice for every dtype.
+    let (mut given, mut made) = ([0u64; THROUGH], [0u64; THROUGH]);
+    let mut at = 0;
+    while at < n {
+        let m = THROUGH.min(n - at);
+        let from = src.0.wrapping_offset(at as isize * src.2 * src.1.size() as isize);
+        let to = dst.0.wrapping_offset(at as isize * dst.2 * dst.1.size() as isize);
+        // SAFETY: `m` elements fit each array, and lie in the runs from `at` on, by the contract of this function.
+        unsafe {
+            let from = match src.1.native() {
+                Some(_) => (from, src.2),
+                None => {
+                    widen_run(from, src.1, src.2, given.as_mut_ptr().cast(), m);
+                    (given.as_ptr().cast(), 1)
+                }
+            };
+            match dst.1.native() {
+                Some(_) => convert_run(from.0, wide_src.builtin(), from.1, to, dst.1, dst.2, m),
+                None => {
+                    let between: *mut u8 = made.as_mut_ptr().cast();
+                    convert_run(from.0, wide_src.builtin(), from.1, between, wide_dst.builtin(), 1, m);
+                    narrow_run(between, to, dst.1, dst.2, m, wide_src.is_float());
+                }
+            }
+        }
+        at += m;
+    }
+}
+
+/// Converts `n` elements of a dtype that is not native to its [`Native`] one.
+///
+/// # Safety
+/// As [`convert_run`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn widen_run(src: *const u8, dtype: Builtin, stride: isize, to: *mut u8, n: usize) {
+    // SAFETY: by the contract of this function, for every arm; a native dtype does not come here.
+    unsafe {
+        match dtype {
+            Builtin::I16 => convert_lanes::<i16, i32>(src.cast(), stride, to.cast(), 1, n),
+            Builtin::U16 => convert_lanes::<u16, i32>(src.cast(), stride, to.cast(), 1, n),
+            Builtin::U32 => convert_lanes::<u32, i64>(src.cast(), stride, to.cast(), 1, n),
+            Builtin::F8E4M3FN => convert_lanes::<F8E4M3FN, f32>(src.cast(), stride, to.cast(), 1, n),
+            Builtin::F8E5M2 => convert_lanes::<F8E5M2, f32>(src.cast(), stride, to.cast(), 1, n),
+            _ => {}
+        }
+    }
+}
+
+/// Converts `n` elements of the [`Native`] dtype of `dtype` to it, which is not native. Integers that were floats saturate, others
+/// wrap.
+///
+/// # Safety
+/// As [`convert_run`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn narrow_run(from: *mut u8, dst: *mut u8, dtype: Builtin, stride: isize, n: usize, saturate: bool) {
+    /// # Safety
+    /// As [`convert_run`].
+    #[inline(always)]
+    unsafe fn clamped<S: Lane + Ord, D: Lane>(
+        from: *mut S,
+        dst: *mut D,
+        stride: isize,
+        n: usize,
+        bounds: Option<[S; 2]>,
+    ) {
+        if let Some([low, high]) = bounds {
+            for i in 0..n {
+                // SAFETY: by the contract of this function.
+                unsafe { from.add(i).write(from.add(i).read().clamp(low, high)) };
+            }
+        }
+        // SAFETY: by the contract of this function.
+        unsafe { convert_lanes::<S, D>(from, 1, dst, stride, n) };
+    }
+    // SAFETY: by the contract of this function, for every arm; a native dtype does not come here.
+    unsafe {
+        match dtype {
+            Builtin::I16 => {
+                let bounds = [i16::MIN.into(), i16::MAX.into()];
+                clamped::<i32, i16>(from.cast(), dst.cast(), stride, n, saturate.then_some(bounds))
+            }
+            Builtin::U16 => {
+                clamped::<i32, u16>(from.cast(), dst.cast(), stride, n, saturate.then_some([0, u16::MAX.into()]))
+            }
+            Builtin::U32 => {
+                clamped::<i64, u32>(from.cast(), dst.cast(), stride, n, saturate.then_some([0, u32::MAX.into()]))
+            }
+            Builtin::F8E4M3FN => convert_lanes::<f32, F8E4M3FN>(from.cast(), 1, dst.cast(), stride, n),
+            Builtin::F8E5M2 => convert_lanes::<f32, F8E5M2>(from.cast(), 1, dst.cast(), stride, n),
+            _ => {}
+        }
+    }
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use super::copy::fill;
 use super::index::{Id, check_indices, index_dtype, with_ids};
-use super::lane::{Lane, with_lane};
+use super::lane::{Lane, native, with_lane};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, Scalar, View};
 
@@ -37,7 +37,7 @@ pub(crate) fn check_search(sorted: &View, x: &View, out: &View) -> Result<(usize
 pub fn searchsorted(sorted: &View, x: &View, out: &View, right: bool) -> Result<()> {
     let (n, each) = check_search(sorted, x, out)?;
     let (from, to) = (sorted.ptr() as usize, out.ptr() as usize);
-    with_lane!(x.dtype().computed()?, T => {
+    with_lane!(native(x.dtype())?, T => {
         let values = x.ptr() as usize;
         parallel_for(x.len(), GRAIN / 8, &|range| {
             let mut i = range.start;
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn places_by_hand_in_all_dtypes() {
-        for dtype in DType::BUILTIN.into_iter().filter(|d| *d != DType::Bool) {
+        for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()).into_iter().filter(|d| *d != DType::Bool) {
             let sorted = Owned::from_f64(dtype, &[5], &[1., 3., 3., 5., 9.]);
             let x = Owned::from_f64(dtype, &[2, 3], &[0., 1., 3., 4., 9., 10.]);
             let out = Owned::zeros(DType::I64, &[2, 3]);

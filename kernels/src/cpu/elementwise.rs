@@ -71,9 +71,9 @@ pub struct Program {
     used: Vec<bool>,
 }
 
-/// The dtypes of what an expression computes with.
-pub(crate) fn computed<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> {
-    dtypes.iter().map(|d| d.computed()).collect()
+/// The dtypes of what an expression reads.
+pub(crate) fn given<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> {
+    dtypes.iter().map(|d| d.cast()).collect()
 }
 
 /// An error unless a call gives what a program was compiled for: dtypes of the inputs, number of scalars, dtype of the output.
@@ -121,7 +121,7 @@ impl Program {
     /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
     /// where a dtype is registered.
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
-        let (inputs, out, compute): (Vec<_>, _, _) = (computed(inputs)?, out.computed()?, compute.computed()?);
+        let (inputs, out, compute): (Vec<_>, _, _) = (given(inputs)?, out.cast()?, compute.cast()?);
         let class = Class::of(compute);
         let expr = expr.simplify();
         expr.check_class(class, inputs.len())?;

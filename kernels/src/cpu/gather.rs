@@ -3,7 +3,7 @@
 
 use super::copy::{copy, fill, for_segments, scalar_bytes};
 use super::index::{Id, check_indices, index_dtype, row_of, with_ids};
-use super::lane::{Lane, with_bits, with_lane};
+use super::lane::{Lane, native, with_bits, with_lane};
 use super::strided::Walk;
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
@@ -306,7 +306,7 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
     check_contiguous(out, ids, Some(values), dim)?;
     fill(out, Scalar::Int(0))?;
     let b = Blocks::of(out, ids, dim, first, size);
-    with_lane!(out.dtype().computed()?, T => with_ids!(ids, I => {
+    with_lane!(native(out.dtype())?, T => with_ids!(ids, I => {
         let (from, to) = (values.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
             let (table, width, left) = (blocks.start * b.rows * b.inner, columns.len(), columns.start);

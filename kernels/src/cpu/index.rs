@@ -5,10 +5,10 @@
 //! whole range is known.
 
 use super::copy::{fill, fill_run, move_run, scalar_bytes};
-use super::lane::{Lane, with_bits, with_lane};
+use super::lane::{Lane, Native, native, with_bits, with_lane};
 use super::strided::{Walk, prefetch};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, DType, KernelError, Result, Scalar, View};
+use crate::{DType, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
 use std::ops::Range;
 
@@ -26,8 +26,8 @@ pub fn arange(out: &View, start: Scalar, step: Scalar, first: i64) -> Result<()>
         return Err(KernelError::new(format!("arange into {:?}", out.dims())));
     }
     let integer = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
-    let dtype = out.dtype().computed()?;
-    let size = dtype.size() as isize;
+    let dtype = native(out.dtype())?;
+    let size = out.dtype().size() as isize;
     parallel_for(out.len(), GRAIN, &|range| {
         for i in range {
             let p = out.ptr().wrapping_offset(i as isize * out.strides()[0] * size);
@@ -280,7 +280,7 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, siz
     if dy.is_empty() || dweight.is_empty() {
         return Ok(());
     }
-    let dtype = dy.dtype().computed()?;
+    let dtype = native(dy.dtype())?;
     let (rows, width) = (dweight.dims()[0], dweight.dims()[1]);
     let lines = Lines::new(ids.dims(), &[ids, dy]);
     let mut order: Vec<(usize, usize)> = (0..lines.count())
@@ -316,12 +316,12 @@ const TILE: usize = 512;
 /// # Safety
 /// `width` elements with the given steps are readable from each row and writable at `to`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn sum_rows(dtype: Builtin, rows: &[*const u8], to: *mut u8, steps: [isize; 2], width: usize) {
+unsafe fn sum_rows(dtype: Native, rows: &[*const u8], to: *mut u8, steps: [isize; 2], width: usize) {
     with_lane!(dtype, T => {
         // SAFETY (all): by the contract of this function.
         unsafe {
             match dtype {
-                Builtin::F64 => sums(rows, to, steps, width, 0f64, |s, x: T| s + x.to_f64(), T::from_f64),
+                Native::F64 => sums(rows, to, steps, width, 0f64, |s, x: T| s + x.to_f64(), T::from_f64),
                 d if d.is_float() => sums(rows, to, steps, width, 0f32, |s, x: T| s + x.to_f32(), T::from_f32),
                 _ => sums(rows, to, steps, width, 0i64, |s, x: T| s.wrapping_add(x.to_i64()), T::from_i64),
             }

@@ -1,6 +1,104 @@
 //! One element in memory and its ways to and from the types kernels compute in.
 
-use crate::Builtin;
+use crate::{Builtin, DType, F8E4M3FN, F8E5M2, KernelError, Result};
+
+/// The dtypes that the CPU's kernels are compiled for. Elements of the others are cast to one of them ([`Native::of`]), computed
+/// with, and cast back: compiled for each dtype, the kernels would take half as long again to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Native {
+    /// [`Builtin::Bool`].
+    Bool,
+    /// [`Builtin::U8`].
+    U8,
+    /// [`Builtin::I8`].
+    I8,
+    /// [`Builtin::I32`].
+    I32,
+    /// [`Builtin::I64`].
+    I64,
+    /// [`Builtin::F16`].
+    F16,
+    /// [`Builtin::BF16`].
+    BF16,
+    /// [`Builtin::F32`].
+    F32,
+    /// [`Builtin::F64`].
+    F64,
+}
+
+impl Native {
+    /// All of them.
+    pub const ALL: [Native; 9] = [
+        Native::Bool,
+        Native::U8,
+        Native::I8,
+        Native::I32,
+        Native::I64,
+        Native::F16,
+        Native::BF16,
+        Native::F32,
+        Native::F64,
+    ];
+
+    /// The dtype whose numbers include those of `dtype`: itself where kernels are compiled for it.
+    pub const fn of(dtype: Builtin) -> Native {
+        match dtype {
+            Builtin::Bool => Native::Bool,
+            Builtin::U8 => Native::U8,
+            Builtin::I8 => Native::I8,
+            Builtin::I32 | Builtin::I16 | Builtin::U16 => Native::I32,
+            Builtin::I64 | Builtin::U32 => Native::I64,
+            Builtin::F16 => Native::F16,
+            Builtin::BF16 => Native::BF16,
+            Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 => Native::F32,
+            Builtin::F64 => Native::F64,
+        }
+    }
+
+    /// As a [`Builtin`].
+    pub const fn builtin(self) -> Builtin {
+        match self {
+            Native::Bool => Builtin::Bool,
+            Native::U8 => Builtin::U8,
+            Native::I8 => Builtin::I8,
+            Native::I32 => Builtin::I32,
+            Native::I64 => Builtin::I64,
+            Native::F16 => Builtin::F16,
+            Native::BF16 => Builtin::BF16,
+            Native::F32 => Builtin::F32,
+            Native::F64 => Builtin::F64,
+        }
+    }
+
+    /// As a [`DType`].
+    pub const fn dtype(self) -> DType {
+        self.builtin().dtype()
+    }
+
+    /// Whether this is f16, bf16, f32 or f64.
+    pub const fn is_float(self) -> bool {
+        self.builtin().is_float()
+    }
+}
+
+impl Builtin {
+    /// The same dtype where the CPU's kernels are compiled for it.
+    pub const fn native(self) -> Option<Native> {
+        let wide = Native::of(self);
+        if wide.builtin() as u8 == self as u8 { Some(wide) } else { None }
+    }
+}
+
+/// The dtype of a tensor given to a kernel that is compiled for its elements.
+///
+/// # Errors
+/// No kernel is.
+pub fn native(dtype: DType) -> Result<Native> {
+    let b = dtype.computed()?;
+    b.native().ok_or_else(|| {
+        KernelError::new(format!("this kernel computes with {dtype} as with {}: cast it", Native::of(b).dtype()))
+    })
+}
 
 /// An element as it lies in memory. Conversions have Rust's `as` meaning (floats truncate towards zero and saturate,
 /// integers wrap), bool is `!= 0`, and halves go through f32, rounding to nearest even.
@@ -55,7 +153,7 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(u8 U8, i8 I8, i32 I32, i64 I64, f32 F32, f64 F64);
+plain!(u8 U8, i8 I8, i16 I16, u16 U16, i32 I32, u32 U32, i64 I64, f32 F32, f64 F64);
 
 impl Lane for BoolLane {
     const DTYPE: Builtin = Builtin::Bool;
@@ -170,43 +268,64 @@ pub fn cast<S: Lane, D: Lane>(x: S) -> D {
     }
 }
 
-/// Evaluates an expression with `$T` bound to the [`Lane`] of a built-in dtype.
+macro_rules! f8_lane {
+    ($($t:ident)*) => {$(
+        impl Lane for $t {
+            const DTYPE: Builtin = Builtin::$t;
+            #[inline(always)]
+            fn to_f32(self) -> f32 { $t::to_f32(self) }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { $t::to_f32(self) as f64 }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { $t::to_f32(self) as i64 }
+            #[inline(always)]
+            fn from_f32(x: f32) -> Self { $t::from_f32(x) }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self { $t::from_f32(x as f32) }
+            #[inline(always)]
+            fn from_i64(x: i64) -> Self { $t::from_f32(x as f32) }
+        }
+    )*};
+}
+f8_lane!(F8E4M3FN F8E5M2);
+
+/// Evaluates an expression with `$T` bound to the [`Lane`] of a [`Native`] dtype.
 macro_rules! with_lane {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            $crate::Builtin::Bool => {
+            $crate::cpu::lane::Native::Bool => {
                 type $T = $crate::cpu::lane::BoolLane;
                 $body
             }
-            $crate::Builtin::U8 => {
+            $crate::cpu::lane::Native::U8 => {
                 type $T = u8;
                 $body
             }
-            $crate::Builtin::I8 => {
+            $crate::cpu::lane::Native::I8 => {
                 type $T = i8;
                 $body
             }
-            $crate::Builtin::I32 => {
+            $crate::cpu::lane::Native::I32 => {
                 type $T = i32;
                 $body
             }
-            $crate::Builtin::I64 => {
+            $crate::cpu::lane::Native::I64 => {
                 type $T = i64;
                 $body
             }
-            $crate::Builtin::F16 => {
+            $crate::cpu::lane::Native::F16 => {
                 type $T = $crate::cpu::lane::F16Lane;
                 $body
             }
-            $crate::Builtin::BF16 => {
+            $crate::cpu::lane::Native::BF16 => {
                 type $T = $crate::cpu::lane::Bf16Lane;
                 $body
             }
-            $crate::Builtin::F32 => {
+            $crate::cpu::lane::Native::F32 => {
                 type $T = f32;
                 $body
             }
-            $crate::Builtin::F64 => {
+            $crate::cpu::lane::Native::F64 => {
                 type $T = f64;
                 $body
             }
@@ -214,6 +333,29 @@ macro_rules! with_lane {
     };
 }
 pub(crate) use with_lane;
+
+/// As [`with_lane`] for every dtype whose elements are reduced, for the one kernel that is compiled for all of them: members of a
+/// collective add up elements in place.
+macro_rules! with_reduced {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::Builtin::I16 => {
+                type $T = i16;
+                $body
+            }
+            $crate::Builtin::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::Builtin::U32 => {
+                type $T = u32;
+                $body
+            }
+            d => $crate::cpu::lane::with_lane!($crate::cpu::lane::Native::of(d), $T => $body),
+        }
+    };
+}
+pub(crate) use with_reduced;
 
 /// Evaluates an expression with `$T` bound to the unsigned integer that has the bytes of an element, for kernels that only move.
 macro_rules! with_bits {

@@ -7,7 +7,7 @@
 mod fold;
 
 use super::copy::fill;
-use super::lane::{Lane, with_lane};
+use super::lane::{Lane, Native, native, with_lane};
 use super::strided::{Walk, prefetch};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, KernelError, Result, Scalar, View};
@@ -36,9 +36,14 @@ impl Reduce {
             Builtin::I8 => (Scalar::Int(i8::MIN as i64), Scalar::Int(i8::MAX as i64)),
             Builtin::I32 => (Scalar::Int(i32::MIN as i64), Scalar::Int(i32::MAX as i64)),
             Builtin::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
+            Builtin::I16 => (Scalar::Int(i16::MIN as i64), Scalar::Int(i16::MAX as i64)),
+            Builtin::U16 => (Scalar::Int(0), Scalar::Int(u16::MAX as i64)),
+            Builtin::U32 => (Scalar::Int(0), Scalar::Int(u32::MAX as i64)),
             Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => {
                 (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
             }
+            // Not reduced. What lies beyond the largest number is NaN in one of the two.
+            Builtin::F8E4M3FN | Builtin::F8E5M2 => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
         };
         match self {
             Reduce::Sum => Scalar::Int(0),
@@ -80,11 +85,11 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
     if out.is_empty() {
         return Ok(());
     }
-    let dtypes = [x.dtype().computed()?, out.dtype().computed()?];
     if x.is_empty() {
         let empty = count.map(|n| Scalar::Float(0.0 / n));
-        return fill(out, empty.unwrap_or_else(|| op.identity(dtypes[1])));
+        return fill(out, empty.unwrap_or(op.identity(out.dtype().computed()?)));
     }
+    let dtypes = [native(x.dtype())?, native(out.dtype())?];
     let mut reduced_dims: crate::Dims = x.dims().into();
     (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
     let job = Job {
@@ -118,7 +123,7 @@ struct Job<'a> {
     x: &'a View,
     out: &'a View,
     /// Of `x` and of `out`.
-    dtypes: [Builtin; 2],
+    dtypes: [Native; 2],
     op: Reduce,
     /// What sums are divided by.
     count: Option<f64>,
@@ -260,7 +265,7 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    let (from_dtype, to_dtype) = (x.dtype().computed()?, out.dtype().computed()?);
+    let (from_dtype, to_dtype) = (native(x.dtype())?, native(out.dtype())?);
     let n = x.dims()[dim];
     let mut others: crate::Dims = x.dims().into();
     others[dim] = 1;

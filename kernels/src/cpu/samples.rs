@@ -1,7 +1,7 @@
 //! Tensors for tests: any dtype, random values, random strides with gaps that must stay untouched.
 
 use crate::view::contiguous_strides;
-use crate::{Builtin, DType, Dims, Element, Scalar, Strides, View};
+use crate::{Builtin, DType, Dims, Element, F8E4M3FN, F8E5M2, Scalar, Strides, View};
 use half::{bf16, f16};
 
 /// A small random number generator (splitmix64): the same numbers on every machine.
@@ -132,7 +132,7 @@ impl Tensor {
             unsafe { *(memory as *mut T).add(offset) = T::from_scalar(value) };
         }
         let memory = self.memory.as_mut_ptr();
-        match self.dtype.computed().unwrap() {
+        match self.dtype.cast().unwrap() {
             Builtin::Bool => put::<bool>(memory, offset, value),
             Builtin::U8 => put::<u8>(memory, offset, value),
             Builtin::I8 => put::<i8>(memory, offset, value),
@@ -142,6 +142,11 @@ impl Tensor {
             Builtin::BF16 => put::<bf16>(memory, offset, value),
             Builtin::F32 => put::<f32>(memory, offset, value),
             Builtin::F64 => put::<f64>(memory, offset, value),
+            Builtin::I16 => put::<i16>(memory, offset, value),
+            Builtin::U16 => put::<u16>(memory, offset, value),
+            Builtin::U32 => put::<u32>(memory, offset, value),
+            Builtin::F8E4M3FN => put::<F8E4M3FN>(memory, offset, value),
+            Builtin::F8E5M2 => put::<F8E5M2>(memory, offset, value),
         }
     }
 
@@ -154,7 +159,7 @@ impl Tensor {
             unsafe { std::ptr::read_volatile((memory as *const T).add(offset)).to_scalar().to_f64() }
         }
         let memory = self.memory.as_ptr();
-        match self.dtype.computed().unwrap() {
+        match self.dtype.cast().unwrap() {
             Builtin::Bool => pick::<bool>(memory, offset),
             Builtin::U8 => pick::<u8>(memory, offset),
             Builtin::I8 => pick::<i8>(memory, offset),
@@ -164,6 +169,11 @@ impl Tensor {
             Builtin::BF16 => pick::<bf16>(memory, offset),
             Builtin::F32 => pick::<f32>(memory, offset),
             Builtin::F64 => pick::<f64>(memory, offset),
+            Builtin::I16 => pick::<i16>(memory, offset),
+            Builtin::U16 => pick::<u16>(memory, offset),
+            Builtin::U32 => pick::<u32>(memory, offset),
+            Builtin::F8E4M3FN => pick::<F8E4M3FN>(memory, offset),
+            Builtin::F8E5M2 => pick::<F8E5M2>(memory, offset),
         }
     }
 

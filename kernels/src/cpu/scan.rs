@@ -1,11 +1,11 @@
 //! What runs along a dim: products, extremes and their places, logarithms of sums of exponentials, linear recurrences. All tensors are
 //! contiguous. Floats are accumulated in f64, integers in i64; running sums are in [`super::reduce`].
 
-use super::lane::{Lane, with_lane};
+use super::lane::{Lane, Native, native, with_lane};
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::vmath;
-use crate::{Builtin, DType, KernelError, Result, View};
+use crate::{DType, KernelError, Result, View};
 
 /// Lines along a dim: `outer` blocks of `n` rows of `inner` elements.
 #[derive(Clone, Copy)]
@@ -118,7 +118,7 @@ fn typed(what: &str, v: &View, dtype: DType) -> Result<()> {
 /// Where dims differ or a tensor is not contiguous.
 pub fn cumprod(x: &View, out: &View, dim: usize) -> Result<()> {
     let along = Along::of("cumprod", &[out, x], dim, false)?;
-    let (from_dtype, to_dtype) = (x.dtype().computed()?, out.dtype().computed()?);
+    let (from_dtype, to_dtype) = (native(x.dtype())?, native(out.dtype())?);
     with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
         let (x, out) = (At::<S>::of(x), At::<D>::of(out));
         // SAFETY (both): `each` gives places of the tensors, each to one task.
@@ -147,7 +147,7 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
     typed("running extremes", values, x.dtype())?;
     typed("places of running extremes", indices, DType::I64)?;
     let to = At::<i64>::of(indices);
-    with_lane!(x.dtype().computed()?, T => {
+    with_lane!(native(x.dtype())?, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(values));
         // The value, its place, and the place of the next element.
         let start = (T::default(), 0i64, 0i64);
@@ -183,8 +183,8 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
 pub fn logcumsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
     let along = Along::of("logcumsumexp", &[out, x], dim, false)?;
     typed("logcumsumexp", out, x.dtype())?;
-    floats(x.dtype().computed()?)?;
-    with_lane!(x.dtype().computed()?, T => {
+    floats(native(x.dtype())?)?;
+    with_lane!(native(x.dtype())?, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(out));
         // The largest element and the sum of exponentials under it.
         along.each((f64::NEG_INFINITY, 0f64), |(top, sum), at, _| {
@@ -213,8 +213,8 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
     let along = Along::of("linear_scan", &[out, a, b], dim, reverse)?;
     typed("linear_scan", a, out.dtype())?;
     typed("linear_scan", b, out.dtype())?;
-    floats(out.dtype().computed()?)?;
-    with_lane!(out.dtype().computed()?, T => {
+    floats(native(out.dtype())?)?;
+    with_lane!(native(out.dtype())?, T => {
         let (a, b, out) = (At::<T>::of(a), At::<T>::of(b), At::<T>::of(out));
         // SAFETY: `each` gives places of the tensors, each to one task.
         along.each(0f64, |r, at, first| unsafe {
@@ -226,10 +226,10 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
     Ok(())
 }
 
-fn floats(dtype: Builtin) -> Result<()> {
+fn floats(dtype: Native) -> Result<()> {
     match dtype.is_float() {
         true => Ok(()),
-        false => Err(KernelError::new(format!("{dtype} is no float dtype"))),
+        false => Err(KernelError::new(format!("{} is no float dtype", dtype.dtype()))),
     }
 }
 

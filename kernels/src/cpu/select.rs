@@ -5,15 +5,15 @@
 //! results begin; then the blocks are written independently.
 
 use super::copy::copy;
-use super::lane::{Lane, with_bits, with_lane};
+use super::lane::{Lane, Native, native, with_bits, with_lane};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::view::contiguous_strides;
-use crate::{Builtin, DType, KernelError, Result, View};
+use crate::{DType, KernelError, Result, View};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Calls `f` with the position of each element in a range that is not zero; NaN is not.
-fn each_true(x: &View, dtype: Builtin, range: std::ops::Range<usize>, mut f: impl FnMut(usize)) {
+fn each_true(x: &View, dtype: Native, range: std::ops::Range<usize>, mut f: impl FnMut(usize)) {
     with_lane!(dtype, S => {
         let p = x.ptr().cast::<S>();
         for i in range {
@@ -26,7 +26,7 @@ fn each_true(x: &View, dtype: Builtin, range: std::ops::Range<usize>, mut f: imp
 }
 
 /// Where the results of each block begin, then how many there are in all.
-fn starts(x: &View, dtype: Builtin) -> Vec<usize> {
+fn starts(x: &View, dtype: Native) -> Vec<usize> {
     let counts: Vec<AtomicUsize> = (0..x.len().div_ceil(GRAIN)).map(|_| AtomicUsize::new(0)).collect();
     parallel_for(x.len(), GRAIN, &|range| {
         let (block, mut n) = (range.start / GRAIN, 0);
@@ -46,7 +46,7 @@ fn starts(x: &View, dtype: Builtin) -> Vec<usize> {
 /// # Errors
 /// If the tensors are not contiguous, or `out` has not a row for each such element.
 pub fn nonzero(x: &View, out: &View, offset: &[usize]) -> Result<()> {
-    let dtype = x.dtype().computed()?;
+    let dtype = native(x.dtype())?;
     let rank = x.rank();
     let fits = out.dtype() == DType::I64 && out.rank() == 2 && out.dims()[1] == rank && offset.len() == rank;
     let starts = starts(x, dtype);
@@ -82,7 +82,7 @@ pub fn masked_select(x: &View, mask: &View, out: &View) -> Result<()> {
         let mut to = starts[range.start / GRAIN];
         with_bits!(x.dtype(), T => {
             let (from, out) = (x.ptr().cast::<T>(), out.ptr().cast::<T>());
-            each_true(mask, Builtin::Bool, range, |i| {
+            each_true(mask, Native::Bool, range, |i| {
                 // SAFETY: elements of the two views; this block's results were counted.
                 unsafe { out.wrapping_add(to).write(from.wrapping_add(i).read()) };
                 to += 1;
@@ -114,7 +114,7 @@ pub fn masked_spread(values: &View, mask: &View, out: &View, first: usize) -> Re
         let mut at = starts[range.start / GRAIN];
         with_bits!(out.dtype(), T => {
             let (from, out_at) = (values.ptr().cast::<T>(), out.ptr().cast::<T>());
-            each_true(mask, Builtin::Bool, range, |i| {
+            each_true(mask, Native::Bool, range, |i| {
                 if i >= first && i < first + out.len() {
                     // SAFETY: elements of the two views; no other block writes element `i`.
                     unsafe { out_at.wrapping_add(i - first).write(from.wrapping_add(at).read()) };
@@ -130,7 +130,7 @@ fn mask_starts(mask: &View) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool || !mask.is_contiguous() {
         return Err(KernelError::new(format!("a mask is a contiguous bool tensor, not {}", mask.dtype())));
     }
-    Ok(starts(mask, Builtin::Bool))
+    Ok(starts(mask, Native::Bool))
 }
 
 /// Writes the distinct values of x, smallest first, to the front of `out` (x's length) and returns how many there are. NaN is
@@ -139,7 +139,7 @@ fn mask_starts(mask: &View) -> Result<Vec<usize>> {
 /// # Errors
 /// If `out` is not contiguous, or of another length or dtype than x.
 pub fn unique(x: &View, out: &View) -> Result<usize> {
-    let dtype = x.dtype().computed()?;
+    let dtype = native(x.dtype())?;
     if out.dtype() != x.dtype() || out.len() != x.len() || !out.is_contiguous() || !x.is_contiguous() {
         return Err(refused("unique", x, out));
     }
@@ -189,7 +189,7 @@ mod tests {
     fn values(t: &Owned, n: usize) -> Vec<f64> {
         let mut found = vec![];
         for i in 0..n {
-            with_lane!(t.view().dtype().computed().unwrap(), S => {
+            with_lane!(native(t.view().dtype()).unwrap(), S => {
                 // SAFETY: element `i` of the test's tensor.
                 found.push(unsafe { t.view().ptr().cast::<S>().add(i).read() }.to_f64());
             });
@@ -201,7 +201,7 @@ mod tests {
     fn indices_of_what_is_not_zero_in_every_dtype_over_many_blocks() {
         let dims = [3, GRAIN / 2 + 5, 2];
         let n: usize = dims.iter().product();
-        for dtype in DType::BUILTIN {
+        for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()) {
             let all: Vec<f64> = (0..n).map(|i| f64::from(u8::from(i % 7 == 3 || i % 1001 == 0))).collect();
             let x = Owned::from_f64(dtype, &dims, &all);
             let want: Vec<f64> = (0..n)
@@ -227,7 +227,7 @@ mod tests {
         let chosen = |i: &usize| i % 3 == 1 || i / GRAIN == 1;
         let mask: Vec<f64> = (0..n).map(|i| f64::from(u8::from(chosen(&i)))).collect();
         let mask = Owned::from_f64(DType::Bool, &[n], &mask);
-        for dtype in DType::BUILTIN.into_iter().filter(|d| *d != DType::Bool) {
+        for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()).into_iter().filter(|d| *d != DType::Bool) {
             let x = Owned::from_f64(dtype, &[n], &all);
             let want: Vec<f64> = (0..n).filter(chosen).map(|i| all[i]).collect();
             let out = Owned::zeros(dtype, &[want.len()]);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn distinct_values_are_sorted_and_nan_equals_nothing() {
-        for dtype in DType::BUILTIN.into_iter().filter(|d| *d != DType::Bool) {
+        for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()).into_iter().filter(|d| *d != DType::Bool) {
             let x = Owned::from_f64(dtype, &[7], &[3.0, 1.0, 3.0, 0.0, 1.0, 5.0, 0.0]);
             let out = Owned::zeros(dtype, &[7]);
             assert_eq!(unique(&x.view(), &out.view()).unwrap(), 4, "{dtype}");

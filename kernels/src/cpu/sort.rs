@@ -9,6 +9,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
+use super::lane::native;
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, View};
@@ -67,7 +68,7 @@ pub fn sort(x: &View, values: &View, indices: &View, dim: usize, descending: boo
     check(x, values, indices, dim, count)?;
     let n = x.dims()[dim];
     let bytes = x.dtype().size();
-    with_keys!(x.dtype().computed()?, n, T, W => {
+    with_keys!(native(x.dtype())?, n, T, W => {
         each_line::<T, W>([x, values, indices], dim, descending, &|keys, room| match count == n {
             true => room.sort(keys, bytes),
             false => room.least(keys, count, bytes),
@@ -89,7 +90,7 @@ pub fn nth(x: &View, values: &View, indices: &View, dim: usize, which: Nth) -> R
         return Err(KernelError::new(format!("lines of {n} elements have no place {place}")));
     }
     let nan = which == Nth::Median && x.dtype().is_float();
-    with_keys!(x.dtype().computed()?, n, T, W => {
+    with_keys!(native(x.dtype())?, n, T, W => {
         let most = <T as Ordered<W>>::key(crate::cpu::lane::Lane::from_f64(f64::NAN));
         each_line::<T, W>([x, values, indices], dim, false, &|keys, room| {
             match keys.iter().position(|k| nan && *k == most) {

@@ -26,7 +26,11 @@ impl Owned {
         for (i, x) in values.iter().enumerate() {
             // SAFETY: element `i` of the contiguous view.
             let one = unsafe { all.restride(i as isize, Dims::new(), Strides::new()) };
-            let scalar = if dtype.is_float() { Scalar::Float(*x) } else { Scalar::Int(*x as i64) };
+            let scalar = if matches!(dtype.kind(), crate::DTypeKind::Float | crate::DTypeKind::Opaque) {
+                Scalar::Float(*x)
+            } else {
+                Scalar::Int(*x as i64)
+            };
             super::copy::fill(&one, scalar).unwrap();
         }
         t
@@ -69,7 +73,8 @@ pub(crate) fn read(v: &View) -> Vec<f64> {
             }
             let p = v.ptr().wrapping_offset(offset * v.dtype().size() as isize);
             // SAFETY: `p` addresses an element of the view.
-            super::lane::with_lane!(v.dtype().computed().unwrap(), T => super::lane::Lane::to_f64(unsafe { p.cast::<T>().read() }))
+            let bytes = unsafe { std::slice::from_raw_parts(p, v.dtype().size()) };
+            v.dtype().builtin().unwrap().decode(bytes).unwrap().to_f64()
         })
         .collect()
 }

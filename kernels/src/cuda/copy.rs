@@ -38,7 +38,7 @@ pub fn copy(q: &Queue, src: &View, dst: &View) -> Result<()> {
         return Ok(());
     }
     if src.dtype() != dst.dtype() {
-        return cast(src.dtype().computed()?, dst.dtype().computed()?)?.run(q, std::slice::from_ref(src), &[], dst);
+        return cast(src.dtype().cast()?, dst.dtype().cast()?)?.run(q, std::slice::from_ref(src), &[], dst);
     }
     let bytes = src.dtype().size();
     let contiguous = || {
@@ -87,8 +87,9 @@ fn widen(walk: &mut Walk, addresses: [*mut u8; 2], bytes: usize) -> usize {
 
 /// The program that converts.
 fn cast(from: Builtin, to: Builtin) -> Result<&'static Program> {
-    static CASTS: [OnceLock<Result<Program>>; 81] = [const { OnceLock::new() }; 81];
-    let program = CASTS[from as usize * 9 + to as usize]
+    const COUNT: usize = Builtin::ALL.len();
+    static CASTS: [[OnceLock<Result<Program>>; COUNT]; COUNT] = [const { [const { OnceLock::new() }; COUNT] }; COUNT];
+    let program = CASTS[from as usize][to as usize]
         .get_or_init(|| Program::compile(&Expr::Input(0), &[from.dtype()], to.dtype()));
     program.as_ref().map_err(Clone::clone)
 }

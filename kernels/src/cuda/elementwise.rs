@@ -2,7 +2,7 @@
 
 use super::pointwise::{Operand, Pointwise};
 use super::{Queue, Source};
-use crate::cpu::elementwise::{check, computed};
+use crate::cpu::elementwise::{check, given};
 use crate::cpu::strided::{Walk, broadcast_strides};
 use crate::expr::{Class, Entries, Expr, common_dtype};
 use crate::{Builtin, DType, Result, Scalar, Strides, View};
@@ -41,7 +41,7 @@ impl Program {
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
         let expr = expr.simplify();
         let text = expr.cuda_source(inputs, out, compute)?;
-        let (inputs, out, compute): (SmallVec<_>, _, _) = (computed(inputs)?, out.computed()?, compute.computed()?);
+        let (inputs, out, compute): (SmallVec<_>, _, _) = (given(inputs)?, out.cast()?, compute.cast()?);
         let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| expr.uses_input(*i)).collect();
         Ok(Program {
             class: Class::of(compute),

@@ -17,7 +17,7 @@ pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    let dtype = out.dtype().computed()?;
+    let dtype = out.dtype().cast()?;
     if !out.is_contiguous() {
         return strided(q, out, dtype, value);
     }
@@ -35,7 +35,7 @@ pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
 }
 
 fn strided(q: &Queue, out: &View, dtype: Builtin, value: Scalar) -> Result<()> {
-    static PROGRAMS: [OnceLock<Result<Program>>; 9] = [const { OnceLock::new() }; 9];
+    static PROGRAMS: [OnceLock<Result<Program>>; Builtin::ALL.len()] = [const { OnceLock::new() }; Builtin::ALL.len()];
     let program = PROGRAMS[dtype as usize].get_or_init(|| Program::compile(&Expr::Scalar(0), &[], out.dtype()));
     program.as_ref().map_err(Clone::clone)?.run(q, &[], &[value], out)
 }

@@ -90,7 +90,7 @@ impl Define {
     /// For a registered dtype, which no kernel computes with.
     pub(super) fn text(&self) -> Result<String> {
         Ok(match self.value {
-            Value::Type(d) => format!("{}={}", self.name, storage(d.computed()?)),
+            Value::Type(d) => format!("{}={}", self.name, storage(d.cast()?)),
             Value::Int(i) => format!("{}={i}", self.name),
         })
     }

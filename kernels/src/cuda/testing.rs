@@ -96,6 +96,6 @@ impl OnGpu {
 
 fn numbers(dtype: DType, bytes: &[u64]) -> Vec<f64> {
     let bytes: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let one = |b: &[u8]| dtype.computed().unwrap().decode(b).unwrap().to_f64();
+    let one = |b: &[u8]| dtype.cast().unwrap().decode(b).unwrap().to_f64();
     bytes.chunks(dtype.size()).map(one).collect()
 }

@@ -1,8 +1,10 @@
 //! Element types: their sizes, names, kinds and PyTorch's promotion lattice.
 //!
 //! A [`DType`] is a small number, so a `match` over dtypes needs a `_` arm everywhere. oflow computes with the built-in dtypes
-//! ([`Builtin`]); others are registered by programs ([`Registered`]) and are moved, stored and printed.
+//! ([`Builtin`]) but for the 8-bit floats, which are stored and cast; others are registered by programs ([`Registered`]) and are
+//! moved, stored and printed.
 
+mod f8;
 mod registered;
 
 use half::{bf16, f16};
@@ -13,6 +15,7 @@ use std::str::FromStr;
 
 use crate::{KernelError, ReduceOp, Result, Scalar};
 
+pub use f8::{F8E4M3FN, F8E5M2};
 pub use registered::Registered;
 
 /// The type of a tensor's elements: a built-in one (`DType::F32` …) or one that the program registered ([`Registered`]).
@@ -28,7 +31,8 @@ pub struct DType(u32);
 /// Bits of the number of the storage.
 const STORAGE_BITS: u32 = 4;
 
-/// The dtypes that oflow computes with. Kernels match over it, exhaustively; everything else takes a [`DType`].
+/// The dtypes that oflow brings. What depends on the bytes of an element matches over it, exhaustively; everything else takes a
+/// [`DType`]. The numbers are those of fingerprints: new ones are appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Builtin {
@@ -50,6 +54,16 @@ pub enum Builtin {
     F32,
     /// IEEE double precision.
     F64,
+    /// Signed 16-bit integer.
+    I16,
+    /// Unsigned 16-bit integer.
+    U16,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// 8-bit float with 4 bits of exponent and 3 of fraction, without infinities: the largest number is 448.
+    F8E4M3FN,
+    /// 8-bit float with 5 bits of exponent and 2 of fraction: the upper byte of an f16.
+    F8E5M2,
 }
 
 /// The coarse kind of a dtype or scalar; promotion compares the kinds of numbers first.
@@ -61,13 +75,13 @@ pub enum DTypeKind {
     Int,
     /// Floating point.
     Float,
-    /// A registered dtype: its elements are moved, not computed with.
+    /// 8-bit floats and registered dtypes: their elements are moved, not computed with.
     Opaque,
 }
 
 impl Builtin {
     /// All of them, in declared order.
-    pub const ALL: [Builtin; 9] = [
+    pub const ALL: [Builtin; 14] = [
         Builtin::Bool,
         Builtin::U8,
         Builtin::I8,
@@ -77,14 +91,19 @@ impl Builtin {
         Builtin::BF16,
         Builtin::F32,
         Builtin::F64,
+        Builtin::I16,
+        Builtin::U16,
+        Builtin::U32,
+        Builtin::F8E4M3FN,
+        Builtin::F8E5M2,
     ];
 
     /// Returns the bytes of one element.
     pub const fn size(self) -> usize {
         match self {
-            Builtin::Bool | Builtin::U8 | Builtin::I8 => 1,
-            Builtin::F16 | Builtin::BF16 => 2,
-            Builtin::I32 | Builtin::F32 => 4,
+            Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::F8E4M3FN | Builtin::F8E5M2 => 1,
+            Builtin::F16 | Builtin::BF16 | Builtin::I16 | Builtin::U16 => 2,
+            Builtin::I32 | Builtin::U32 | Builtin::F32 => 4,
             Builtin::I64 | Builtin::F64 => 8,
         }
     }
@@ -101,15 +120,22 @@ impl Builtin {
             Builtin::BF16 => "bf16",
             Builtin::F32 => "f32",
             Builtin::F64 => "f64",
+            Builtin::I16 => "i16",
+            Builtin::U16 => "u16",
+            Builtin::U32 => "u32",
+            Builtin::F8E4M3FN => "f8_e4m3fn",
+            Builtin::F8E5M2 => "f8_e5m2",
         }
     }
 
-    /// Returns the kind: bool, int or float.
+    /// Returns the kind: bool, int or float; opaque for the 8-bit floats.
     #[inline]
     pub const fn kind(self) -> DTypeKind {
         match self {
             Builtin::Bool => DTypeKind::Bool,
-            Builtin::U8 | Builtin::I8 | Builtin::I32 | Builtin::I64 => DTypeKind::Int,
+            Builtin::U8 | Builtin::I8 | Builtin::I16 | Builtin::U16 => DTypeKind::Int,
+            Builtin::I32 | Builtin::U32 | Builtin::I64 => DTypeKind::Int,
+            Builtin::F8E4M3FN | Builtin::F8E5M2 => DTypeKind::Opaque,
             Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => DTypeKind::Float,
         }
     }
@@ -138,6 +164,11 @@ impl Builtin {
             Builtin::BF16 => bf16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
             Builtin::F32 => f32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
             Builtin::F64 => f64::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
+            Builtin::I16 => i16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
+            Builtin::U16 => u16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
+            Builtin::U32 => u32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
+            Builtin::F8E4M3FN => F8E4M3FN(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
+            Builtin::F8E5M2 => F8E5M2(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
         })
     }
 
@@ -167,10 +198,43 @@ impl DType {
     pub const F32: DType = Builtin::F32.dtype();
     /// IEEE double precision.
     pub const F64: DType = Builtin::F64.dtype();
+    /// Signed 16-bit integer.
+    pub const I16: DType = Builtin::I16.dtype();
+    /// Unsigned 16-bit integer.
+    pub const U16: DType = Builtin::U16.dtype();
+    /// Unsigned 32-bit integer.
+    pub const U32: DType = Builtin::U32.dtype();
+    /// 8-bit float with 4 bits of exponent and 3 of fraction, without infinities; casts saturate. It is stored and cast, not computed with.
+    pub const F8E4M3FN: DType = Builtin::F8E4M3FN.dtype();
+    /// 8-bit float with 5 bits of exponent and 2 of fraction: stored and cast, not computed with.
+    pub const F8E5M2: DType = Builtin::F8E5M2.dtype();
 
     /// The built-in dtypes, in declared order. Registered ones are not listed.
-    pub const BUILTIN: [DType; 9] =
-        [DType::Bool, DType::U8, DType::I8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+    pub const BUILTIN: [DType; Builtin::ALL.len()] = {
+        let mut all = [DType::Bool; Builtin::ALL.len()];
+        let mut i = 0;
+        while i < all.len() {
+            all[i] = Builtin::ALL[i].dtype();
+            i += 1;
+        }
+        all
+    };
+
+    /// Those of [`DType::BUILTIN`] that ops compute with: real numbers and bool.
+    pub const REAL: [DType; 12] = [
+        DType::Bool,
+        DType::U8,
+        DType::I8,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::I16,
+        DType::U16,
+        DType::U32,
+    ];
 
     /// A number that is the same on every rank: the place of a built-in dtype in [`DType::BUILTIN`], a hash of the text of a
     /// registered one.
@@ -205,11 +269,30 @@ impl DType {
     /// The built-in dtype that this is, for a kernel that computes with the elements.
     ///
     /// # Errors
-    /// For a registered dtype.
+    /// For a registered dtype and an 8-bit float.
     pub fn computed(self) -> Result<Builtin> {
+        match self.builtin() {
+            Some(b) if self.is_real() => Ok(b),
+            Some(_) => Err(KernelError::new(format!("{self} is stored and cast, not computed with"))),
+            None => {
+                Err(KernelError::new(format!("{self} is a registered dtype, which is moved and not computed with")))
+            }
+        }
+    }
+
+    /// The built-in dtype that this is, for a kernel that casts.
+    ///
+    /// # Errors
+    /// For a registered dtype.
+    pub fn cast(self) -> Result<Builtin> {
         self.builtin().ok_or_else(|| {
             KernelError::new(format!("{self} is a registered dtype, which is moved and not computed with"))
         })
+    }
+
+    /// Whether this is one of [`DType::REAL`].
+    pub const fn is_real(self) -> bool {
+        matches!(self.kind(), DTypeKind::Bool | DTypeKind::Int | DTypeKind::Float)
     }
 
     /// Whether this is one of [`DType::BUILTIN`].
@@ -231,7 +314,7 @@ impl DType {
         }
     }
 
-    /// Returns the kind: bool, int or float; opaque for a registered dtype, whatever it is stored as.
+    /// Returns the kind: bool, int or float; opaque for an 8-bit float and for a registered dtype, whatever it is stored as.
     pub const fn kind(self) -> DTypeKind {
         match self.builtin() {
             Some(b) => b.kind(),
@@ -244,6 +327,11 @@ impl DType {
         matches!(self.kind(), DTypeKind::Float)
     }
 
+    /// Whether gradients pass an element of this dtype: floats, and 8-bit floats between the two casts around them.
+    pub const fn passes_gradients(self) -> bool {
+        self.is_float() || matches!(self, DType::F8E4M3FN | DType::F8E5M2)
+    }
+
     /// Returns the smallest and the largest integer of a built-in integer dtype.
     pub const fn integers(self) -> Option<(i64, i64)> {
         match self {
@@ -251,8 +339,16 @@ impl DType {
             DType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
             DType::I32 => Some((i32::MIN as i64, i32::MAX as i64)),
             DType::I64 => Some((i64::MIN, i64::MAX)),
+            DType::I16 => Some((i16::MIN as i64, i16::MAX as i64)),
+            DType::U16 => Some((0, u16::MAX as i64)),
+            DType::U32 => Some((0, u32::MAX as i64)),
             _ => None,
         }
+    }
+
+    /// Whether this is an integer dtype without negative numbers.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32)
     }
 
     /// Whether this is f16 or bf16, which kernels accumulate in f32.
@@ -260,7 +356,7 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// Whether elements can be reduced to one by `op`: bools have no sum, registered dtypes have no reduction. A tensor can
+    /// Whether elements can be reduced to one by `op`: bools have no sum, 8-bit floats and registered dtypes have no reduction. A tensor can
     /// be P(op) exactly if its dtype reduces.
     pub const fn reduces(self, op: ReduceOp) -> bool {
         match self.kind() {
@@ -281,12 +377,12 @@ impl DType {
     /// The dtype both operands are converted to, by PyTorch's lattice (`torch.promote_types`).
     ///
     /// # Errors
-    /// For a registered dtype with any other.
+    /// For an 8-bit float or a registered dtype with any other, and for u16 or u32 with another integer.
     ///
     /// ```
     /// use oflow_kernels::DType;
     /// assert_eq!(DType::F16.promote(DType::BF16)?, DType::F32);
-    /// assert_eq!(DType::U8.promote(DType::I8)?, DType::I32); // PyTorch: i16, which oflow does not have yet
+    /// assert_eq!(DType::U8.promote(DType::I8)?, DType::I16);
     /// assert_eq!(DType::I64.promote(DType::F16)?, DType::F16);
     /// # Ok::<(), oflow_kernels::KernelError>(())
     /// ```
@@ -294,14 +390,17 @@ impl DType {
         if self == other {
             return Ok(self);
         }
-        if !self.is_builtin() || !other.is_builtin() {
-            return Err(KernelError::new(format!("{self} and {other} do not promote to a common dtype")));
+        let none = || KernelError::new(format!("{self} and {other} do not promote to a common dtype"));
+        if !self.is_real() || !other.is_real() {
+            return Err(none());
         }
         Ok(match (self.kind(), other.kind()) {
             (a, b) if a > b => self,
             (a, b) if a < b => other,
             _ => match (self, other) {
-                (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I32,
+                // PyTorch has u16 and u32 with themselves, bool and floats only.
+                (DType::U16 | DType::U32, _) | (_, DType::U16 | DType::U32) => return Err(none()),
+                (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
                 (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
                 (a, b) if a.size() >= b.size() => a,
                 (_, b) => b,
@@ -403,6 +502,11 @@ element! {
     bf16, BF16, |s| bf16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
     f32, F32, |s| s.to_f64() as f32, |x| Scalar::Float(x as f64);
     f64, F64, |s| s.to_f64(), |x| Scalar::Float(x);
+    i16, I16, |s| s.to_i64() as i16, |x| Scalar::Int(x as i64);
+    u16, U16, |s| s.to_i64() as u16, |x| Scalar::Int(x as i64);
+    u32, U32, |s| s.to_i64() as u32, |x| Scalar::Int(x as i64);
+    F8E4M3FN, F8E4M3FN, |s| F8E4M3FN::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
+    F8E5M2, F8E5M2, |s| F8E5M2::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
 }
 
 #[cfg(test)]
@@ -414,7 +518,7 @@ mod tests {
         for a in DType::BUILTIN {
             assert_eq!(a.promote(a).unwrap(), a);
             for b in DType::BUILTIN {
-                assert_eq!(a.promote(b).unwrap(), b.promote(a).unwrap(), "{a} {b}");
+                assert_eq!(a.promote(b).ok(), b.promote(a).ok(), "{a} {b}");
             }
         }
     }

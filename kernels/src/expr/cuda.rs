@@ -13,7 +13,7 @@ impl Expr {
     /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;
     /// where a dtype is registered.
     pub fn cuda_source(&self, inputs: &[DType], out: DType, compute: DType) -> Result<String> {
-        let (out, class) = (out.computed()?, Class::of(compute.computed()?));
+        let (out, class) = (out.cast()?, Class::of(compute.cast()?));
         self.check_class(class, inputs.len())?;
         let used: Vec<usize> = (0..inputs.len()).filter(|i| self.uses_input(*i)).collect();
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);
@@ -27,7 +27,7 @@ impl Expr {
         let mut src = String::from("#include \"elementwise.cuh\"\n");
         let _ = writeln!(src, "typedef {arithmetic} A;\ntypedef {} TO;", storage(out));
         for (at, i) in used.iter().enumerate() {
-            let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].computed()?));
+            let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].cast()?));
         }
         let parameters: Vec<String> =
             used.iter().map(|i| format!("A v{i}")).chain((0..scalars).map(|i| format!("A s{i}"))).collect();

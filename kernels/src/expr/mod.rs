@@ -23,7 +23,7 @@ pub use analysis::Monotony;
 pub use ops::{BinaryOp, UnaryOp};
 pub(crate) use ops::{floor_div, remainder, shl, shr};
 
-use crate::{Builtin, DType, Result, Scalar};
+use crate::{Builtin, DType, DTypeKind, Result, Scalar};
 
 /// An expression over the elements of an op's inputs at one index.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,18 +60,30 @@ impl Class {
     pub fn of(compute: Builtin) -> Class {
         match compute {
             Builtin::F64 => Class::F64,
-            d if d.is_float() => Class::F32,
-            _ => Class::I64,
+            Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 => Class::F32,
+            Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::I16 | Builtin::U16 => Class::I64,
+            Builtin::I32 | Builtin::U32 | Builtin::I64 => Class::I64,
         }
     }
 }
 
-/// The dtype to which these inputs and this output promote: what an expression computes in where nothing else is said.
+/// The dtype to which these inputs and this output promote: what an expression computes in where nothing else is said. Of dtypes
+/// that do not promote it is one that has the numbers of both: i64 for u16 or u32 with another integer, f32 for an 8-bit float.
 ///
 /// # Errors
 /// Where one of several is a registered dtype.
 pub fn common_dtype(inputs: &[DType], out: DType) -> Result<DType> {
-    inputs.iter().try_fold(out, |d, i| d.promote(*i))
+    let wide = |d: DType| match d {
+        DType::U16 | DType::U32 => DType::I64,
+        DType::F8E4M3FN | DType::F8E5M2 => DType::F32,
+        d => d,
+    };
+    inputs.iter().try_fold(out, |d, i| match (d, *i) {
+        // A bool is a number of every integer dtype.
+        (DType::Bool, i) if i.kind() == DTypeKind::Int => Ok(i),
+        (d, DType::Bool) if d.kind() == DTypeKind::Int => Ok(d),
+        (d, i) => d.promote(i).or_else(|_| wide(d).promote(wide(i))),
+    })
 }
 
 /// How a number given by the user enters the arithmetic, so that it means what an element of the compute dtype means.

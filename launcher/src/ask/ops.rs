@@ -193,6 +193,7 @@ fn signatures(op: &Op) -> Vec<String> {
 fn describe_input(input: &InputDef) -> String {
     let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
     let mut text = match input.dtypes.class() {
+        Some(DTypeClass::Real) => "real numbers and bool".to_string(),
         Some(DTypeClass::Builtin) => "any built-in element type".to_string(),
         Some(DTypeClass::Any) => "any element type, registered ones too".to_string(),
         Some(class) => format!("{}: {}", class.name(), members.join(", ")),

@@ -55,7 +55,7 @@ fn reduced(dtype: Builtin, op: ReduceOp, parts: &[Vec<u8>]) -> Vec<u8> {
 fn members_reduce_to_the_tensor_bit_for_bit() {
     let mut random = Random::new(3, "members");
     let (mut checked, mut split_elements, mut can) = (0, 0usize, 0usize);
-    for dtype in Builtin::ALL {
+    for dtype in Builtin::ALL.into_iter().filter(|d| d.dtype().is_real()) {
         for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min] {
             if dtype == Builtin::Bool && op == ReduceOp::Sum {
                 continue;

@@ -1,7 +1,7 @@
 //! The elements of a tensor as numbers: from JSON, to and from the bytes of the dtype.
 
 use half::{bf16, f16};
-use oflow::kernels::{Builtin, Scalar};
+use oflow::kernels::{Builtin, DTypeKind, F8E4M3FN, F8E5M2, Scalar};
 
 use super::json::{Json, special};
 
@@ -17,7 +17,7 @@ pub enum Numbers {
 impl Numbers {
     /// No elements yet, with room for some.
     pub fn with_room(dtype: Builtin, room: usize) -> Numbers {
-        match dtype.is_float() {
+        match has_fractions(dtype) {
             true => Numbers::Floats(dtype, Vec::with_capacity(room)),
             false => Numbers::Ints(dtype, Vec::with_capacity(room)),
         }
@@ -116,17 +116,26 @@ impl Numbers {
                 Builtin::F16 => out.extend(f16::from_f64(*x).to_ne_bytes()),
                 Builtin::BF16 => out.extend(bf16::from_f64(*x).to_ne_bytes()),
                 Builtin::F32 => out.extend((*x as f32).to_ne_bytes()),
+                Builtin::F8E4M3FN => out.push(F8E4M3FN::from_f32(*x as f32).0),
+                Builtin::F8E5M2 => out.push(F8E5M2::from_f32(*x as f32).0),
                 _ => out.extend(x.to_ne_bytes()),
             }),
             Numbers::Ints(d, v) => v.iter().for_each(|x| match d {
                 Builtin::I32 => out.extend((*x as i32).to_ne_bytes()),
                 Builtin::I64 => out.extend(x.to_ne_bytes()),
+                Builtin::I16 | Builtin::U16 => out.extend((*x as u16).to_ne_bytes()),
+                Builtin::U32 => out.extend((*x as u32).to_ne_bytes()),
                 // One byte of bool, u8 and i8 alike.
                 _ => out.push(*x as u8),
             }),
         }
         out
     }
+}
+
+/// Whether the numbers of a dtype are floats, 8-bit ones too.
+pub fn has_fractions(dtype: Builtin) -> bool {
+    matches!(dtype.kind(), DTypeKind::Float | DTypeKind::Opaque)
 }
 
 /// Below this every whole number is an f64.
@@ -138,6 +147,8 @@ pub fn rounded(dtype: Builtin, x: f64) -> f64 {
         Builtin::F16 => f16::from_f64(x).to_f64(),
         Builtin::BF16 => bf16::from_f64(x).to_f64(),
         Builtin::F32 => f64::from(x as f32),
+        Builtin::F8E4M3FN => f64::from(F8E4M3FN::from_f32(x as f32).to_f32()),
+        Builtin::F8E5M2 => f64::from(F8E5M2::from_f32(x as f32).to_f32()),
         _ => x,
     }
 }
@@ -148,6 +159,8 @@ pub fn bits(dtype: Builtin, x: f64) -> u64 {
         Builtin::F16 => u64::from(f16::from_f64(x).to_bits()),
         Builtin::BF16 => u64::from(bf16::from_f64(x).to_bits()),
         Builtin::F32 => u64::from((x as f32).to_bits()),
+        Builtin::F8E4M3FN => u64::from(F8E4M3FN::from_f32(x as f32).0),
+        Builtin::F8E5M2 => u64::from(F8E5M2::from_f32(x as f32).0),
         _ => x.to_bits(),
     }
 }
@@ -202,7 +215,7 @@ mod tests {
         assert_eq!(n.cut(&[3, 4], &[1, 2], &[2, 2]), Numbers::Ints(Builtin::I32, vec![6, 7, 10, 11]));
         assert_eq!(n.cut(&[3, 4], &[1, 2], &[0, 2]).len(), 0);
         for dtype in Builtin::ALL {
-            let n = match dtype.is_float() {
+            let n = match has_fractions(dtype) {
                 true => Numbers::Floats(dtype, vec![1.0, 0.0]),
                 false => Numbers::Ints(dtype, vec![1, 0]),
             };

@@ -26,6 +26,7 @@ pub(super) mod shape;
 mod softmax;
 pub(super) mod sort;
 pub(super) mod strided;
+mod widened;
 
 use super::kernels::OpKernel;
 use crate::error::Result;
@@ -62,7 +63,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         sort::kernels,
         strided::kernels,
     ];
-    families.into_iter().flat_map(|family| family()).collect()
+    families.into_iter().flat_map(|family| family()).map(widened::widened).collect()
 }
 
 /// Copies and converts a view into another, whatever their strides.

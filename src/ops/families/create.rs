@@ -8,7 +8,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("full(; shape: shape, dtype: dtype = f32, value: runtime scalar = 0) -> y").map(|o| {
             o.doc("Every element is `value`.")
                 .by_name_only()
-                .check(super::builtin_attr)
+                .check(|c| match c.dtype_attr("dtype")? {
+                    d if d.is_builtin() => Ok(()),
+                    d => Err(crate::ops::not_made(d)),
+                })
                 .shape_rule(ShapeRule::Attr)
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)
@@ -22,7 +25,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .map(|o| {
                 o.doc("start, start + step, …: `len` elements.")
                     .by_name_only()
-                    .check(super::builtin_attr)
+                    .check(super::real_attr)
                     .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                     .dtype(DTypeRule::Attr)
                     .grad(Grad::None)
@@ -38,7 +41,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|o| {
             o.doc("`len` numbers from start to end, both included, in equal steps.")
                 .by_name_only()
-                .check(super::builtin_attr)
+                .check(super::real_attr)
                 .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)
@@ -51,7 +54,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("eye(; rows: int, columns: int, dtype: dtype = f32) -> y").map(|o| {
             o.doc("A matrix with ones on its diagonal and zeros elsewhere.")
                 .by_name_only()
-                .check(super::builtin_attr)
+                .check(super::real_attr)
                 .shape1(|c| Ok([c.size("rows")?, c.size("columns")?].into_iter().collect()))
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)

@@ -79,7 +79,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
             o.doc("For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere.")
                 .function("one_hot(Tensor ids, Int classes, *, DataType dtype=i64) -> Tensor")
-                .check(|c| super::index_dtype(c, 0).and_then(|()| super::builtin_attr(c)))
+                .check(|c| super::index_dtype(c, 0).and_then(|()| super::real_attr(c)))
                 .shape1(|c| {
                     let mut s: Dims = c.shape(0)?.into();
                     s.push(c.size("classes")?);

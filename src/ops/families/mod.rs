@@ -120,10 +120,10 @@ fn index_dtype(c: &InferCtx<'_>, input: usize) -> Result<()> {
     }
 }
 
-/// Refuses a `dtype` attribute that is a registered dtype.
-fn builtin_attr(c: &InferCtx<'_>) -> Result<()> {
+/// Refuses a `dtype` attribute that is an 8-bit float or a registered dtype.
+fn real_attr(c: &InferCtx<'_>) -> Result<()> {
     match c.dtype_attr("dtype")? {
-        d if d.is_builtin() => Ok(()),
+        d if d.is_real() => Ok(()),
         d => Err(crate::ops::not_made(d)),
     }
 }

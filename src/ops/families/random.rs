@@ -37,7 +37,7 @@ fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
         .doc(doc)
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Attr)
-        .check(super::builtin_attr)
+        .check(super::real_attr)
         .grad(Grad::None)
         .traits(|t| t.random = true))
 }

@@ -97,17 +97,21 @@ fn bits() -> Result<OpDef> {
 }
 
 fn cast() -> Result<OpDef> {
-    Ok(OpDef::elementwise("cast(x; dtype: dtype) -> y", "x")?
+    Ok(OpDef::elementwise("cast(x: built-in; dtype: dtype) -> y", "x")?
         .dtype(DTypeRule::Attr)
         .doc("Converts the element type; floats to integers truncate, to bool `!= 0`.")
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
-            if let Some(dtype) = g.input_dtype(0).filter(|d| d.is_float()) {
+            match g.input_dtype(0) {
                 // Contributions may have been added up in the wider dtype.
-                let dx = if g.dtype(dy) == dtype { dy } else { g.call("cast", &[dy], &[("dtype", dtype.into())])? };
-                g.set(0, dx)?;
+                Some(dtype) if dtype.is_float() && g.dtype(dy) != dtype => {
+                    let dx = g.call("cast", &[dy], &[("dtype", dtype.into())])?;
+                    g.set(0, dx)
+                }
+                // The gradient of an 8-bit float keeps the dtype that it comes in: nothing is added up in 8 bits.
+                Some(dtype) if dtype.passes_gradients() => g.set(0, dy),
+                _ => Ok(()),
             }
-            Ok(())
         }))
         .samples(&["f32[3, 5]; dtype=f64", "f32[4]; dtype=f32", "i32[4]; dtype=f32", "f64[2, 2]; dtype=i64"]))
 }

@@ -216,7 +216,7 @@ impl<'a> Form<'a> {
         let mut all = vec![];
         for input in &op.sig.inputs {
             let wanted = match input.dtypes.class() {
-                Some(DTypeClass::Builtin | DTypeClass::Any) => continue,
+                Some(DTypeClass::Real | DTypeClass::Builtin | DTypeClass::Any) => continue,
                 Some(DTypeClass::Float) => "float".to_string(),
                 Some(DTypeClass::Int) => "integer".to_string(),
                 Some(DTypeClass::Bool) => "bool".to_string(),

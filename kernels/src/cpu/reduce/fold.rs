@@ -1,8 +1,7 @@
 //! The inner loops of reductions.
 
 use super::Reduce;
-use crate::Builtin;
-use crate::cpu::lane::{Lane, with_lane};
+use crate::cpu::lane::{Lane, Native, with_lane};
 use crate::vmath::Real;
 use multiversion::multiversion;
 
@@ -213,14 +212,14 @@ unsafe fn columns<S: Lane, F: Fold, P: Foldable, T: Foldable>(
 
 /// True where the narrow type is f32: products of f32 overflow and lose digits too early.
 #[inline(always)]
-fn narrow(op: Reduce, dtype: Builtin) -> bool {
-    dtype != Builtin::F64 && op != Reduce::Prod
+fn narrow(op: Reduce, dtype: Native) -> bool {
+    dtype != Native::F64 && op != Reduce::Prod
 }
 
 /// # Safety
 /// See [`Total::fold`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn fold_float(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n: usize) -> f64 {
+unsafe fn fold_float(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> f64 {
     // SAFETY: by the contract of this function.
     unsafe {
         with_fold!(op, F => with_lane!(dtype, S => {
@@ -232,7 +231,7 @@ unsafe fn fold_float(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n:
 /// # Safety
 /// See [`Total::fold`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn fold_int(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n: usize) -> i64 {
+unsafe fn fold_int(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> i64 {
     // SAFETY: by the contract of this function.
     unsafe { with_fold!(op, F => with_lane!(dtype, S => run::<S, F, i64>(p.cast(), stride, n))) }
 }
@@ -240,7 +239,7 @@ unsafe fn fold_int(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n: u
 /// # Safety
 /// See [`Total::fold_columns`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn columns_float(op: Reduce, dtype: Builtin, rows: &[*const u8], totals: &mut [f64]) {
+unsafe fn columns_float(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [f64]) {
     // SAFETY: by the contract of this function.
     unsafe {
         with_fold!(op, F => with_lane!(dtype, S => {
@@ -256,7 +255,7 @@ unsafe fn columns_float(op: Reduce, dtype: Builtin, rows: &[*const u8], totals: 
 /// # Safety
 /// See [`Total::fold_columns`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn columns_int(op: Reduce, dtype: Builtin, rows: &[*const u8], totals: &mut [i64]) {
+unsafe fn columns_int(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [i64]) {
     // SAFETY: by the contract of this function.
     unsafe { with_fold!(op, F => with_lane!(dtype, S => columns::<S, F, i64, i64>(rows, totals, |x| x))) }
 }
@@ -269,10 +268,10 @@ pub(super) trait Total: Copy + Default + Send + Sync {
     fn store<D: Lane>(self, count: Option<f64>) -> D;
     /// # Safety
     /// `n` elements of `dtype` from `p` with `stride` are readable.
-    unsafe fn fold(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n: usize) -> Self;
+    unsafe fn fold(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> Self;
     /// # Safety
     /// As many elements of `dtype` as there are totals (at most [`TILE`]) are readable from each row.
-    unsafe fn fold_columns(op: Reduce, dtype: Builtin, rows: &[*const u8], totals: &mut [Self]);
+    unsafe fn fold_columns(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [Self]);
 }
 
 macro_rules! total {
@@ -290,11 +289,11 @@ macro_rules! total {
                     Some(n) => D::from_f64(self as f64 / n),
                 }
             }
-            unsafe fn fold(op: Reduce, dtype: Builtin, p: *const u8, stride: isize, n: usize) -> Self {
+            unsafe fn fold(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> Self {
                 // SAFETY: by the contract of this function.
                 unsafe { $fold(op, dtype, p, stride, n) }
             }
-            unsafe fn fold_columns(op: Reduce, dtype: Builtin, rows: &[*const u8], totals: &mut [Self]) {
+            unsafe fn fold_columns(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [Self]) {
                 // SAFETY: by the contract of this function.
                 unsafe { $columns(op, dtype, rows, totals) }
             }

@@ -43,7 +43,7 @@ fn out_of(x: &View, dims: &[usize], dtype: DType) -> Owned {
 fn all_ops_dtypes_dims_and_layouts() {
     let dims = [3, 70, 5];
     let n: usize = dims.iter().product();
-    for d in DType::BUILTIN {
+    for d in crate::cpu::lane::Native::ALL.map(|n| n.dtype()) {
         // Small, so that products stay exact; halves and bools included.
         let values: Vec<f64> = (0..n)
             .map(|i| if d == DType::Bool { (i % 3 != 0) as u8 as f64 } else { 1.0 + (i % 67 == 0) as u8 as f64 })

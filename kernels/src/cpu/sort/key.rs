@@ -140,15 +140,15 @@ macro_rules! with_keys {
             }};
         }
         match $dtype {
-            $crate::Builtin::Bool => short!($crate::cpu::lane::BoolLane),
-            $crate::Builtin::U8 => short!(u8),
-            $crate::Builtin::I8 => short!(i8),
-            $crate::Builtin::I32 => short!(i32),
-            $crate::Builtin::F16 => short!($crate::cpu::lane::F16Lane),
-            $crate::Builtin::BF16 => short!($crate::cpu::lane::Bf16Lane),
-            $crate::Builtin::F32 => short!(f32),
-            $crate::Builtin::I64 => long!(i64),
-            $crate::Builtin::F64 => long!(f64),
+            $crate::cpu::lane::Native::Bool => short!($crate::cpu::lane::BoolLane),
+            $crate::cpu::lane::Native::U8 => short!(u8),
+            $crate::cpu::lane::Native::I8 => short!(i8),
+            $crate::cpu::lane::Native::I32 => short!(i32),
+            $crate::cpu::lane::Native::F16 => short!($crate::cpu::lane::F16Lane),
+            $crate::cpu::lane::Native::BF16 => short!($crate::cpu::lane::Bf16Lane),
+            $crate::cpu::lane::Native::F32 => short!(f32),
+            $crate::cpu::lane::Native::I64 => long!(i64),
+            $crate::cpu::lane::Native::F64 => long!(f64),
         }
     }};
 }

@@ -50,7 +50,7 @@ fn numbers(dtype: DType, n: usize, seed: usize) -> Vec<f64> {
 
 #[test]
 fn lines_of_all_dtypes_and_lengths() {
-    for dtype in DType::BUILTIN {
+    for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()) {
         for (case, dims) in [[3, 1, 1], [2, 7, 3], [1, 250, 20], [3, 300, 1], [2, 1000, 2]].into_iter().enumerate() {
             let x = Owned::from_f64(dtype, &dims, &numbers(dtype, dims.iter().product(), case));
             let given = read(&x.view());
@@ -70,7 +70,7 @@ fn lines_of_all_dtypes_and_lengths() {
 
 #[test]
 fn one_element_of_each_line() {
-    for dtype in DType::BUILTIN {
+    for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()) {
         for dims in [[2, 1, 3], [3, 8, 1], [2, 301, 4]] {
             let all: Vec<f64> = numbers(dtype, dims.iter().product(), 5);
             let numbers: Vec<f64> = all.iter().map(|x| if x.is_nan() { 1.0 } else { *x }).collect();
