@@ -238,6 +238,29 @@ const REFUSED: [Refused; 19] = [
 ];
 
 #[test]
+fn a_copy_has_the_elements_and_memory_of_its_own() {
+    let bytes: Vec<u8> = (0..24).map(|i| i * 11).collect();
+    for dtype in [qint8(0.5, 3), opaque()] {
+        let n = 24 / dtype.size();
+        let x = from_bytes(&bytes, [n / 3, 3], Device::Cpu.dtype(dtype)).unwrap();
+        let y = x.copy().unwrap();
+        assert_eq!((y.dtype(), y.to_bytes().unwrap()), (dtype, bytes.clone()));
+        let turned = x.transpose(0, 1).unwrap();
+        assert_eq!(turned.copy().unwrap().to_bytes().unwrap(), turned.to_bytes().unwrap());
+        y.copy_(&from_bytes(&[7; 24], [n / 3, 3], Device::Cpu.dtype(dtype)).unwrap()).unwrap();
+        assert_eq!((x.to_bytes().unwrap(), y.to_bytes().unwrap()), (bytes.clone(), vec![7; 24]));
+        oflow::run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let whole = from_bytes(&bytes, [n / 3, 3], Device::Cpu.dtype(dtype))?;
+            let split = distribute(&whole, (&mesh, sbp![S(1)]))?.copy()?;
+            assert_eq!((split.sbp()?.clone(), split.to_bytes()?), (sbp![S(1)], bytes.clone()));
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn i18_what_computes_is_refused_alike_on_all_ranks_before_a_byte_moves() {
     let (q, other) = (qint8(0.5, 3), qint8(0.25, 3));
     let texts = |x: &Tensor, f: &Tensor| -> Result<Vec<String>> {

@@ -222,9 +222,11 @@ pub(super) fn compiled<P: Send + Sync + 'static>(
     let reusing = (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0));
     let expr = expr.clone();
     reusing.with_state(move |ctx, outs| {
-        let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
+        // A registered dtype comes to `copy` only.
+        let stored = |d: DType| d.storage().dtype();
+        let dtypes: Vec<DType> = ctx.present().map(|t| stored(t.dtype)).collect();
         let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
-        let state: KernelState = Arc::new(compile(&expr, &dtypes, outs[0].dtype, compute)?);
+        let state: KernelState = Arc::new(compile(&expr, &dtypes, stored(outs[0].dtype), stored(compute))?);
         Ok(state)
     })
 }

@@ -66,12 +66,14 @@ impl OpDef {
         };
         if let Some(expr) = &self.expr {
             // The kernel of an expression writes numbers.
-            let casts = matches!(expr.as_ref(), Expr::Input(_));
-            if let Some(d) = dtypes.iter().find(|d| !(d.is_real() || (casts && d.is_builtin()))) {
+            let moves = matches!(expr.as_ref(), Expr::Input(_));
+            let same = |d: DType| ctx.present().all(|t| t.dtype == d);
+            let able = |d: DType| d.is_real() || (moves && (d.is_builtin() || same(d)));
+            if let Some(d) = dtypes.iter().find(|d| !able(**d)) {
                 return Err(not_made(*d));
             }
             // Ranks without elements make no kernel: what it would refuse is refused here, on all ranks.
-            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.cast()?);
+            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.storage());
             let refused = |e: KernelError| Error::dtype(e.to_string()).help("convert an input with `.cast(dtype)`");
             expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }

@@ -11,6 +11,12 @@ use std::sync::Arc;
 /// The kernel of an expression: compiled per plan for its dtypes.
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
+        // Elements of a registered dtype are copied only, as what they are stored as.
+        if let [Some(v)] = cx.inputs
+            && !v.dtype().is_builtin()
+        {
+            return Ok(program::<Program>(cx)?.run(&[&v.stored()], cx.runtime, &cx.output(0).stored())?);
+        }
         // Pushed one by one: collecting from an iterator of unknown length costs more than a small kernel.
         let mut views: SmallVec<[&View; 8]> = SmallVec::new();
         for v in cx.inputs.iter().flatten() {

@@ -41,7 +41,9 @@ fn ask(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let with = |op: Result<OpDef>, d: &str| op.and_then(|o| o.derivative(0, d));
     vec![
-        keep("copy", "x", "A copy in new memory. The gradient passes through."),
+        OpDef::elementwise("copy(x: any) -> y", "x").map(|o| {
+            o.doc("A copy in new memory. The gradient passes through.").samples(&["f32[3, 5]", "f32[4]", "i32[2, 3]"])
+        }),
         cast(),
         keep("neg", "-x", "-x."),
         keep("abs", "abs(x)", "|x|."),

@@ -12,8 +12,9 @@ use std::sync::Arc;
 /// The kernel of an expression: written per plan for its dtypes, compiled at the first call.
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cuda("elementwise_cuda", |cx| {
-        let views: SmallVec<[View; 4]> = cx.inputs.iter().flatten().cloned().collect();
-        Ok(program::<Program>(cx)?.run(&queue(cx)?, &views, cx.runtime, cx.output(0))?)
+        // Elements of a registered dtype are copied only, as what they are stored as.
+        let views: SmallVec<[View; 4]> = cx.inputs.iter().flatten().map(View::stored).collect();
+        Ok(program::<Program>(cx)?.run(&queue(cx)?, &views, cx.runtime, &cx.output(0).stored())?)
     });
     compiled(kernel, expr, Program::compile_in)
 }
