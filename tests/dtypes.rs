@@ -189,8 +189,8 @@ fn ops_of_the_program_quantise_where_the_shards_lie() {
         for sbp in layouts(mesh) {
             let global = from_vec(x.clone(), [4, 6], (mesh, sbp.clone()))?;
             oflow::take_receipts();
-            let y = call("quantize", &[(&global).into()], &[("dtype", q.into())])?.remove(0);
-            let z = call("dequantize", &[(&y).into()], &[])?.remove(0);
+            let y = call("test.quantize", &[(&global).into()], &[("dtype", q.into())])?.remove(0);
+            let z = call("test.dequantize", &[(&y).into()], &[])?.remove(0);
             assert!(oflow::take_receipts().is_empty(), "boxed");
             assert_eq!((y.dtype(), y.sbp()?, z.dtype(), z.sbp()?), (q, &sbp, DType::F32, &sbp));
             assert_eq!(y.to_f64_vec()?, want);
@@ -198,7 +198,7 @@ fn ops_of_the_program_quantise_where_the_shards_lie() {
             // Arithmetic is possible where the program has made numbers.
             assert_eq!(z.add(&z)?.to_f64_vec()?, want.iter().map(|x| x * 2.0).collect::<Vec<_>>());
         }
-        let e = call("dequantize", &[(&from_bytes(&[0; 8], [1], Device::Cpu.dtype(opaque()))?).into()], &[]);
+        let e = call("test.dequantize", &[(&from_bytes(&[0; 8], [1], Device::Cpu.dtype(opaque()))?).into()], &[]);
         assert!(e.unwrap_err().to_string().contains("opaque64 is not quantised"));
         Ok(())
     });

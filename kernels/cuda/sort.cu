@@ -10,6 +10,8 @@
 OF_FN u64 key_of(b8 x) { return x.bits != 0; }
 OF_FN u64 key_of(u8 x) { return x; }
 OF_FN u64 key_of(i8 x) { return (u8)x ^ 0x80u; }
+// i16 and u16 are keys as i32.
+OF_FN u64 key_of(u32 x) { return x; }
 OF_FN u64 key_of(i32 x) { return (u32)x ^ 0x80000000u; }
 OF_FN u64 key_of(i64 x) { return (u64)x ^ OF_TOP; }
 // Of the bits of a float with the sign at `top`: negative ones in reverse, above them the others; -0 is 0.

@@ -16,7 +16,7 @@ mod scalar;
 pub mod view;
 pub mod vmath;
 
-pub use dtype::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2, Registered};
+pub use dtype::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2, Quantization, Registered};
 pub use scalar::Scalar;
 pub use view::{Dims, ShardBox, Strides, View};
 

@@ -141,6 +141,20 @@ class Tensor:
     def detach(self) -> Tensor: ...
     def clone(self) -> Tensor: ...
     def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def bool(self) -> Tensor: ...
+    def byte(self) -> Tensor: ...
+    def char(self) -> Tensor: ...
+    def short(self) -> Tensor: ...
+    def int(self) -> Tensor: ...
+    def long(self) -> Tensor: ...
+    def half(self) -> Tensor: ...
+    def bfloat16(self) -> Tensor: ...
+    def float(self) -> Tensor: ...
+    def double(self) -> Tensor: ...
+    @property
+    def mT(self) -> Tensor: ...
+    @property
+    def T(self) -> Tensor: ...
     def backward(
         self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False
     ) -> None: ...
@@ -561,6 +575,8 @@ class Tensor:
         """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
+    def dequantize(self) -> Tensor:
+        """The numbers of a quantised tensor, in f32."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
     def diag_embed(self, offset: builtins.int = 0) -> Tensor:
@@ -629,6 +645,8 @@ class Tensor:
         """eˣ - 1, accurate near zero."""
     def expm1_(self) -> Tensor:
         """`expm1` in place: the result is written over the first argument."""
+    def fake_quantize_per_tensor_affine(self, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
+        """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
     def flatten(self, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
         """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
     @overload
@@ -775,6 +793,8 @@ class Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
     def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+    def int_repr(self) -> Tensor:
+        """The integers that the elements of a quantised tensor are stored as: i8, u8 or i16."""
     @overload
     def interpolate(self, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
@@ -1079,6 +1099,16 @@ class Tensor:
         """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
     def prod(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The product over dims (none given: all). Integers and bools multiply to i64."""
+    def q_scale(self) -> builtins.float:
+        """The scale of a quantised tensor."""
+    def q_zero_point(self) -> builtins.int:
+        """The zero point of a quantised tensor."""
+    def quantize(self, dtype: _dtype) -> Tensor:
+        """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. It has no gradient."""
+    def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
+        """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
+    def quantized_matmul(self, b: Tensor, dtype: _dtype) -> Tensor:
+        """The product of quantised matrices, quantised with `dtype`. The sums are those of integers, exact, so the result is the same under every layout."""
     def quick_gelu(self) -> Tensor:
         """x σ(1.702 x), the sigmoid approximation of GELU."""
     def quick_gelu_(self) -> Tensor:
@@ -1955,6 +1985,8 @@ def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
     """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
+def dequantize(x: Tensor) -> Tensor:
+    """The numbers of a quantised tensor, in f32."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
 def diag_embed(x: Tensor, offset: builtins.int = 0) -> Tensor:
@@ -2036,6 +2068,8 @@ def expm1_(x: Tensor) -> Tensor:
     """`expm1` in place: the result is written over the first argument."""
 def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
+def fake_quantize_per_tensor_affine(x: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
+    """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
 def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
     """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
 @overload
@@ -2188,6 +2222,8 @@ def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+def int_repr(x: Tensor) -> Tensor:
+    """The integers that the elements of a quantised tensor are stored as: i8, u8 or i16."""
 @overload
 def interpolate(x: Tensor, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
@@ -2517,6 +2553,16 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
     """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
 def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The product over dims (none given: all). Integers and bools multiply to i64."""
+def q_scale(x: Tensor) -> builtins.float:
+    """The scale of a quantised tensor."""
+def q_zero_point(x: Tensor) -> builtins.int:
+    """The zero point of a quantised tensor."""
+def quantize(x: Tensor, dtype: _dtype) -> Tensor:
+    """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. It has no gradient."""
+def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
+    """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
+def quantized_matmul(a: Tensor, b: Tensor, dtype: _dtype) -> Tensor:
+    """The product of quantised matrices, quantised with `dtype`. The sums are those of integers, exact, so the result is the same under every layout."""
 def quick_gelu(x: Tensor) -> Tensor:
     """x σ(1.702 x), the sigmoid approximation of GELU."""
 def quick_gelu_(x: Tensor) -> Tensor:

@@ -390,6 +390,18 @@ pub fn tensor_of(py: Python<'_>, values: &Bound<'_, PyAny>, dtype: Option<&Bound
     from_data(py, values, dtype).map(Tensor::of)
 }
 
+/// A tensor with that dtype; itself where it has it.
+pub fn cast<'py>(slf: &Bound<'py, Tensor>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    if slf.get().inner().dtype() == dtype {
+        return Ok(slf.clone().into_any());
+    }
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    let made = slf.get().inner().cast(dtype).or_raise(py)?;
+    Ok(Bound::new(py, Tensor::of(made))?.into_any())
+}
+
 /// A tensor with another dtype or on another device; itself where it has both.
 pub fn to<'py>(
     x: &Bound<'py, Tensor>,

@@ -166,6 +166,61 @@ impl Tensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         data::to(slf, args, dtype, device, copy)
     }
+    /// The tensor as bool; itself where it is.
+    fn bool<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::Bool)
+    }
+    /// The tensor as uint8; itself where it is.
+    fn byte<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::U8)
+    }
+    /// The tensor as int8; itself where it is.
+    fn char<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::I8)
+    }
+    /// The tensor as int16; itself where it is.
+    fn short<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::I16)
+    }
+    /// The tensor as int32; itself where it is.
+    fn int<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::I32)
+    }
+    /// The tensor as int64; itself where it is.
+    fn long<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::I64)
+    }
+    /// The tensor as float16; itself where it is.
+    fn half<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::F16)
+    }
+    /// The tensor as bfloat16; itself where it is.
+    fn bfloat16<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::BF16)
+    }
+    /// The tensor as float32; itself where it is.
+    fn float<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::F32)
+    }
+    /// The tensor as float64; itself where it is.
+    fn double<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        data::cast(slf, oflow::DType::F64)
+    }
+    /// The matrix, or the last two dims of a batch, transposed: a view.
+    #[getter(mT)]
+    fn m_t(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let site = site::caller(py);
+        let _scope = site.scope();
+        self.inner.transpose(-2, -1).or_raise(py).map(Tensor::of)
+    }
+    /// The tensor with its dims in the opposite order: a view.
+    #[getter(T)]
+    fn t_(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let site = site::caller(py);
+        let _scope = site.scope();
+        let order: Vec<i64> = (0..self.inner.ndim() as i64).rev().collect();
+        self.inner.permute(order).or_raise(py).map(Tensor::of)
+    }
     /// A copy in memory of its own; the gradient passes through.
     fn clone(&self, py: Python<'_>) -> PyResult<Tensor> {
         let site = site::caller(py);

@@ -222,7 +222,7 @@ pub(super) fn compiled<P: Send + Sync + 'static>(
     let reusing = (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0));
     let expr = expr.clone();
     reusing.with_state(move |ctx, outs| {
-        // A registered dtype comes to `copy` only.
+        // Of a registered dtype the numbers are meant that its elements are stored as.
         let stored = |d: DType| d.storage().dtype();
         let dtypes: Vec<DType> = ctx.present().map(|t| stored(t.dtype)).collect();
         let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;

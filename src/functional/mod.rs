@@ -54,6 +54,7 @@ mod op_form;
 mod operand;
 mod operators;
 mod pytorch;
+mod quantize;
 mod random;
 mod recurrent;
 mod reduce;

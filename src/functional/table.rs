@@ -8,7 +8,8 @@ use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
     algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, gates, gather, generated, grid,
-    image, index, inplace, layout, losses, nn, pytorch, random, recurrent, reduce, select, shape, sort, values,
+    image, index, inplace, layout, losses, nn, pytorch, quantize, random, recurrent, reduce, select, shape, sort,
+    values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -165,6 +166,9 @@ const ROWS: &[&[Row]] = &[
     random::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
+    quantize::FUNCTIONS,
+    quantize::BY_NAME,
+    quantize::VALUES,
     algebra::FUNCTIONS,
     algebra::BY_NAME,
     einsum::FUNCTIONS,

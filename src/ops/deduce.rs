@@ -68,7 +68,7 @@ impl OpDef {
             // The kernel of an expression writes numbers.
             let moves = matches!(expr.as_ref(), Expr::Input(_));
             let same = |d: DType| ctx.present().all(|t| t.dtype == d);
-            let able = |d: DType| d.is_real() || (moves && (d.is_builtin() || same(d)));
+            let able = |d: DType| d.is_real() || self.traits.stored || (moves && (d.is_builtin() || same(d)));
             if let Some(d) = dtypes.iter().find(|d| !able(**d)) {
                 return Err(not_made(*d));
             }
@@ -145,8 +145,9 @@ impl OpDef {
             DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
             DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
             DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
-                let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| t.dtype).collect();
-                common_dtype(&inputs, out).map_err(not_promoted)
+                let stored = |d: DType| d.storage().dtype();
+                let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| stored(t.dtype)).collect();
+                common_dtype(&inputs, stored(out)).map_err(not_promoted)
             }
         }
     }

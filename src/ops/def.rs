@@ -40,6 +40,8 @@ pub struct OpTraits {
     pub hidden: bool,
     /// Rust programs have no method for it: gradients, optimizers or functions of several ops call it.
     pub by_name_only: bool,
+    /// The expression computes with the numbers that elements are stored as: inputs and output may be of registered dtypes.
+    pub stored: bool,
 }
 
 /// Output shapes.

@@ -118,7 +118,7 @@ fn wire(line: &str, sig: &OpSignature, wires: &mut Vec<GradWire>) -> Result<(), 
 
 impl OpTraits {
     /// Sets the traits that the words name: `side_effect`, `strided`, `random`, `cpu_only`, `run_empty`, `hidden`,
-    /// `by_name_only`.
+    /// `by_name_only`, `stored`.
     ///
     /// # Errors
     /// A word is none of these.
@@ -132,9 +132,11 @@ impl OpTraits {
                 "run_empty" => &mut self.run_empty,
                 "hidden" => &mut self.hidden,
                 "by_name_only" => &mut self.by_name_only,
+                "stored" => &mut self.stored,
                 other => {
-                    return Err(Error::parse(format!("there is no trait '{other}'"))
-                        .help("traits are side_effect, strided, random, cpu_only, run_empty, hidden, by_name_only"));
+                    return Err(Error::parse(format!("there is no trait '{other}'")).help(
+                        "traits are side_effect, strided, random, cpu_only, run_empty, hidden, by_name_only, stored",
+                    ));
                 }
             };
             *flag = true;

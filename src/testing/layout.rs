@@ -25,7 +25,12 @@ impl Value {
     /// # Errors
     /// The device is not there, or cannot hold the dtype.
     pub fn local(&self, device: Device) -> Result<Tensor> {
-        from_vec(self.data.clone(), self.ty.shape.as_slice(), Device::Cpu.dtype(self.ty.dtype))?.to_device(device)
+        let shape = self.ty.shape.as_slice();
+        let made = match self.ty.dtype.quantization() {
+            Some(_) => from_vec(self.data.clone(), shape, Device::Cpu)?.quantize(self.ty.dtype)?,
+            None => from_vec(self.data.clone(), shape, Device::Cpu.dtype(self.ty.dtype))?,
+        };
+        made.to_device(device)
     }
     /// The value of a local tensor.
     ///

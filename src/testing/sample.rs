@@ -133,7 +133,9 @@ impl Spec {
                     (Values::Any, d) if d.is_float() => {
                         ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step
                     }
-                    (Values::Any | Values::Definite, _) => (r % 11) as f64 - 5.0,
+                    (Values::Any | Values::Definite, d) => {
+                        ((r % 11) as f64 - 5.0) * d.quantization().map_or(1.0, |q| q.scale)
+                    }
                 }
             })
             .collect();

@@ -63,6 +63,34 @@ fn every_op_gives_the_cpus_result() {
     settle("one device", total, &wrong);
 }
 
+/// i16, u16 and u32 have kernels of their own on a GPU: each op that takes them in one of them, of the ops a twelfth, of which every text
+/// is compiled anew. All of them with `OFLOW_CASES=all`.
+#[test]
+fn narrow_integers_give_the_cpus_result() {
+    if !super::cuda() {
+        return;
+    }
+    const NARROW: [DType; 3] = [DType::I16, DType::U16, DType::U32];
+    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let (mut wrong, mut total) = (vec![], 0);
+    let expressions = |o: &&'static Op| !o.name().contains(".grad.");
+    for (k, op) in ops().into_iter().filter(expressions).enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate().filter(|_| whole || k.is_multiple_of(12)) {
+            let narrow = s.with_integer(NARROW[(k / 12 + i) % NARROW.len()]);
+            if narrow == *s || narrow.infer(op).is_err() {
+                continue;
+            }
+            let what = format!("{} sample {i} in {:?}", op.name(), narrow.types());
+            let Ok(plan) = reference(op, &what, &narrow, true, false) else { continue };
+            total += 1;
+            let result = oflow::run_ranks(1, |_| Ok(check_device(Device::Cuda, &plan)));
+            wrong.extend(result.unwrap_or_else(|e| vec![Err(e.to_string())]).into_iter().filter_map(Result::err));
+        }
+    }
+    assert!(total > 5, "{total}");
+    settle("narrow integers", total, &wrong);
+}
+
 #[test]
 fn every_gradient_equals_finite_differences() {
     if !super::cuda() {

@@ -1,10 +1,11 @@
 //! Element types: their sizes, names, kinds and PyTorch's promotion lattice.
 //!
 //! A [`DType`] is a small number, so a `match` over dtypes needs a `_` arm everywhere. oflow computes with the built-in dtypes
-//! ([`Builtin`]) but for the 8-bit floats, which are stored and cast; others are registered by programs ([`Registered`]) and are
-//! moved, stored and printed.
+//! ([`Builtin`]) but for the 8-bit floats, which are stored and cast; others are registered ([`Registered`]) and are moved, stored and
+//! printed: quantised integers, which every process has, and those of the program.
 
 mod f8;
+mod quantised;
 mod registered;
 
 use half::{bf16, f16};
@@ -16,6 +17,7 @@ use std::str::FromStr;
 use crate::{KernelError, ReduceOp, Result, Scalar};
 
 pub use f8::{F8E4M3FN, F8E5M2};
+pub use quantised::Quantization;
 pub use registered::Registered;
 
 /// The type of a tensor's elements: a built-in one (`DType::F32` …) or one that the program registered ([`Registered`]).

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The declaration of a dtype that oflow does not know: quantised integers, 8-bit floats, packed integers.
+/// The declaration of a dtype that oflow does not know: quantised integers of another kind, packed integers.
 ///
 /// Its elements have the size of the built-in dtype that they are stored as. Tensors of it are made from bytes, moved, sliced,
 /// sharded, boxed between S and B, saved and printed; ops that compute with elements refuse it, and it is never P. The program
@@ -89,6 +89,7 @@ impl Registered {
         if self.storage == Builtin::Bool {
             return refused("elements cannot be stored as bool, which is 0 or 1; give an integer or a float".into());
         }
+        super::quantised::check(&self.name, &self.parameters)?;
         for (i, (name, value)) in self.parameters.iter().enumerate() {
             if self.parameters[..i].iter().any(|p| p.0 == *name) {
                 return refused(format!("it has two parameters '{name}'"));
@@ -155,7 +156,53 @@ static NAMES: Mutex<Names> =
 
 fn names() -> MutexGuard<'static, Names> {
     // Nothing panics between two changes.
-    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if names.families.is_empty() {
+        for declared in super::quantised::first() {
+            // They are legal, and the first of their names.
+            let _ = add(&mut names, declared);
+        }
+    }
+    names
+}
+
+/// Adds a dtype whose declaration is legal, or finds it.
+fn add(names: &mut Names, declared: Registered) -> Result<DType> {
+    let text = declared.text();
+    if let Some(first) = names.families.get(&declared.name) {
+        let first = &entry(*first).declared;
+        if !first.same_family(&declared) {
+            return Err(KernelError::new(format!(
+                "dtype {text} stored as {} was registered as {} stored as {}: a family has one storage and the same \
+                 parameters, by name and kind",
+                declared.storage,
+                first.text(),
+                first.storage
+            )));
+        }
+    }
+    if let Some(known) = names.texts.get(&text) {
+        return Ok(*known);
+    }
+    let number = names.texts.len();
+    if number == MOST {
+        return Err(KernelError::new(format!(
+            "{MOST} dtypes are registered, no more can be: keep parameters that change all the time in tensors"
+        )));
+    }
+    let fingerprint = fingerprint_of(&text);
+    if let Some(other) = names.fingerprints.get(&fingerprint) {
+        return Err(KernelError::new(format!("{text} has the fingerprint of {other}: choose another name")));
+    }
+    let dtype = DType(((Builtin::ALL.len() + number) as u32) << STORAGE_BITS | declared.storage as u32);
+    let family = declared.name.clone();
+    let decoder = names.families.get(&family).map_or(declared.to_f64, |d| entry(*d).declared.to_f64);
+    let declared = Registered { to_f64: decoder, ..declared };
+    slot(number).get_or_init(|| Entry { declared, text: text.clone(), fingerprint });
+    names.fingerprints.insert(fingerprint, dtype);
+    names.families.entry(family).or_insert(dtype);
+    names.texts.insert(text, dtype);
+    Ok(dtype)
 }
 
 /// The registered dtype with that fingerprint.
@@ -177,42 +224,7 @@ impl DType {
     /// process has registered 65,536 dtypes.
     pub fn register(declared: Registered) -> Result<DType> {
         declared.check()?;
-        let text = declared.text();
-        let mut names = names();
-        if let Some(first) = names.families.get(&declared.name) {
-            let first = &entry(*first).declared;
-            if !first.same_family(&declared) {
-                return Err(KernelError::new(format!(
-                    "dtype {text} stored as {} was registered as {} stored as {}: a family has one storage and the same \
-                     parameters, by name and kind",
-                    declared.storage,
-                    first.text(),
-                    first.storage
-                )));
-            }
-        }
-        if let Some(known) = names.texts.get(&text) {
-            return Ok(*known);
-        }
-        let number = names.texts.len();
-        if number == MOST {
-            return Err(KernelError::new(format!(
-                "{MOST} dtypes are registered, no more can be: keep parameters that change all the time in tensors"
-            )));
-        }
-        let fingerprint = fingerprint_of(&text);
-        if let Some(other) = names.fingerprints.get(&fingerprint) {
-            return Err(KernelError::new(format!("{text} has the fingerprint of {other}: choose another name")));
-        }
-        let dtype = DType(((Builtin::ALL.len() + number) as u32) << STORAGE_BITS | declared.storage as u32);
-        let family = declared.name.clone();
-        let decoder = names.families.get(&family).map_or(declared.to_f64, |d| entry(*d).declared.to_f64);
-        let declared = Registered { to_f64: decoder, ..declared };
-        slot(number).get_or_init(|| Entry { declared, text: text.clone(), fingerprint });
-        names.fingerprints.insert(fingerprint, dtype);
-        names.families.entry(family).or_insert(dtype);
-        names.texts.insert(text, dtype);
-        Ok(dtype)
+        add(&mut names(), declared)
     }
 
     /// The name without parameters: `qint8` of `qint8(scale=0.5, zero=3)`.

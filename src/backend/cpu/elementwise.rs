@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The kernel of an expression: compiled per plan for its dtypes.
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
-        // Elements of a registered dtype are copied only, as what they are stored as.
+        // Of a registered dtype the numbers are meant that its elements are stored as.
         if let [Some(v)] = cx.inputs
-            && !v.dtype().is_builtin()
+            && !(v.dtype().is_builtin() && cx.output(0).dtype().is_builtin())
         {
             return Ok(program::<Program>(cx)?.run(&[&v.stored()], cx.runtime, &cx.output(0).stored())?);
         }

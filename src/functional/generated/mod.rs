@@ -4,6 +4,7 @@ mod random_numbers;
 mod elementwise;
 mod in_place;
 mod activations;
+mod quantised_numbers;
 mod reductions;
 mod networks;
 mod choice;
@@ -32,6 +33,7 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     random_numbers::BY_NAME,
     in_place::BY_NAME,
     activations::BY_NAME,
+    quantised_numbers::BY_NAME,
     reductions::BY_NAME,
     networks::BY_NAME,
     choice::BY_NAME,

@@ -23,6 +23,7 @@ mod optim;
 mod pointwise_loss;
 mod pool;
 mod prod;
+mod quantize;
 mod random;
 mod reduce;
 mod resample;
@@ -42,19 +43,21 @@ mod unary;
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
+pub(crate) use quantize::quantised;
 pub(crate) use shape::Diagonal;
 
 /// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 33] = [
+    let families: [Family; 34] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
         ("Activations", activation::ops),
         ("Elementwise", binary::ops),
         ("Elementwise", scalar::ops),
+        ("Quantised numbers", quantize::ops),
         ("Reductions", reduce::ops),
         ("Reductions", scan::ops),
         ("Products", matmul::ops),

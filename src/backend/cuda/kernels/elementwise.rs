@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The kernel of an expression: written per plan for its dtypes, compiled at the first call.
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cuda("elementwise_cuda", |cx| {
-        // Elements of a registered dtype are copied only, as what they are stored as.
+        // Of a registered dtype the numbers are meant that its elements are stored as.
         let views: SmallVec<[View; 4]> = cx.inputs.iter().flatten().map(View::stored).collect();
         Ok(program::<Program>(cx)?.run(&queue(cx)?, &views, cx.runtime, &cx.output(0).stored())?)
     });

@@ -1,0 +1,135 @@
+//! Quantised integers: the families of registered dtypes that every process has.
+
+use super::registered::Registered;
+use super::{Builtin, DType};
+use crate::{KernelError, Result, Scalar};
+
+/// How the elements of a quantised dtype stand for numbers: `(stored - zero) * scale`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantization {
+    /// The difference of two neighbours, greater than zero.
+    pub scale: f64,
+    /// The stored integer that stands for 0.
+    pub zero: i64,
+    /// The smallest stored integer.
+    pub low: i64,
+    /// The largest stored integer.
+    pub high: i64,
+}
+
+/// Names and storage.
+const FAMILIES: [(&str, Builtin); 3] = [("qint8", Builtin::I8), ("quint8", Builtin::U8), ("qint16", Builtin::I16)];
+
+fn declared((name, storage): (&str, Builtin), scale: f64, zero: i64) -> Registered {
+    let number =
+        |d: DType, stored: Scalar| d.quantization().map_or(f64::NAN, |q| (stored.to_f64() - q.zero as f64) * q.scale);
+    Registered::new(name, storage).parameter("scale", scale).parameter("zero", zero).to_f64(number)
+}
+
+/// A dtype of each family, so that their texts are known.
+pub(super) fn first() -> [Registered; 3] {
+    FAMILIES.map(|family| declared(family, 1.0, 0))
+}
+
+/// Refuses parameters of a quantised family that quantise nothing.
+pub(super) fn check(name: &str, parameters: &[(String, Scalar)]) -> Result<()> {
+    let Some((_, storage)) = FAMILIES.into_iter().find(|f| f.0 == name) else { return Ok(()) };
+    let of = |name: &str| parameters.iter().find(|p| p.0 == name).map(|p| p.1);
+    let refused = |why: String| Err(KernelError::new(format!("dtype {name}: {why}")));
+    if let Some(scale) = of("scale").map(Scalar::to_f64)
+        && !(scale > 0.0 && scale.is_finite())
+    {
+        return refused(format!("a scale is greater than zero, not {scale}"));
+    }
+    if let (Some(Scalar::Int(zero)), Some((low, high))) = (of("zero"), storage.dtype().integers())
+        && !(low..=high).contains(&zero)
+    {
+        return refused(format!("a zero point is one of the stored integers from {low} to {high}, not {zero}"));
+    }
+    Ok(())
+}
+
+impl DType {
+    /// Quantised numbers stored as i8: `(stored - zero) * scale`.
+    ///
+    /// ```
+    /// use oflow_kernels::DType;
+    /// let q = DType::qint8(0.5, 3)?;
+    /// assert_eq!((q.to_string().as_str(), q.size()), ("qint8(scale=0.5, zero=3)", 1));
+    /// assert!(DType::qint8(-0.5, 3).is_err() && DType::qint8(0.5, 300).is_err());
+    /// # Ok::<(), oflow_kernels::KernelError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The scale is not greater than zero; the zero point is no i8; the process has registered 65,536 dtypes.
+    pub fn qint8(scale: f64, zero: i64) -> Result<DType> {
+        DType::register(declared(FAMILIES[0], scale, zero))
+    }
+
+    /// Quantised numbers stored as u8. See [`DType::qint8`].
+    ///
+    /// # Errors
+    /// As [`DType::qint8`].
+    pub fn quint8(scale: f64, zero: i64) -> Result<DType> {
+        DType::register(declared(FAMILIES[1], scale, zero))
+    }
+
+    /// Quantised numbers stored as i16. See [`DType::qint8`].
+    ///
+    /// # Errors
+    /// As [`DType::qint8`].
+    pub fn qint16(scale: f64, zero: i64) -> Result<DType> {
+        DType::register(declared(FAMILIES[2], scale, zero))
+    }
+
+    /// The quantised dtype of a family: `qint8`, `quint8` or `qint16`.
+    ///
+    /// # Errors
+    /// There is no such family; as [`DType::qint8`].
+    pub fn quantised(family: &str, scale: f64, zero: i64) -> Result<DType> {
+        match FAMILIES.into_iter().find(|f| f.0 == family) {
+            Some(f) => DType::register(declared(f, scale, zero)),
+            None => {
+                Err(KernelError::new(format!("'{family}' is no quantised dtype; there are qint8, quint8 and qint16")))
+            }
+        }
+    }
+
+    /// What the elements stand for; none where this is no quantised dtype.
+    pub fn quantization(self) -> Option<Quantization> {
+        if self.is_builtin() || !FAMILIES.iter().any(|f| f.0 == self.family()) {
+            return None;
+        }
+        let (scale, zero) = (self.parameter("scale")?.to_f64(), self.parameter("zero")?.to_i64());
+        let (low, high) = self.storage().dtype().integers()?;
+        Some(Quantization { scale, zero, low, high })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_known_from_the_start() {
+        let parsed: DType = "quint8(scale=0.25, zero=128)".parse().unwrap();
+        assert_eq!(parsed, DType::quint8(0.25, 128).unwrap());
+        assert_eq!(parsed, DType::quantised("quint8", 0.25, 128).unwrap());
+        assert_eq!(parsed.quantization(), Some(Quantization { scale: 0.25, zero: 128, low: 0, high: 255 }));
+        assert_eq!(parsed.number(Scalar::Int(130)), Some(Scalar::Float(0.5)));
+        assert_eq!(DType::qint16(1e-3, -7).unwrap().storage(), Builtin::I16);
+        assert_eq!(DType::U8.quantization(), None);
+        let other = DType::register(Registered::new("q_other", Builtin::I8).parameter("scale", 1.0)).unwrap();
+        assert_eq!(other.quantization(), None);
+    }
+
+    #[test]
+    fn parameters_that_quantise_nothing_are_refused() {
+        let refused = |text: &str| text.parse::<DType>().unwrap_err().0;
+        assert!(refused("qint8(scale=0.0, zero=0)").contains("greater than zero, not 0"));
+        assert!(refused("qint8(scale=0.5, zero=128)").contains("from -128 to 127, not 128"));
+        assert!(refused("quint8(scale=0.5, zero=-1)").contains("from 0 to 255, not -1"));
+        assert!(refused("qint16(scale=1, zero=0)").contains("was registered as qint16(scale=1.0, zero=0)"));
+        assert!(DType::qint8(f64::INFINITY, 0).is_err() && DType::quantised("qint4", 1.0, 0).is_err());
+    }
+}
