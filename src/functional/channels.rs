@@ -206,7 +206,7 @@ pub(super) fn group_norm(
         return Err(refused("group_norm", x, site, e));
     };
     let _inner = inner_calls();
-    grouped(x, groups, [weight, bias], eps, site).map_err(|e| refused("group_norm", x, site, e))
+    grouped(x, groups, [weight, bias], eps, site).map_err(|e| e.within(|| "group_norm".into()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -235,7 +235,7 @@ pub(super) fn instance_norm(
         return Err(refused(name, x, site, e));
     }
     let inner = inner_calls();
-    let y = grouped(x, channels, [weight, bias], eps, site).map_err(|e| refused(name, x, site, e))?;
+    let y = grouped(x, channels, [weight, bias], eps, site).map_err(|e| e.within(|| name.into()))?;
     if running.iter().any(|r| r.is_some()) {
         let _quiet = no_grad();
         let _scope = site.scope();

@@ -158,7 +158,7 @@ fn scatter_in(name: &str, [x, ids]: [&Tensor; 2], from: Written<'_>, dim: i64, s
     };
     let part = first_of(&table, &list, Some(d), site).map_err(&named)?;
     let whole = part.shape() == x.shape();
-    let write = || match from {
+    let made = match from {
         Written::Tensor(_) => {
             let inputs = [Some(&part), Some(&list), src.as_ref()];
             invoke1(op!("scatter_into"), &inputs, smallvec![d.into()], smallvec![], site)
@@ -168,11 +168,11 @@ fn scatter_in(name: &str, [x, ids]: [&Tensor; 2], from: Written<'_>, dim: i64, s
             invoke1(op!("scatter_fill"), &inputs, smallvec![d.into()], smallvec![s], site)
         }
     };
+    // The op has a name of its own.
+    let y = made.map_err(|e| e.within(|| name.into()))?;
     if whole {
-        drop(inner);
-        return write();
+        return Ok(y);
     }
-    let y = write()?;
     // The rest of x, dim by dim from the last.
     let y = completed(&table, y, site)?;
     drop(inner);
