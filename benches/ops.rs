@@ -10,25 +10,7 @@ mod peers;
 use oflow::DType;
 use oflow::functional::InterpolateOptions;
 use oflow::prelude::*;
-use peers::{Peer, median};
-use std::time::{Duration, Instant};
-
-/// Turns of each side.
-const TURNS: usize = 5;
-
-type Run = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
-
-struct Case {
-    name: &'static str,
-    inputs: Vec<Vec<usize>>,
-    dtype: DType,
-    run: Run,
-}
-
-fn case(name: &'static str, inputs: &[&[usize]], run: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Case {
-    let inputs = inputs.iter().map(|i| i.to_vec()).collect();
-    Case { name, inputs, dtype: DType::F32, run: Box::new(run) }
-}
+use peers::calls::{Case, case, run};
 
 fn of(dtype: DType, case: Case) -> Case {
     Case { dtype, ..case }
@@ -118,56 +100,6 @@ fn cases() -> Result<Vec<Case>> {
     ])
 }
 
-fn thread_seconds() -> f64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
-}
-
-/// Median processor time of a call in µs.
-fn median_us(f: impl Fn() -> Result<()>) -> Result<f64> {
-    f()?;
-    f()?;
-    let (mut times, start) = (vec![], Instant::now());
-    while times.len() < 5 || start.elapsed() < Duration::from_millis(300) {
-        let start = thread_seconds();
-        f()?;
-        times.push((thread_seconds() - start) * 1e6);
-    }
-    Ok(median(times))
-}
-
 fn main() -> Result<()> {
-    let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let mut peer = Peer::start("ops_torch.py");
-    println!("{:<50} {:<8} {:>11} {:>11} {:>6}", "µs a call", "", "oflow", "PyTorch", "ratio");
-    for case in cases()?.iter().filter(|c| c.name.contains(&filter)) {
-        let inputs: Result<Vec<Tensor>> =
-            case.inputs.iter().map(|dims| randn(&dims[..], Device::Cpu.dtype(case.dtype))).collect();
-        let inputs = inputs?;
-        let leaves: Result<Vec<Tensor>> = inputs.iter().map(|x| x.detach().requires_grad_(true)).collect();
-        let leaves = leaves?;
-        for way in ["forward", "both"] {
-            let (mut ours, mut theirs) = (vec![], vec![]);
-            for _ in 0..TURNS {
-                ours.push(match way {
-                    "forward" => median_us(|| (case.run)(&inputs).map(drop))?,
-                    _ => median_us(|| {
-                        leaves.iter().for_each(|x| x.set_grad(None));
-                        (case.run)(&leaves)?.sum(())?.backward()
-                    })?,
-                });
-                theirs.extend(peer.as_mut().map(|p| p.ask(&format!("{}\t{way}", case.name))));
-            }
-            let ours = median(ours);
-            print!("{:<50} {way:<8} {ours:>11.1}", case.name);
-            match theirs.is_empty() {
-                true => println!(),
-                false => {
-                    let theirs = median(theirs);
-                    println!(" {theirs:>11.1} {:>6.2}", ours / theirs);
-                }
-            }
-        }
-    }
-    Ok(())
+    run(&cases()?)
 }

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Ops without a counterpart there: the numbers of random ops are ours alone (`tests/rng.rs` and the kernels' tests hold
-/// them to their distributions), and what takes a quantised tensor (`tests/quantized.rs`).
+/// them to their distributions), and what takes a quantised tensor (`tests/dtypes/quantized.rs`).
 const OURS_ALONE: &[&str] = &["rand", "randn", "bernoulli", "randint", "dropout", "int_repr"];
 
 fn value(v: &Json) -> Option<Value> {

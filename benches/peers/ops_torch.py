@@ -18,6 +18,15 @@ images = [16, 64, 56, 56]
 square, tall, heads = [1024, 1024], [4096, 1024], [8, 8, 512, 64]
 # name: (function, shapes of the inputs, dtype)
 CASES = {
+    "svd [256,256]": (lambda x: torch.linalg.svd(x, full_matrices=False)[1], [[256, 256]], torch.float32),
+    "solve [512,512] [512,8]": (torch.linalg.solve, [[512, 512], [512, 8]], torch.float32),
+    "inv [256,256]": (torch.linalg.inv, [[256, 256]], torch.float32),
+    "det [64,32,32]": (torch.linalg.det, [[64, 32, 32]], torch.float32),
+    "qr [256,256]": (lambda x: torch.linalg.qr(x)[0], [[256, 256]], torch.float32),
+    "cholesky of x xT + 256 [256,256]": (
+        lambda x: torch.linalg.cholesky(x @ x.mT + 256 * torch.eye(256)), [[256, 256]], torch.float32),
+    "eigh of x + xT [256,256]": (lambda x: torch.linalg.eigh(x + x.mT)[0], [[256, 256]], torch.float32),
+    "pinv [256,128]": (torch.linalg.pinv, [[256, 128]], torch.float32),
     "gelu exact [1024,1024]": (F.gelu, [square], torch.float32),
     "exp of a transposed [1024,1024]": (lambda x: x.t().exp(), [square], torch.float32),
     "add of a transposed [1024,1024]": (lambda x, y: x + y.t(), [square, square], torch.float32),

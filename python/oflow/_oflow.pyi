@@ -328,10 +328,18 @@ class Tensor:
         """The smallest and the largest element over dims (none given: all)."""
     def any(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if some element is not zero."""
+    @overload
     def argmax(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
+    @overload
+    def argmax(self, *, keepdim: builtins.bool = False) -> Tensor:
+        """The position of the largest element of all, counted row-major."""
+    @overload
     def argmin(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+    @overload
+    def argmin(self, *, keepdim: builtins.bool = False) -> Tensor:
+        """The position of the smallest element of all, counted row-major."""
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
         """The indices that sort each line along `dim`: those of `sort`."""
     def asin(self) -> Tensor:
@@ -478,8 +486,15 @@ class Tensor:
         """The channels, dim 1, in `groups` groups, taken in turn from each."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
+    @overload
     def clamp(self, lo: Number, hi: Number) -> Tensor:
         """x, but not below lo and not above hi."""
+    @overload
+    def clamp(self, min: Number | None = None, max: Number | None = None) -> Tensor:
+        """x, but not below `min` and not above `max`; one of them may be left out."""
+    @overload
+    def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
     @overload
@@ -928,6 +943,9 @@ class Tensor:
     def max(self) -> Tensor:
         """The largest element of all."""
     @overload
+    def max(self, other: Tensor) -> Tensor:
+        """The larger of each two elements."""
+    @overload
     def max_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The largest element of each window of the last dims; NaN where it has one."""
     @overload
@@ -979,6 +997,9 @@ class Tensor:
     @overload
     def min(self) -> Tensor:
         """The smallest element of all."""
+    @overload
+    def min(self, other: Tensor) -> Tensor:
+        """The smaller of each two elements."""
     @overload
     def minimum(self, b: Tensor) -> Tensor:
         """The smaller element of each pair; NaN if either is NaN."""
@@ -1303,8 +1324,12 @@ class Tensor:
         """x²."""
     def square_(self) -> Tensor:
         """`square` in place: the result is written over the first argument."""
+    @overload
     def squeeze(self, dim: builtins.int) -> Tensor:
         """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+    @overload
+    def squeeze(self) -> Tensor:
+        """x without its dims of size 1."""
     def std(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
         """The standard deviation: the root of the variance."""
     @overload
@@ -1728,10 +1753,18 @@ def arange(end: builtins.int, *, dtype: _dtype = int64, device: _device | str | 
 @overload
 def arange(start: Number, end: Number, step: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """start, start + step, … below `end`: of integers i64, else f32, unless the target says otherwise."""
+@overload
 def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
+@overload
+def argmax(x: Tensor, *, keepdim: builtins.bool = False) -> Tensor:
+    """The position of the largest element of all, counted row-major."""
+@overload
 def argmin(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+@overload
+def argmin(x: Tensor, *, keepdim: builtins.bool = False) -> Tensor:
+    """The position of the smallest element of all, counted row-major."""
 def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
     """The indices that sort each line along `dim`: those of `sort`."""
 def asin(x: Tensor) -> Tensor:
@@ -1888,8 +1921,15 @@ def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
     """The channels, dim 1, in `groups` groups, taken in turn from each."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
+@overload
 def clamp(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """x, but not below lo and not above hi."""
+@overload
+def clamp(x: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """x, but not below `min` and not above `max`; one of them may be left out."""
+@overload
+def clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
 @overload
@@ -2369,6 +2409,9 @@ def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[T
 def max(x: Tensor) -> Tensor:
     """The largest element of all."""
 @overload
+def max(x: Tensor, other: Tensor) -> Tensor:
+    """The larger of each two elements."""
+@overload
 def max_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The largest element of each window of the last dims; NaN where it has one."""
 @overload
@@ -2422,6 +2465,9 @@ def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[T
 @overload
 def min(x: Tensor) -> Tensor:
     """The smallest element of all."""
+@overload
+def min(x: Tensor, other: Tensor) -> Tensor:
+    """The smaller of each two elements."""
 @overload
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     """The smaller element of each pair; NaN if either is NaN."""
@@ -2789,8 +2835,12 @@ def square_(x: Tensor) -> Tensor:
     """`square` in place: the result is written over the first argument."""
 def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
     """The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is."""
+@overload
 def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
     """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+@overload
+def squeeze(x: Tensor) -> Tensor:
+    """x without its dims of size 1."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """Tensors of one shape along a new dim at position `dim`."""
 def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:

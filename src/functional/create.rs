@@ -299,7 +299,7 @@ pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: im
 /// use oflow::functional::from_bytes;
 /// use oflow::kernels::Builtin;
 /// use oflow::prelude::*;
-/// let q = DType::register(oflow::Registered::new("qint8", Builtin::I8).parameter("scale", 0.5))?;
+/// let q = DType::register(oflow::Registered::new("fixed8", Builtin::I8).parameter("scale", 0.5))?;
 /// let x = from_bytes(&[1, 2, 255], [3], Device::Cpu.dtype(q))?;
 /// assert_eq!((x.dtype(), x.to_bytes()?), (q, vec![1, 2, 255]));
 /// # Ok::<(), oflow::Error>(())

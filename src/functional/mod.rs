@@ -36,6 +36,7 @@ mod create;
 mod ctc;
 mod data;
 mod einsum;
+mod forms;
 mod gates;
 mod gather;
 // Functions have PyTorch's parameters, as many as there are.

@@ -148,7 +148,9 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
 }
 
 pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
-    in_wide(x, site, |x| {
+    // Integers wrap where the largest is taken out.
+    let floats = if x.dtype().is_float() { x.clone() } else { x.cast_at(DType::F32, site)? };
+    in_wide(&floats, site, |x| {
         let _scope = site.scope();
         let inner = inner_calls();
         if counted(x, dims)? == 0 {

@@ -7,9 +7,9 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, gates, gather, generated, grid,
-    image, index, inplace, layout, losses, nn, pytorch, quantize, random, recurrent, reduce, select, shape, sort,
-    values,
+    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, forms, gates, gather,
+    generated, grid, image, index, inplace, layout, losses, nn, pytorch, quantize, random, recurrent, reduce, select,
+    shape, sort, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -188,6 +188,7 @@ const ROWS: &[&[Row]] = &[
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,
+    forms::BY_NAME,
     values::VALUES,
 ];
 

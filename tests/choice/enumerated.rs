@@ -1,12 +1,12 @@
 //! The search finds what pricing every candidate finds: on random calls of every op, its samples under random layouts.
 
 use super::question::{Question, answer, mesh_of};
+use oflow::Result;
 use oflow::boxing::{Candidate, Layout, cost};
 use oflow::ops::{NdSignature, Op, TensorType};
 use oflow::placement::Placement;
 use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
 use oflow::testing::{Sample, computes, mix, variants};
-use oflow::{DType, Result};
 
 /// The rule of the design over candidates in declared order: the first that is least of (price, P outputs) among those that
 /// move nothing. On axes where that one has a price, because a lowering communicates there or because it spreads P inputs over more
@@ -149,8 +149,8 @@ fn any_layout(t: &TensorType, mesh: &Placement, seed: &[u64]) -> NdSbp {
             let rank = t.shape.len() as u64;
             match r % (rank + 4) {
                 d if d < rank => Sbp::Split(d as usize),
-                d if d == rank + 1 && t.dtype != DType::Bool => Sbp::PARTIAL_SUM,
-                d if d == rank + 2 && r >> 32 & 3 == 0 => Sbp::Partial(ReduceOp::Max),
+                d if d == rank + 1 && t.dtype.reduces(ReduceOp::Sum) => Sbp::PARTIAL_SUM,
+                d if d == rank + 2 && r >> 32 & 3 == 0 && t.dtype.reduces(ReduceOp::Max) => Sbp::Partial(ReduceOp::Max),
                 _ => Sbp::Broadcast,
             }
         })

@@ -63,8 +63,8 @@ fn every_op_gives_the_cpus_result() {
     settle("one device", total, &wrong);
 }
 
-/// i16, u16 and u32 have kernels of their own on a GPU: each op that takes them in one of them, of the ops a twelfth, of which every text
-/// is compiled anew. All of them with `OFLOW_CASES=all`.
+/// i16, u16 and u32 have kernels of their own on a GPU: each op that takes them in one of them, of few of the ops, because every
+/// text is compiled anew. All of them with `OFLOW_CASES=all`.
 #[test]
 fn narrow_integers_give_the_cpus_result() {
     if !super::cuda() {
@@ -75,8 +75,8 @@ fn narrow_integers_give_the_cpus_result() {
     let (mut wrong, mut total) = (vec![], 0);
     let expressions = |o: &&'static Op| !o.name().contains(".grad.");
     for (k, op) in ops().into_iter().filter(expressions).enumerate() {
-        for (i, s) in Sample::all(op).unwrap().iter().enumerate().filter(|_| whole || k.is_multiple_of(12)) {
-            let narrow = s.with_integer(NARROW[(k / 12 + i) % NARROW.len()]);
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate().filter(|_| whole || k.is_multiple_of(36)) {
+            let narrow = s.with_integer(NARROW[(k / 36 + i) % NARROW.len()]);
             if narrow == *s || narrow.infer(op).is_err() {
                 continue;
             }
@@ -87,7 +87,7 @@ fn narrow_integers_give_the_cpus_result() {
             wrong.extend(result.unwrap_or_else(|e| vec![Err(e.to_string())]).into_iter().filter_map(Result::err));
         }
     }
-    assert!(total > 5, "{total}");
+    assert!(total > 3, "{total}");
     settle("narrow integers", total, &wrong);
 }
 

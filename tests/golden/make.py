@@ -104,7 +104,7 @@ for op, f in WITHIN.items():
 for op in ("copy", "neg", "abs", "sign", "square", "relu", "trunc", "relu6"):
     for d in ("i32", "i16"):
         case(op, ANY[op], values((2, 3), d))
-for op in ("exp", "sqrt", "log", "sin", "reciprocal"):
+for op in ("exp", "sqrt", "log", "sin", "reciprocal", "sigmoid", "tanh"):
     case(op, {**ANY, **POSITIVE}[op], values((2, 3), "i64", positive=True), name="integers become f32")
 for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite}.items():
     case(op, f, torch.tensor([0.0, -1.5, nan, inf, -inf, 2.0]), backward=False)

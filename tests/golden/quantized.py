@@ -1,6 +1,6 @@
 """Makes quantized.json: what PyTorch stores and gives back, and its fake quantisation with gradients.
 
-Run it with any Python that has torch, in this folder: `python quantized.py`. The test `quantized` reads the file.
+Run it with any Python that has torch, in this folder: `python quantized.py`. The test `dtypes` reads the file.
 """
 
 import json

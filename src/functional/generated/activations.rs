@@ -47,9 +47,6 @@ impl Tensor {
     /// ```text
     /// sigmoid(Tensor x) -> Tensor
     /// ```
-    ///
-    /// # Errors
-    /// If `x` is no float tensor.
     #[track_caller]
     pub fn sigmoid(&self) -> Result<Tensor> {
         invoke1(op!("sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -60,9 +57,6 @@ impl Tensor {
     /// ```text
     /// tanh(Tensor x) -> Tensor
     /// ```
-    ///
-    /// # Errors
-    /// If `x` is no float tensor.
     #[track_caller]
     pub fn tanh(&self) -> Result<Tensor> {
         invoke1(op!("tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())

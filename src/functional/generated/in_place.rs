@@ -491,7 +491,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If the result has another shape or dtype.
     #[track_caller]
     pub fn sigmoid_(&self) -> Result<&Tensor> {
         write_over(op!("sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -505,7 +505,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If the result has another shape or dtype.
     #[track_caller]
     pub fn tanh_(&self) -> Result<&Tensor> {
         write_over(op!("tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;

@@ -1,7 +1,7 @@
 //! Activations: each is one scalar expression; kernel, signatures and gradient follow from it.
 
 use crate::error::Result;
-use crate::ops::OpDef;
+use crate::ops::{DTypeRule, OpDef};
 
 /// `tanh` of the usual cubic, as PyTorch's `gelu(approximate="tanh")`.
 const GELU_TANH: &str = "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))";
@@ -18,11 +18,15 @@ assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
 # Ok::<(), oflow::Error>(())
 ```";
 
+// Integers become f32, as in PyTorch.
+const SIGMOID: &str = "sigmoid(x) -> y";
+const TANH: &str = "tanh(x) -> y";
+
 /// `(declaration, expression, derivative or "", doc)`.
 const TABLE: &[(&str, &str, &str, &str)] = &[
     ("relu(x) -> y", "relu(x)", "select(out <= 0, 0, 1)", RELU),
-    ("sigmoid(x: float) -> y", "sigmoid(x)", "out * (1 - out)", "The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."),
-    ("tanh(x: float) -> y", "tanh(x)", "1 - out * out", "The hyperbolic tangent."),
+    (SIGMOID, "sigmoid(x)", "out * (1 - out)", "The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."),
+    (TANH, "tanh(x)", "1 - out * out", "The hyperbolic tangent."),
     ("gelu(x: float) -> y", GELU, "", "x Φ(x), with the exact normal distribution function Φ (by erf)."),
     ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by its tanh approximation."),
     ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "x σ(1.702 x), the sigmoid approximation of GELU."),
@@ -108,6 +112,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|(text, expr, derivative, doc)| {
             let op = OpDef::elementwise(text, expr)?.doc(doc).samples(&["f32[3, 5]", "f64[4, 2]", "bf16[2, 3]"]);
             let op = match *text {
+                SIGMOID | TANH => op.dtype(DTypeRule::PromoteFloat),
                 SOFTPLUS => op.function("softplus(Tensor x, *, Float beta=1.0, Float threshold=20.0) -> Tensor"),
                 _ => op,
             };

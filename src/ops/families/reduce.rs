@@ -174,6 +174,7 @@ fn quantor(name: &str, p: ReduceOp, doc: &str) -> Result<OpDef> {
 
 fn arg(name: &str, max: bool) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; dim: int, keepdim: bool = false) -> index"))?
+        .function(&format!("{name}(Tensor x, Int dim, Bool keepdim=false) -> Tensor"))
         .doc(&format!(
             "The i64 index of the {} element along a dim; among equals the first; NaN wins.",
             if max { "largest" } else { "smallest" }

@@ -85,12 +85,14 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::elementwise("clamp(x; lo: runtime scalar, hi: runtime scalar) -> y", "min(max(x, lo), hi)")
             .and_then(|o| o.derivative(0, "and(x > lo, x < hi)"))
             .map(|o| {
-                o.doc("x, but not below lo and not above hi.").samples(&[
-                    "f32[3, 5]; lo=-0.5, hi=0.5",
-                    "i32[4]; lo=-1, hi=2",
-                    "i8[4]; lo=-1, hi=300",
-                    "i32[4]; lo=-0.5, hi=1.5",
-                ])
+                o.doc("x, but not below lo and not above hi.")
+                    .function("clamp(Tensor x, Scalar lo, Scalar hi) -> Tensor")
+                    .samples(&[
+                        "f32[3, 5]; lo=-0.5, hi=0.5",
+                        "i32[4]; lo=-1, hi=2",
+                        "i8[4]; lo=-1, hi=300",
+                        "i32[4]; lo=-0.5, hi=1.5",
+                    ])
             }),
         OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
             o.doc("s where the mask is true, else x. Shapes broadcast.")

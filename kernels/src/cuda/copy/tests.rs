@@ -100,6 +100,33 @@ fn filling() {
     }
 }
 
+#[test]
+fn casts_of_8_bit_floats_are_the_cpus() {
+    let Some(rig) = Rig::new() else { return };
+    let mut rng = Rng::new(3);
+    for dtype in [DType::F8E4M3FN, DType::F8E5M2] {
+        let cast = |x: &Tensor, what: &str, rng: &mut Rng| {
+            let near = Tensor::contiguous(rng, dtype, &[x.dims[0]]);
+            let back = Tensor::contiguous(rng, DType::F32, &[x.dims[0]]);
+            let (gx, gnear, gback) = (rig.put(x), rig.put(&near), rig.put(&back));
+            cpu::copy(&x.view(), &near.view()).unwrap();
+            cpu::copy(&near.view(), &back.view()).unwrap();
+            copy(&rig.queue(), &gx.view(), &gnear.view()).unwrap();
+            copy(&rig.queue(), &gnear.view(), &gback.view()).unwrap();
+            rig.expect(&gnear, &near, 0.0, what);
+            rig.expect(&gback, &back, 0.0, what);
+        };
+        cast(&Tensor::contiguous(&mut rng, DType::F32, &[4096]), "numbers below 1", &mut rng);
+        for value in
+            [449.0, 464.0, 500.0, -1e9, 61439.0, 61440.0, f64::INFINITY, f64::NAN, 1e-3, -2e-5, 1e-9, 0.0, -0.0]
+        {
+            let x = Tensor::contiguous(&mut rng, DType::F32, &[3]);
+            cpu::fill(&x.view(), Scalar::Float(value)).unwrap();
+            cast(&x, &format!("{value}"), &mut rng);
+        }
+    }
+}
+
 /// The same memory as elements of a registered dtype.
 fn registered(v: &View, dtype: DType) -> View {
     // SAFETY: the dtype is stored as the view's, so the elements are where they were.

@@ -13,7 +13,7 @@ fn numbers(v: &Json) -> Vec<f64> {
 
 #[test]
 fn stored_integers_and_numbers_are_pytorchs() {
-    let all: Vec<Json> = serde_json::from_str(include_str!("golden/quantized.json")).unwrap();
+    let all: Vec<Json> = serde_json::from_str(include_str!("../golden/quantized.json")).unwrap();
     let (mut quantized, mut faked) = (0, 0);
     for row in &all {
         let (scale, zero) = (row["scale"].as_f64().unwrap(), row["zero"].as_i64().unwrap());

@@ -1,9 +1,7 @@
 //! i16, u16 and u32, for which kernels are not compiled: every op that takes them gives what it gives for i64, wrapped, on one device,
 //! and under its signatures on two ranks what it gives on one device.
 
-mod common;
-
-use common::settle;
+use super::common::settle;
 use oflow::interpreter::{Call, Target};
 use oflow::ops::{Op, TensorType};
 use oflow::prelude::*;

@@ -1,9 +1,7 @@
 //! 8-bit floats: moved by every op that looks at no element, cast both ways, refused by what computes; gradients pass them in the dtype
 //! that they come in. The numbers of each code are PyTorch's (`tests/golden.rs`).
 
-mod common;
-
-use common::settle;
+use super::common::settle;
 use oflow::comm::ReduceOp;
 use oflow::functional::grad;
 use oflow::interpreter::Call;

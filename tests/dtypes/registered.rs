@@ -400,7 +400,9 @@ fn processes_that_register_in_different_orders_agree() {
     let children: Vec<_> = (0..2)
         .map(|rank| {
             let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "rank_process", "--nocapture"]).env("OFLOW_TEST_DTYPES", rank.to_string());
+            child
+                .args(["--exact", "registered::rank_process", "--nocapture"])
+                .env("OFLOW_TEST_DTYPES", rank.to_string());
             child.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env("XDG_RUNTIME_DIR", folder.path());
             child.env("MASTER_ADDR", "localhost").env("MASTER_PORT", "4713").env("OFLOW_THREADS", "1");
             child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
