@@ -1,9 +1,8 @@
 //! The pseudo-inverse.
 
-use crate::batch::{Real, Scratch, Source, batch_of, each, finite, with_real, zeros};
+use crate::batch::{Real, Source, batch_of, each, with_real, zeros};
 use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
-use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
-use faer::{MatMut, MatRef, Par};
+use crate::svd::Vectors;
 use num_traits::Float;
 use oflow::kernels::Dims;
 use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
@@ -48,38 +47,13 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let k = rows.min(columns);
     let number = |name: &str| Ok::<T, Error>(T::from_scalar(cx.float(name)?.into()));
     let (atol, rtol) = (number("atol")?, number("rtol")?);
-    let which = ComputeSvdVectors::Thin;
-    let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
-    struct Work<T> {
-        a: Vec<T>,
-        u: Vec<T>,
-        s: Vec<T>,
-        v: Vec<T>,
-        scratch: Scratch,
-    }
-    let make = || {
-        let (u, s, v) = (zeros(rows * k)?, zeros(k)?, zeros(columns * k)?);
-        Ok(Work { a: a.room()?, u, s, v, scratch: Scratch::new(need)? })
-    };
-    each(cx, batch, &[16, rows, columns, k], make, |w, i, [y]| {
-        a.read(i, &mut w.a);
-        if !finite(&w.a) {
-            return Err("has an infinity or a NaN, so it has no pseudo-inverse".to_string().into());
-        }
-        compute(
-            MatRef::from_column_major_slice(&w.a, rows, columns),
-            faer::diag::DiagMut::from_slice_mut(&mut w.s),
-            Some(MatMut::from_column_major_slice_mut(&mut w.u, rows, k)),
-            Some(MatMut::from_column_major_slice_mut(&mut w.v, columns, k)),
-            Par::Seq,
-            w.scratch.stack(),
-            Default::default(),
-        )
-        .map_err(|_| "has singular values that did not converge".to_string())?;
-        let least = Float::max(atol, rtol * w.s.first().copied().unwrap_or_else(T::zero));
+    let make = || Ok((Vectors::new(&a, false)?, zeros::<T>(k)?));
+    each(cx, batch, &[16, rows, columns, k], make, |(w, s), i, [y]| {
+        w.decompose(&a, i, s)?;
+        let least = Float::max(atol, rtol * s.first().copied().unwrap_or_else(T::zero));
         y.fill(T::zero());
         // y = V diag(1/s) Uᵀ, a pair of vectors after the other.
-        for (c, s) in w.s.iter().enumerate().filter(|(_, s)| **s > least) {
+        for (c, s) in s.iter().enumerate().filter(|(_, s)| **s > least) {
             let (u, v) = (&w.u[c * rows..][..rows], &w.v[c * columns..][..columns]);
             for (row, v) in y.chunks_exact_mut(rows.max(1)).zip(v) {
                 let factor = *v / *s;

@@ -52,40 +52,62 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let (rows, columns) = (a.rows(), a.columns());
     let k = rows.min(columns);
     let full = cx.bool("full_matrices")?;
-    let (left, right) = if full { (rows, columns) } else { (k, k) };
-    let which = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
-    let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
-    struct Work<T> {
-        a: Vec<T>,
-        u: Vec<T>,
-        v: Vec<T>,
-        scratch: Scratch,
-    }
-    let make = || {
+    let left = if full { rows } else { k };
+    each(
+        cx,
+        batch,
+        &[14, rows, columns, k],
+        || Vectors::new(&a, full),
+        |w, i, [u, s, vh]| {
+            w.decompose(&a, i, s)?;
+            let signs = flips(&w.u, rows, left);
+            by_rows(left, u, |r, c| signs[c] * w.u[c * rows + r]);
+            let sign = |k: usize| signs.get(k).copied().unwrap_or_else(T::one);
+            by_rows(columns, vh, |r, c| sign(r) * w.v[r * columns + c]);
+            Ok(())
+        },
+    )
+}
+
+/// The singular vectors of a matrix as columns, and what it takes to find them.
+pub(crate) struct Vectors<T> {
+    a: Vec<T>,
+    pub(crate) u: Vec<T>,
+    pub(crate) v: Vec<T>,
+    scratch: Scratch,
+    full: bool,
+}
+
+impl<T: Real> Vectors<T> {
+    /// Room for those of the matrices of an input; `full` as in `svd`.
+    pub(crate) fn new(a: &Source<'_, T>, full: bool) -> Result<Vectors<T>> {
+        let (rows, columns, k) = (a.rows(), a.columns(), a.rows().min(a.columns()));
+        let (left, right) = if full { (rows, columns) } else { (k, k) };
+        let which = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
+        let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
         let (u, v) = (zeros(rows * left)?, zeros(columns * right)?);
-        Ok(Work { a: a.room()?, u, v, scratch: Scratch::new(need)? })
-    };
-    each(cx, batch, &[14, rows, columns, k], make, |w, i, [u, s, vh]| {
-        a.read(i, &mut w.a);
-        if !finite(&w.a) {
-            return Err("has an infinity or a NaN, so it has no singular values".to_string().into());
+        Ok(Vectors { a: a.room()?, u, v, scratch: Scratch::new(need)?, full })
+    }
+
+    /// Decomposes matrix `index` of the batch; the singular values, from the greatest on, are written to `s`.
+    pub(crate) fn decompose(&mut self, a: &Source<'_, T>, index: usize, s: &mut [T]) -> Result<(), String> {
+        let (rows, columns, k) = (a.rows(), a.columns(), s.len());
+        let (left, right) = if self.full { (rows, columns) } else { (k, k) };
+        a.read(index, &mut self.a);
+        if !finite(&self.a) {
+            return Err("has an infinity or a NaN, so it has no singular values".to_string());
         }
         compute(
-            MatRef::from_column_major_slice(&w.a, rows, columns),
+            MatRef::from_column_major_slice(&self.a, rows, columns),
             faer::diag::DiagMut::from_slice_mut(s),
-            Some(MatMut::from_column_major_slice_mut(&mut w.u, rows, left)),
-            Some(MatMut::from_column_major_slice_mut(&mut w.v, columns, right)),
+            Some(MatMut::from_column_major_slice_mut(&mut self.u, rows, left)),
+            Some(MatMut::from_column_major_slice_mut(&mut self.v, columns, right)),
             Par::Seq,
-            w.scratch.stack(),
+            self.scratch.stack(),
             Default::default(),
         )
-        .map_err(|_| "has singular values that did not converge".to_string())?;
-        let signs = flips(&w.u, rows, left);
-        by_rows(left, u, |r, c| signs[c] * w.u[c * rows + r]);
-        let sign = |k: usize| signs.get(k).copied().unwrap_or_else(T::one);
-        by_rows(columns, vh, |r, c| sign(r) * w.v[r * columns + c]);
-        Ok(())
-    })
+        .map_err(|_| "has singular values that did not converge".to_string())
+    }
 }
 
 /// As PyTorch's: dA = U [(skew(Uᵀ dU) / E) S + S (skew(Vᵀ dV) / E) + diag(dS)] Vh with E the differences of the squared singular
