@@ -37,14 +37,18 @@ fn every_op_has_a_kernel_or_says_that_it_has_none() {
     assert!(needless.is_empty(), "listed as CPU only, but with a kernel: {}", needless.join(", "));
 }
 
+/// Of the ops that are derived from expressions one sample each, because every text is compiled anew; all with `OFLOW_CASES=all`.
 #[test]
 fn every_op_gives_the_cpus_result() {
     if !super::cuda() {
         return;
     }
+    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
     let (mut wrong, mut total) = (vec![], 0);
-    for op in ops() {
-        for (i, s) in Sample::all(op).unwrap().iter().enumerate() {
+    for (k, op) in ops().into_iter().enumerate() {
+        let samples = Sample::all(op).unwrap();
+        let here = |i: usize| whole || !op.name().contains(".grad.") || i == k % samples.len();
+        for (i, s) in samples.iter().enumerate().filter(|(i, _)| here(*i)) {
             for (word, v) in variants(op, s) {
                 for exact in [true, false] {
                     let what = format!("{} sample {i} ({word})", op.name());
