@@ -1125,7 +1125,7 @@ class Tensor:
     def q_zero_point(self) -> builtins.int:
         """The zero point of a quantised tensor."""
     def quantize(self, dtype: _dtype) -> Tensor:
-        """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. It has no gradient."""
+        """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
     def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
         """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
     def quantized_matmul(self, b: Tensor, dtype: _dtype) -> Tensor:
@@ -2604,7 +2604,7 @@ def q_scale(x: Tensor) -> builtins.float:
 def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
-    """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. It has no gradient."""
+    """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
 def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
     """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
 def quantized_matmul(a: Tensor, b: Tensor, dtype: _dtype) -> Tensor:

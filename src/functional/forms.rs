@@ -6,7 +6,6 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::Op;
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
 use smallvec::smallvec;
 
 by_name! {
@@ -67,8 +66,7 @@ fn of_all(op: Result<&'static Op>, b: &Bound) -> Result<Vec<Tensor>> {
     let inner = inner_calls();
     let line = x.reshape_at(&[x.numel()], b.site)?.into_result();
     drop(inner);
-    let attrs = smallvec![0i64.into(), false.into()];
-    let found = invoke1(op, &[Some(&line)], attrs, smallvec![] as smallvec::SmallVec<[Scalar; 4]>, b.site)?;
+    let found = invoke1(op, &[Some(&line)], smallvec![0i64.into(), false.into()], smallvec![], b.site)?;
     Ok(vec![match b.bool(1)? {
         true => found.reshape_at(&vec![1; x.ndim()], b.site)?.into_result(),
         false => found,

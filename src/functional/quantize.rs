@@ -11,7 +11,7 @@ use smallvec::smallvec;
 functions! {
     FUNCTIONS, "Quantised numbers";
     /// x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers
-    /// that the dtype stores. It has no gradient.
+    /// that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient.
     "quantize(Tensor x, DataType dtype) -> Tensor" = quantize;
     /// The numbers of a quantised tensor, in f32.
     "dequantize(Tensor x) -> Tensor" = dequantize;

@@ -41,6 +41,15 @@ pub(super) fn check(name: &str, parameters: &[(String, Scalar)]) -> Result<()> {
     {
         return refused(format!("a scale is greater than zero, not {scale}"));
     }
+    // Numbers are computed with in f32: 1 / scale must be one, and no zero may come of the scale.
+    let held = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX);
+    if let Some(scale) = of("scale").map(Scalar::to_f64).filter(|s| !held.contains(s)) {
+        return refused(format!(
+            "a scale is a normal number of f32, from {:e} to {:e}, not {scale:e}",
+            held.start(),
+            held.end()
+        ));
+    }
     if let (Some(Scalar::Int(zero)), Some((low, high))) = (of("zero"), storage.dtype().integers())
         && !(low..=high).contains(&zero)
     {
@@ -61,7 +70,7 @@ impl DType {
     /// ```
     ///
     /// # Errors
-    /// The scale is not greater than zero; the zero point is no i8; the process has registered 65,536 dtypes.
+    /// The scale is not greater than zero, or no normal number of f32; the zero point is no i8; the process has registered 65,536 dtypes.
     pub fn qint8(scale: f64, zero: i64) -> Result<DType> {
         DType::register(declared(FAMILIES[0], scale, zero))
     }
@@ -127,6 +136,11 @@ mod tests {
     fn parameters_that_quantise_nothing_are_refused() {
         let refused = |text: &str| text.parse::<DType>().unwrap_err().0;
         assert!(refused("qint8(scale=0.0, zero=0)").contains("greater than zero, not 0"));
+        assert!(
+            refused("qint8(scale=0.0000000000000000000000000000000000000001, zero=3)")
+                .contains("a normal number of f32")
+        );
+        assert!(DType::qint8(1e39, 0).is_err() && DType::qint8(f64::from(f32::MIN_POSITIVE), 0).is_ok());
         assert!(refused("qint8(scale=0.5, zero=128)").contains("from -128 to 127, not 128"));
         assert!(refused("quint8(scale=0.5, zero=-1)").contains("from 0 to 255, not -1"));
         assert!(refused("qint16(scale=1, zero=0)").contains("was registered as qint16(scale=1.0, zero=0)"));

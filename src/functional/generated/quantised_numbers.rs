@@ -18,7 +18,7 @@ impl Tensor {
     }
 
     /// x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers
-    /// that the dtype stores. It has no gradient.
+    /// that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient.
     ///
     /// ```text
     /// quantize(Tensor x, DataType dtype) -> Tensor
