@@ -16,4 +16,4 @@ pub use crate::placement::{Device, Placement};
 pub use crate::sbp::{NdSbp, Sbp};
 pub use crate::tensor::Tensor;
 pub use crate::{eval, sbp};
-pub use oflow_kernels::{DType, Scalar};
+pub use oflow_kernels::{Complex, DType, Scalar};

@@ -69,7 +69,10 @@ OF_REAL(f64, )
     OF_FN T of_min(T a, T b) { return a < b || a != a ? a : b; }                                                       \
     OF_FN T of_relu(T x) { return of_max(x, (T)0); }                                                                   \
     OF_FN T of_not(T x) { return (T)(x == 0); }                                                                        \
-    OF_FN T of_select(T c, T a, T b) { return c != 0 ? a : b; }
+    OF_FN T of_select(T c, T a, T b) { return c != 0 ? a : b; }                                                        \
+    OF_FN T of_conj(T x) { return x; }                                                                                 \
+    OF_FN T of_re(T x) { return x; }                                                                                   \
+    OF_FN T of_im(T) { return (T)0; }
 OF_ALL(f32)
 OF_ALL(f64)
 OF_ALL(i64)

@@ -52,13 +52,14 @@ gather_last(M* out, const M* x, const I* ids, unsigned char* marks, u64 lines, u
     }
 }
 
-// out[a, ids[a, j, b] - first, b] = value, whose bits are the lowest ones of `bits`.
+// out[a, ids[a, j, b] - first, b] = value, whose bits are the lowest ones of `bits`, then those of `more`.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_fill(M* out, const I* ids, u64 bits, u64 n, u64 count, u64 rows, u64 inner, i64 first, i64 logical, of_fault* fault,
+scatter_fill(M* out, const I* ids, u64 bits, u64 more, u64 n, u64 count, u64 rows, u64 inner, i64 first, i64 logical, of_fault* fault,
              u64 ticket) {
     const u64 stride = (u64)gridDim.x * 256;
     M value;
-    for (u64 k = 0; k < sizeof(M); ++k) ((unsigned char*)&value)[k] = ((const unsigned char*)&bits)[k];
+    const u64 words[2] = {bits, more};
+    for (u64 k = 0; k < sizeof(M); ++k) ((unsigned char*)&value)[k] = ((const unsigned char*)words)[k];
     for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += stride) {
         const u64 line = i / inner, b = i - line * inner, a = line / count;
         const i64 id = (i64)ids[i];

@@ -20,6 +20,10 @@ struct b8 { u8 bits; };
 // 8-bit floats are stored and cast only.
 struct f8_e4m3fn { u8 bits; };
 struct f8_e5m2 { u8 bits; };
+// Complex numbers; their arithmetic is in complex.cuh.
+template <typename R> struct of_cplx { R re, im; };
+typedef of_cplx<f32> c64;
+typedef of_cplx<f64> c128;
 
 #define OF_FN static __device__ __forceinline__
 

@@ -4,6 +4,7 @@
 //! placements: the rooms above hand it [`View`]s and it computes. Start reading at [`view`] (what a kernel is given)
 //! `cpu` (the kernels) and `cuda` (those on NVIDIA GPUs).
 
+mod cmath;
 pub mod conv;
 pub mod cpu;
 pub mod cuda;
@@ -17,6 +18,8 @@ pub mod view;
 pub mod vmath;
 
 pub use dtype::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2, Quantization, Registered};
+/// A complex number: an element of [`DType::C64`] (f32) and [`DType::C128`] (f64).
+pub use num_complex::Complex;
 pub use scalar::Scalar;
 pub use view::{Dims, ShardBox, Strides, View};
 

@@ -2,9 +2,10 @@
 
 use crate::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2};
 use half::{bf16, f16};
+use num_complex::Complex;
 use std::fmt;
 
-/// A number given by the user: the kind (bool, int, float) takes part in type promotion.
+/// A number given by the user: the kind (bool, int, float, complex) takes part in type promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// A bool.
@@ -13,6 +14,8 @@ pub enum Scalar {
     Int(i64),
     /// A float.
     Float(f64),
+    /// A complex number: real and imaginary part.
+    Complex(f64, f64),
 }
 
 impl Scalar {
@@ -22,14 +25,22 @@ impl Scalar {
             Scalar::Bool(_) => DTypeKind::Bool,
             Scalar::Int(_) => DTypeKind::Int,
             Scalar::Float(_) => DTypeKind::Float,
+            Scalar::Complex(..) => DTypeKind::Complex,
         }
     }
-    /// Returns the value as f64.
+    /// Returns the value as f64; of a complex number the real part.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
             Scalar::Int(i) => i as f64,
-            Scalar::Float(x) => x,
+            Scalar::Float(x) | Scalar::Complex(x, _) => x,
+        }
+    }
+    /// Returns real and imaginary part.
+    pub fn to_complex(self) -> (f64, f64) {
+        match self {
+            Scalar::Complex(re, im) => (re, im),
+            s => (s.to_f64(), 0.0),
         }
     }
     /// Returns the value as i64; floats are truncated towards zero and saturate.
@@ -37,7 +48,7 @@ impl Scalar {
         match self {
             Scalar::Bool(b) => b as i64,
             Scalar::Int(i) => i,
-            Scalar::Float(x) => x as i64,
+            Scalar::Float(x) | Scalar::Complex(x, _) => x as i64,
         }
     }
     /// Returns whether the value is not zero.
@@ -46,6 +57,7 @@ impl Scalar {
             Scalar::Bool(b) => b,
             Scalar::Int(i) => i != 0,
             Scalar::Float(x) => x != 0.0,
+            Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
         }
     }
     /// The number as an element of that dtype has it: integers wrap, floats become integers towards zero and are rounded
@@ -66,6 +78,8 @@ impl Scalar {
             Builtin::U32 => u32::from_scalar(self).to_scalar(),
             Builtin::F8E4M3FN => F8E4M3FN::from_scalar(self).to_scalar(),
             Builtin::F8E5M2 => F8E5M2::from_scalar(self).to_scalar(),
+            Builtin::C64 => Complex::<f32>::from_scalar(self).to_scalar(),
+            Builtin::C128 => Complex::<f64>::from_scalar(self).to_scalar(),
         }
     }
     /// The nearest number that the dtype holds, where this one is an integer beyond an integer dtype's range.
@@ -81,12 +95,17 @@ impl Scalar {
         let largest = match dtype {
             Builtin::F16 => f16::MAX.to_f64(),
             Builtin::BF16 => bf16::MAX.to_f64(),
-            Builtin::F32 => f32::MAX as f64,
+            Builtin::F32 | Builtin::C64 => f32::MAX as f64,
             Builtin::F8E4M3FN => F8E4M3FN::MAX.to_f32() as f64,
             Builtin::F8E5M2 => F8E5M2::MAX.to_f32() as f64,
             _ => f64::MAX,
         };
         match (self, dtype.dtype().integers()) {
+            // A complex number has no place among real ones, but for one without an imaginary part.
+            (Scalar::Complex(re, im), _) if dtype.is_complex() => {
+                [re, im].iter().all(|x| !x.is_finite() || x.abs() <= largest)
+            }
+            (Scalar::Complex(re, im), _) => im == 0.0 && Scalar::Float(re).fits(dtype),
             (Scalar::Bool(_), _) => true,
             _ if dtype == Builtin::Bool => true,
             (Scalar::Int(i), Some((low, high))) => i <= high && (i >= low || (low == 0 && i >= -high)),
@@ -103,6 +122,10 @@ impl fmt::Display for Scalar {
             Scalar::Bool(b) => write!(f, "{b}"),
             Scalar::Int(i) => write!(f, "{i}"),
             Scalar::Float(x) => write!(f, "{x:?}"),
+            // As PyTorch and Python write it, without a sum: `1.5-2.0j`.
+            Scalar::Complex(re, im) => {
+                write!(f, "{re:?}{}{:?}j", if im.is_sign_negative() { '-' } else { '+' }, im.abs())
+            }
         }
     }
 }
@@ -115,3 +138,15 @@ macro_rules! from {
 from!(bool => Bool as bool, i32 => Int as i64, i64 => Int as i64, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64,
       u16 => Int as i64, u32 => Int as i64,
       usize => Int as i64, f32 => Float as f64, f64 => Float as f64);
+
+impl From<Complex<f32>> for Scalar {
+    fn from(z: Complex<f32>) -> Self {
+        Scalar::Complex(z.re as f64, z.im as f64)
+    }
+}
+
+impl From<Complex<f64>> for Scalar {
+    fn from(z: Complex<f64>) -> Self {
+        Scalar::Complex(z.re, z.im)
+    }
+}

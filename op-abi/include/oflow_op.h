@@ -65,6 +65,12 @@
 // Element type: 8-bit float with 5 bits of exponent and 2 of fraction, as its bits.
 #define OFLOW_F8_E5M2 13
 
+// Element type: complex number of two 32-bit floats, real part first.
+#define OFLOW_C64 14
+
+// Element type: complex number of two 64-bit floats, real part first.
+#define OFLOW_C128 15
+
 // Memory of the host.
 #define OFLOW_CPU 0
 

@@ -52,6 +52,10 @@ pub const OFLOW_U32: u32 = 11;
 pub const OFLOW_F8_E4M3FN: u32 = 12;
 /// Element type: 8-bit float with 5 bits of exponent and 2 of fraction, as its bits.
 pub const OFLOW_F8_E5M2: u32 = 13;
+/// Element type: complex number of two 32-bit floats, real part first.
+pub const OFLOW_C64: u32 = 14;
+/// Element type: complex number of two 64-bit floats, real part first.
+pub const OFLOW_C128: u32 = 15;
 
 /// Memory of the host.
 pub const OFLOW_CPU: u32 = 0;

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
-Number: TypeAlias = builtins.int | builtins.float | builtins.bool
+Number: TypeAlias = builtins.int | builtins.float | builtins.bool | builtins.complex
 _T = TypeVar("_T", bound="Tensor")
 
 __version__: str
@@ -20,6 +20,8 @@ class dtype:
     def itemsize(self) -> builtins.int: ...
     @property
     def is_floating_point(self) -> builtins.bool: ...
+    @property
+    def is_complex(self) -> builtins.bool: ...
 
 bool: dtype
 uint8: dtype
@@ -39,6 +41,10 @@ half: dtype
 bfloat16: dtype
 float8_e4m3fn: dtype
 float8_e5m2: dtype
+complex64: dtype
+cfloat: dtype
+complex128: dtype
+cdouble: dtype
 float32: dtype
 float: dtype
 float64: dtype
@@ -152,6 +158,13 @@ class Tensor:
     def float(self) -> Tensor: ...
     def double(self) -> Tensor: ...
     @property
+    def real(self) -> Tensor: ...
+    @property
+    def imag(self) -> Tensor: ...
+    @property
+    def mH(self) -> Tensor: ...
+    def __complex__(self) -> builtins.complex: ...
+    @property
     def mT(self) -> Tensor: ...
     @property
     def T(self) -> Tensor: ...
@@ -215,9 +228,7 @@ class Tensor:
     def __ge__(self, other: Tensor | Number) -> Tensor: ...
     def __hash__(self) -> builtins.int: ...
     def abs(self) -> Tensor:
-        """|x|."""
-    def abs_(self) -> Tensor:
-        """`abs` in place: the result is written over the first argument."""
+        """|x|; of complex numbers a real number."""
     def acos(self) -> Tensor:
         """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
     def acos_(self) -> Tensor:
@@ -312,6 +323,8 @@ class Tensor:
         """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
     def addmv(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+    def adjoint(self) -> Tensor:
+        """The conjugate transpose: the last two dims exchanged, of the conjugates."""
     @overload
     def affine_grid(self, size: builtins.int | Sequence[builtins.int], *, align_corners: builtins.bool = False) -> Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
@@ -326,6 +339,8 @@ class Tensor:
         """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
     def aminmax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The smallest and the largest element over dims (none given: all)."""
+    def angle(self) -> Tensor:
+        """The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative."""
     def any(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if some element is not zero."""
     @overload
@@ -503,6 +518,12 @@ class Tensor:
     @overload
     def col2im(self, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
         """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+    def complex(self, im: Tensor) -> Tensor:
+        """The complex numbers re + i im, c64 of f32 and c128 of f64."""
+    def conj(self) -> Tensor:
+        """The complex conjugate; of real numbers x itself."""
+    def conj_(self) -> Tensor:
+        """`conj` in place: the result is written over the first argument."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
         """The sums of x, weighted by a kernel that slides over its spatial dims."""
     @overload
@@ -816,12 +837,16 @@ class Tensor:
     @overload
     def interpolate(self, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+    def is_complex(self) -> builtins.bool:
+        """Whether the dtype is complex."""
     def isfinite(self) -> Tensor:
         """True where x is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
         """True where x is infinite."""
     def isnan(self) -> Tensor:
         """True where x is NaN."""
+    def isreal(self) -> Tensor:
+        """True where the imaginary part is 0, everywhere for real numbers."""
     def kl_div(self, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
         """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
     def kl_each(self, t: Tensor) -> Tensor:
@@ -1104,6 +1129,8 @@ class Tensor:
         """`[..., channels, height * r, width * r]` as `[..., channels * r², height, width]`: the inverse of `pixel_shuffle`."""
     def poisson_nll_loss(self, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
+    def polar(self, angle: Tensor) -> Tensor:
+        """The complex numbers with these absolute values and angles, in radians."""
     @overload
     def pow(self, b: Tensor) -> Tensor:
         """a to the power b."""
@@ -1260,6 +1287,10 @@ class Tensor:
         """`selu` in place: the result is written over the first argument."""
     def sgd_step(self, grad: Tensor, momentum: Tensor | None, lr: builtins.float, decay: builtins.float = 0.0, dampening: builtins.float = 0.0, weight_decay: builtins.float = 0.0, nesterov: builtins.bool = False, first: builtins.bool = False) -> None:
         """One step of SGD with momentum, PyTorch's formula."""
+    def sgn(self) -> Tensor:
+        """x / |x|, and 0 of 0: -1, 0 or 1 for real numbers."""
+    def sgn_(self) -> Tensor:
+        """`sgn` in place: the result is written over the first argument."""
     def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
         """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
     def sigmoid(self) -> Tensor:
@@ -1433,6 +1464,10 @@ class Tensor:
         """A dim of size 1 more, at position `dim`."""
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+    def view_as_complex(self) -> Tensor:
+        """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
+    def view_as_real(self) -> Tensor:
+        """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
     def where(self, a: Tensor, b: Tensor) -> Tensor:
         """a where cond is true, else b. The three shapes broadcast."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
@@ -1626,9 +1661,7 @@ def _unload_library(library: Library) -> None: ...
 def _loaded_libraries() -> list[Library]: ...
 
 def abs(x: Tensor) -> Tensor:
-    """|x|."""
-def abs_(x: Tensor) -> Tensor:
-    """`abs` in place: the result is written over the first argument."""
+    """|x|; of complex numbers a real number."""
 def acos(x: Tensor) -> Tensor:
     """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
 def acos_(x: Tensor) -> Tensor:
@@ -1731,6 +1764,8 @@ def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 
     """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
 def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+def adjoint(x: Tensor) -> Tensor:
+    """The conjugate transpose: the last two dims exchanged, of the conjugates."""
 @overload
 def affine_grid(theta: Tensor, size: builtins.int | Sequence[builtins.int], *, align_corners: builtins.bool = False) -> Tensor:
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
@@ -1745,6 +1780,8 @@ def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: b
     """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
 def aminmax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The smallest and the largest element over dims (none given: all)."""
+def angle(x: Tensor) -> Tensor:
+    """The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative."""
 def any(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if some element is not zero."""
 @overload
@@ -1938,6 +1975,12 @@ def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel
 @overload
 def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
     """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+def complex(re: Tensor, im: Tensor) -> Tensor:
+    """The complex numbers re + i im, c64 of f32 and c128 of f64."""
+def conj(x: Tensor) -> Tensor:
+    """The complex conjugate; of real numbers x itself."""
+def conj_(x: Tensor) -> Tensor:
+    """`conj` in place: the result is written over the first argument."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
     """The sums of x, weighted by a kernel that slides over its spatial dims."""
 @overload
@@ -2238,6 +2281,8 @@ def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilati
 @overload
 def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
     """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
+def imag(x: Tensor) -> Tensor:
+    """The imaginary part of complex numbers."""
 def index(x: Tensor, index: Index) -> Tensor:
     """The elements that an index of integers, slices, masks and index tensors names."""
 def index_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -2270,6 +2315,8 @@ def interpolate(x: Tensor, size: builtins.int | Sequence[builtins.int] = (), *, 
 @overload
 def interpolate(x: Tensor, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+def is_complex(x: Tensor) -> builtins.bool:
+    """Whether the dtype is complex."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
 def isfinite(x: Tensor) -> Tensor:
@@ -2278,6 +2325,8 @@ def isinf(x: Tensor) -> Tensor:
     """True where x is infinite."""
 def isnan(x: Tensor) -> Tensor:
     """True where x is NaN."""
+def isreal(x: Tensor) -> Tensor:
+    """True where the imaginary part is 0, everywhere for real numbers."""
 def item(x: Tensor) -> Number:
     """The value of a tensor of one element. On a global tensor a collective of the world."""
 def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
@@ -2580,6 +2629,8 @@ def pixel_unshuffle(x: Tensor, downscale_factor: builtins.int) -> Tensor:
     """`[..., channels, height * r, width * r]` as `[..., channels * r², height, width]`: the inverse of `pixel_shuffle`."""
 def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """The complex numbers with these absolute values and angles, in radians."""
 @overload
 def pow(a: Tensor, b: Tensor) -> Tensor:
     """a to the power b."""
@@ -2645,6 +2696,8 @@ def rdiv(x: Tensor, s: Number) -> Tensor:
     """s / x."""
 def rdiv_(x: Tensor, s: Number) -> Tensor:
     """`rdiv` in place: the result is written over the first argument."""
+def real(x: Tensor) -> Tensor:
+    """The real part; of real numbers x itself."""
 def reciprocal(x: Tensor) -> Tensor:
     """1 / x."""
 def reciprocal_(x: Tensor) -> Tensor:
@@ -2767,6 +2820,10 @@ def sgd_many(tensors: Sequence[Tensor], lr: builtins.float, decay: builtins.floa
     """One step of SGD with momentum, PyTorch's formula, of many parameters that lie alike; all have a momentum buffer or none has."""
 def sgd_step(param: Tensor, grad: Tensor, momentum: Tensor | None, lr: builtins.float, decay: builtins.float = 0.0, dampening: builtins.float = 0.0, weight_decay: builtins.float = 0.0, nesterov: builtins.bool = False, first: builtins.bool = False) -> None:
     """One step of SGD with momentum, PyTorch's formula."""
+def sgn(x: Tensor) -> Tensor:
+    """x / |x|, and 0 of 0: -1, 0 or 1 for real numbers."""
+def sgn_(x: Tensor) -> Tensor:
+    """`sgn` in place: the result is written over the first argument."""
 def shape(x: Tensor) -> tuple[builtins.int, ...]:
     """The logical shape."""
 def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
@@ -2951,6 +3008,10 @@ def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+def view_as_complex(x: Tensor) -> Tensor:
+    """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
+def view_as_real(x: Tensor) -> Tensor:
+    """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
 def vstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors as rows: along dim 0; tensors of one dim are rows of a matrix."""
 def where(cond: Tensor, a: Tensor, b: Tensor) -> Tensor:

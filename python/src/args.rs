@@ -8,7 +8,8 @@ use oflow::{DType, Scalar};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple,
+    PyType,
 };
 use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
@@ -148,11 +149,15 @@ pub fn scalar(o: Object<'_, '_>) -> Result<Scalar, No> {
     if let Ok(x) = o.cast::<PyFloat>() {
         return Ok(Scalar::Float(x.extract()?));
     }
+    if let Ok(z) = o.cast::<PyComplex>() {
+        return Ok(Scalar::Complex(z.real(), z.imag()));
+    }
     if o.is_instance_of::<Tensor>() || o.is_instance_of::<PyString>() || !is_numpy_scalar(&o)? {
         return Err(No::Kind);
     }
     let item = o.call_method0(intern!(o.py(), "item"))?;
-    let plain = item.is_instance_of::<PyFloat>() || item.is_instance_of::<PyInt>();
+    let plain =
+        item.is_instance_of::<PyFloat>() || item.is_instance_of::<PyInt>() || item.is_instance_of::<PyComplex>();
     if plain { scalar(item.as_borrowed()) } else { Err(No::Kind) }
 }
 
@@ -205,7 +210,7 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
     Ok(match kind {
         AttrKind::Int => AttrValue::Int(int(o)?),
         AttrKind::Float => match scalar(o)? {
-            Scalar::Bool(_) => return Err(No::Kind),
+            Scalar::Bool(_) | Scalar::Complex(..) => return Err(No::Kind),
             s => AttrValue::Float(s.to_f64()),
         },
         AttrKind::Scalar => AttrValue::Scalar(scalar(o)?),
@@ -224,6 +229,7 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
             Err(e) => return Err(e),
         },
         AttrKind::Floats => match scalar(o) {
+            Ok(Scalar::Complex(..)) => return Err(No::Kind),
             Ok(s) => AttrValue::Float(s.to_f64()),
             Err(No::Kind) => AttrValue::Floats(
                 members(o)?.iter().map(|m| scalar(m.as_borrowed()).map(Scalar::to_f64)).collect::<Result<_, _>>()?,
@@ -289,7 +295,7 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
         Ok(Scalar::Int(i)) => Ok(TensorIndex::Int(i)),
         // One new dim of size 1 or 0, as in PyTorch.
         Ok(Scalar::Bool(b)) => Ok(TensorIndex::Tensor(crate::data::of_values(&[b], &[], DType::Bool)?)),
-        Ok(Scalar::Float(_)) => Err(No::Kind),
+        Ok(Scalar::Float(_) | Scalar::Complex(..)) => Err(No::Kind),
         Err(No::Kind) => Ok(TensorIndex::Tensor(crate::data::index_tensor(o)?)),
         Err(e) => Err(e),
     }
@@ -301,6 +307,7 @@ pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
         Ok(Scalar::Bool(b)) => return Ok(AttrValue::Bool(b)),
         Ok(Scalar::Int(i)) => return Ok(AttrValue::Int(i)),
         Ok(Scalar::Float(x)) => return Ok(AttrValue::Float(x)),
+        Ok(z @ Scalar::Complex(..)) => return Ok(AttrValue::Scalar(z)),
         Err(No::Kind) => {}
         Err(e) => return Err(e),
     }

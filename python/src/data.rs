@@ -7,7 +7,7 @@ use crate::signature::dtype_name;
 use crate::tensor::Tensor;
 use crate::types::{self, dtype_named};
 use oflow::kernels::view::contiguous_strides;
-use oflow::kernels::{Builtin, Element};
+use oflow::kernels::{Builtin, Complex, DTypeKind, Element};
 use oflow::memory::Storage;
 use oflow::placement::Device;
 use oflow::tensor::{LocalTensor, intern_local};
@@ -44,12 +44,8 @@ impl Nested {
         if !(o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>()) {
             if let Ok(t) = o.cast::<Tensor>() {
                 // A list of tensors of one element.
-                let item = t.get().inner().item().map_err(|e| No::Raise(exception(o.py(), e)))?;
-                self.numbers.push(match t.get().inner().dtype() {
-                    d if d.is_float() => Scalar::Float(item),
-                    DType::Bool => Scalar::Bool(item != 0.0),
-                    _ => Scalar::Int(item as i64),
-                });
+                let item = crate::operators::number(o.py(), t.get().inner()).map_err(No::Raise)?;
+                self.numbers.push(scalar(item.bind(o.py()).as_borrowed())?);
             } else {
                 self.numbers.push(scalar(o.as_borrowed())?);
             }
@@ -79,7 +75,9 @@ impl Nested {
     /// The dtype that PyTorch gives such numbers.
     fn dtype(&self) -> DType {
         let has = |kind: fn(&Scalar) -> bool| self.numbers.iter().any(kind);
-        if self.numbers.is_empty() || has(|s| matches!(s, Scalar::Float(_))) {
+        if has(|s| matches!(s, Scalar::Complex(..))) {
+            DType::C64
+        } else if self.numbers.is_empty() || has(|s| matches!(s, Scalar::Float(_))) {
             DType::F32
         } else if has(|s| matches!(s, Scalar::Int(_))) {
             DType::I64
@@ -94,10 +92,19 @@ impl Nested {
         {
             return Err(No::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
         }
-        let ints = self.numbers.iter().all(|s| !matches!(s, Scalar::Float(_)));
-        match ints {
-            true => of_values(&self.numbers.iter().map(|s| s.to_i64()).collect::<Vec<_>>(), &self.shape, dtype),
-            false => of_values(&self.numbers.iter().map(|s| s.to_f64()).collect::<Vec<_>>(), &self.shape, dtype),
+        let kind = self.numbers.iter().map(|s| s.kind()).max();
+        match kind {
+            Some(DTypeKind::Complex) => {
+                let pair = |s: &Scalar| {
+                    let (re, im) = s.to_complex();
+                    Complex { re, im }
+                };
+                of_values(&self.numbers.iter().map(pair).collect::<Vec<_>>(), &self.shape, dtype)
+            }
+            Some(DTypeKind::Float) => {
+                of_values(&self.numbers.iter().map(|s| s.to_f64()).collect::<Vec<_>>(), &self.shape, dtype)
+            }
+            _ => of_values(&self.numbers.iter().map(|s| s.to_i64()).collect::<Vec<_>>(), &self.shape, dtype),
         }
     }
 }
@@ -235,6 +242,8 @@ fn dtype_of_code(code: &str) -> Result<DType, String> {
         "f2" => "float16",
         "f4" => "float32",
         "f8" => "float64",
+        "c8" => "complex64",
+        "c16" => "complex128",
         _ => "",
     };
     match dtype_named(name) {
@@ -260,6 +269,8 @@ fn code_of(dtype: DType) -> Option<String> {
         Builtin::F16 => "f2",
         Builtin::F32 => "f4",
         Builtin::F64 => "f8",
+        Builtin::C64 => "c8",
+        Builtin::C128 => "c16",
         Builtin::BF16 | Builtin::F8E4M3FN | Builtin::F8E5M2 => return None,
     };
     let order = match (dtype.size(), cfg!(target_endian = "little")) {

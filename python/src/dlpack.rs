@@ -22,6 +22,7 @@ fn code_of(dtype: DType) -> Option<(u8, u8)> {
     const UINT: u8 = 1;
     const FLOAT: u8 = 2;
     const BFLOAT: u8 = 4;
+    const COMPLEX: u8 = 5;
     const BOOL: u8 = 6;
     const FLOAT8_E4M3FN: u8 = 10;
     const FLOAT8_E5M2: u8 = 12;
@@ -40,6 +41,8 @@ fn code_of(dtype: DType) -> Option<(u8, u8)> {
         Builtin::U32 => (UINT, 32),
         Builtin::F8E4M3FN => (FLOAT8_E4M3FN, 8),
         Builtin::F8E5M2 => (FLOAT8_E5M2, 8),
+        Builtin::C64 => (COMPLEX, 64),
+        Builtin::C128 => (COMPLEX, 128),
     })
 }
 

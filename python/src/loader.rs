@@ -6,7 +6,7 @@ use crate::owned::OwnedStream;
 use crate::tensor::Tensor;
 use crate::{context, site, types};
 use oflow::data::Loader as Rows;
-use oflow::kernels::{Builtin, F8E4M3FN, F8E5M2};
+use oflow::kernels::{Builtin, Complex, F8E4M3FN, F8E5M2};
 use oflow::state::{LoadState, Stateful};
 use oflow::{Error, Result};
 use pyo3::exceptions::PyTypeError;
@@ -39,7 +39,7 @@ fn with_column(rows: Rows, t: &oflow::Tensor) -> Result<Rows> {
     }
     column!(
         Bool bool, U8 u8, I8 i8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, F32 f32, F64 f64, F16 half::f16, BF16 half::bf16,
-        F8E4M3FN F8E4M3FN, F8E5M2 F8E5M2
+        F8E4M3FN F8E4M3FN, F8E5M2 F8E5M2, C64 Complex<f32>, C128 Complex<f64>
     )
 }
 

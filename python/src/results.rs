@@ -9,7 +9,7 @@ use pyo3::Bound;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyComplex, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -64,6 +64,7 @@ pub fn scalar(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
         Scalar::Bool(b) => b.into_pyobject(py)?.to_owned().into_any().unbind(),
         Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
         Scalar::Float(x) => x.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any().unbind(),
     })
 }
 

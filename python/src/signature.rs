@@ -23,6 +23,8 @@ pub const DTYPE_NAMES: [&str; DType::BUILTIN.len()] = [
     "uint32",
     "float8_e4m3fn",
     "float8_e5m2",
+    "complex64",
+    "complex128",
 ];
 
 /// The name of a dtype in Python.

@@ -206,6 +206,35 @@ impl Tensor {
     fn double<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         data::cast(slf, oflow::DType::F64)
     }
+    /// The real part of complex numbers, a copy; a real tensor itself.
+    #[getter(real)]
+    fn real_part<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, inner) = (slf.py(), slf.get().inner());
+        if !inner.dtype().is_complex() {
+            return Ok(slf.clone().into_any());
+        }
+        let site = site::caller(py);
+        let _scope = site.scope();
+        Ok(Bound::new(py, Tensor::of(inner.real().or_raise(py)?))?.into_any())
+    }
+    /// The imaginary part of complex numbers, a copy.
+    #[getter(imag)]
+    fn imaginary_part(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let site = site::caller(py);
+        let _scope = site.scope();
+        self.inner.imag().or_raise(py).map(Tensor::of)
+    }
+    /// The conjugate transpose of the matrix, or of the last two dims of a batch.
+    #[getter(mH)]
+    fn m_h(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let site = site::caller(py);
+        let _scope = site.scope();
+        self.inner.adjoint().or_raise(py).map(Tensor::of)
+    }
+    /// The one number of a complex tensor.
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyComplex>().call1((number(py, &self.inner)?,))
+    }
     /// The matrix, or the last two dims of a batch, transposed: a view.
     #[getter(mT)]
     fn m_t(&self, py: Python<'_>) -> PyResult<Tensor> {
@@ -360,7 +389,7 @@ impl Tensor {
         Ok(py.get_type::<pyo3::types::PyInt>().call1((n,))?.unbind())
     }
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.inner.dtype().is_float() || self.inner.numel() != 1 {
+        if self.inner.dtype().has_gradients() || self.inner.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
                 "{:?} is no index: only integers of one element are",
                 self.inner

@@ -13,10 +13,12 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyT
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Further names.
-const DTYPE_ALIASES: [(&str, &str); 9] = [
+const DTYPE_ALIASES: [(&str, &str); 11] = [
     ("half", "float16"),
     ("float", "float32"),
     ("double", "float64"),
+    ("cfloat", "complex64"),
+    ("cdouble", "complex128"),
     ("short", "int16"),
     ("int", "int32"),
     ("long", "int64"),
@@ -105,6 +107,11 @@ impl DType {
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.inner.is_float() || matches!(self.inner, oflow::DType::F8E4M3FN | oflow::DType::F8E5M2)
+    }
+    /// Whether it is a type of complex numbers.
+    #[getter]
+    fn is_complex(&self) -> bool {
+        self.inner.is_complex()
     }
     /// The name: ``float32``.
     #[getter]

@@ -48,18 +48,30 @@ fn stored_name(dtype: DType) -> &'static str {
         Builtin::F16 => "F16",
         Builtin::BF16 => "BF16",
         Builtin::F32 => "F32",
-        Builtin::F64 => "F64",
+        Builtin::F64 | Builtin::C128 => "F64",
         Builtin::I16 => "I16",
         Builtin::U16 => "U16",
         Builtin::U32 => "U32",
         Builtin::F8E4M3FN => "F8_E4M3",
         Builtin::F8E5M2 => "F8_E5M2",
+        Builtin::C64 => "C64",
     }
 }
 
-/// Returns the name of a dtype in checkpoints: that of the safetensors format, or the text of a registered dtype.
+/// Whether the format has the dtype. Others are stored as one that it has, and the file's metadata has their name.
+fn in_format(dtype: DType) -> bool {
+    dtype.is_builtin() && dtype != DType::C128
+}
+
+/// Returns the sizes in the format of a tensor: those of the tensor; of c128 they end with 2, for the parts.
+fn stored_shape(dtype: DType, shape: &[usize]) -> Vec<usize> {
+    let parts = if dtype == DType::C128 { &[2][..] } else { &[] };
+    [shape, parts].concat()
+}
+
+/// Returns the name of a dtype in checkpoints: that of the safetensors format, or the text of a dtype that the format does not have.
 pub fn dtype_name(dtype: DType) -> &'static str {
-    if dtype.is_builtin() { stored_name(dtype) } else { dtype.name() }
+    if in_format(dtype) { stored_name(dtype) } else { dtype.name() }
 }
 
 /// Returns the dtype of a name, or `None` if oflow does not have it and the program has not registered its family.
@@ -68,7 +80,7 @@ pub fn dtype_of(name: &str) -> Option<DType> {
     builtin.or_else(|| name.parse().ok().filter(|d: &DType| !d.is_builtin()))
 }
 
-/// With the name of a tensor appended, the key of the file's metadata that has its registered dtype. The format itself has only the
+/// With the name of a tensor appended, the key of the file's metadata that has its dtype where the format does not have it. The format itself has only the
 /// dtype that elements are stored as, so other programs read those numbers.
 const REGISTERED: &str = "oflow.dtype:";
 
@@ -88,10 +100,10 @@ pub fn header<'a>(
             ",{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{at},{end}]}}",
             quoted(name),
             stored_name(dtype),
-            format!("{shape:?}").replace(' ', "")
+            format!("{:?}", stored_shape(dtype, shape)).replace(' ', "")
         );
         at = end;
-        if !dtype.is_builtin() {
+        if !in_format(dtype) {
             texts.push(format!("{}:{}", quoted(&format!("{REGISTERED}{name}")), quoted(dtype.name())));
         }
     }
@@ -140,9 +152,13 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
         {
             return Err(broken(format!("'{name}' is stored as {stored}, but its dtype {d} as {}", d.storage())));
         }
+        let mut shape = info.shape.clone();
+        if registered.is_some_and(|d| d == DType::C128.name()) && shape.pop() != Some(2) {
+            return Err(broken(format!("'{name}' is c128, but its shape {:?} does not end with 2", info.shape)));
+        }
         entries.push(Entry {
             dtype: registered.cloned().unwrap_or(stored),
-            shape: info.shape.clone(),
+            shape,
             bytes: start + info.data_offsets.0 as u64..start + info.data_offsets.1 as u64,
             name,
         });
@@ -169,7 +185,7 @@ mod tests {
 
     #[test]
     fn names_of_dtypes_are_the_crates() {
-        for d in DType::BUILTIN {
+        for d in DType::BUILTIN.into_iter().filter(|d| in_format(*d)) {
             let name: safetensors::Dtype = serde_json::from_value(dtype_name(d).into()).unwrap();
             assert_eq!((name.bitsize(), dtype_of(&name.to_string())), (8 * d.size(), Some(d)));
         }

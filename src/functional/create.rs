@@ -164,6 +164,7 @@ pub(super) fn full(shape: &[usize], value: Scalar, target: &TargetSpec, site: Ca
         Scalar::Bool(_) => DType::Bool,
         Scalar::Int(_) => DType::I64,
         Scalar::Float(_) => DType::F32,
+        Scalar::Complex(..) => DType::C64,
     });
     create(op!("full"), smallvec![AttrValue::from(shape), dtype.into()], smallvec![value], &target.target, site)
 }

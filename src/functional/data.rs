@@ -54,12 +54,16 @@ impl Tensor {
     /// The logical value as f64, whatever the dtype; of a registered dtype the numbers that its declaration gives.
     ///
     /// # Errors
-    /// When the dtype is registered without numbers.
+    /// When the dtype is complex, or registered without numbers.
     #[track_caller]
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         let site = CallSite::here();
         if !self.dtype().is_builtin() {
             return self.registered_numbers(site).map_err(in_method("to_f64_vec", self, site));
+        }
+        if self.dtype().is_complex() {
+            let e = Error::dtype("complex numbers are no f64").help("take `view_as_real()`, `real()` or `abs()` first");
+            return Err(in_method("to_f64_vec", self, site)(e));
         }
         let t = if self.dtype() == DType::F64 { self.detach() } else { self.detach().cast(DType::F64)? };
         t.read(site).map_err(in_method("to_f64_vec", self, site))
@@ -83,10 +87,19 @@ impl Tensor {
     /// this rank's part).
     ///
     /// # Errors
-    /// When there is not exactly one element.
+    /// When there is not exactly one element, or it is complex.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
-        Ok(self.item_at(CallSite::here())?.to_f64())
+        let site = CallSite::here();
+        match self.item_at(site)? {
+            Scalar::Complex(..) => {
+                let part = self.dtype().part();
+                let e = Error::dtype("a complex number is no f64")
+                    .help(format!("read it with `to_vec::<Complex<{part}>>()`, or take `real()` or `abs()`"));
+                Err(in_method("item", self, site)(e))
+            }
+            number => Ok(number.to_f64()),
+        }
     }
 
     /// The one element, as a number of its kind.

@@ -30,6 +30,7 @@ mod autograd;
 mod by_name;
 mod channels;
 mod class_losses;
+mod complex;
 mod conv;
 mod count;
 mod create;

@@ -7,7 +7,7 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, class_losses, conv, count, create, ctc, einsum, forms, gates, gather,
+    algebra, arrange, attend, channels, class_losses, complex, conv, count, create, ctc, einsum, forms, gates, gather,
     generated, grid, image, index, inplace, layout, losses, nn, pytorch, quantize, random, recurrent, reduce, select,
     shape, sort, values,
 };
@@ -166,6 +166,8 @@ const ROWS: &[&[Row]] = &[
     random::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
+    complex::FUNCTIONS,
+    complex::VALUES,
     quantize::FUNCTIONS,
     quantize::BY_NAME,
     quantize::VALUES,

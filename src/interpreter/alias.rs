@@ -68,7 +68,7 @@ pub(super) fn kept_inputs(call: &Call<'_>) -> Result<Option<SmallVec<[Option<Ten
     // A wrong number of inputs is refused by inference.
     let Some(given) = call.given.filter(|_| call.inputs.len() == call.op.sig.inputs.len()) else { return Ok(None) };
     let needs = |i: usize| call.inputs[i].is_some_and(|t| t.requires_grad());
-    let (read, _) = saves(call.op, needs, call.inputs.len())?;
+    let (read, _) = saves(call, needs)?;
     let lost = |i: usize, t: &Tensor| read >> i.min(63) & 1 == 1 && t.memory_id() == given.memory_id();
     let lost_at = |i: usize| call.inputs[i].is_some_and(|t| lost(i, t));
     if !(0..call.inputs.len()).any(lost_at) {

@@ -47,7 +47,7 @@ pub(super) fn look(call: &Call<'_>, outs: &Outputs) -> Result<()> {
 
 /// How many elements of a tensor are NaN, of how many, in this rank's shard; none where there is none, or no data.
 fn nans(t: &Tensor) -> Result<Option<(i64, usize)>> {
-    if !t.dtype().is_float() || t.is_meta() {
+    if !t.dtype().has_gradients() || t.is_meta() {
         return Ok(None);
     }
     let shard = |l: LocalTensor| if t.is_global() { l.into_shard() } else { l };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Options of `backward`.
 #[derive(Clone, Debug, Default)]
 pub struct BackwardOptions {
-    /// Gradient of the output. Without one the output must have one element, and its gradient is 1.
+    /// Gradient of the output. Without one the output must be one real number, and its gradient is 1.
     pub gradient: Option<Tensor>,
     /// Keeps the saved tensors, so that backward can run through the same graph again (PyTorch's `retain_graph`).
     pub retain_graph: bool,
@@ -87,6 +87,11 @@ fn first_gradient(out: &Tensor, given: Option<Tensor>, site: CallSite) -> Result
     match given {
         Some(g) if g.shape() == out.shape() => g.check_origin().map(|()| g.clone()).map_err(|e| e.at(site)),
         Some(g) => Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site)),
+        None if out.dtype().is_complex() => {
+            Err(Error::autograd(format!("backward of {out:?}, which is complex, needs its gradient"))
+                .at(site)
+                .help("make a real number of it (`abs`, `real`) or give `BackwardOptions { gradient: Some(..), .. }`"))
+        }
         None if out.numel() == 1 => ones_like(out, site),
         None => Err(Error::autograd(format!("backward of {out:?}, which is not a single number, needs its gradient"))
             .at(site)
@@ -264,7 +269,7 @@ fn own(g: Tensor, site: CallSite) -> Result<Tensor> {
 pub(super) fn below_cast(node: &Node) -> Option<DType> {
     let from = node.input_types.first()?.as_ref()?.ty().dtype;
     let to = node.attrs.first().filter(|_| node.op.name() == "cast")?;
-    let narrow = |d: &DType| d.is_half() || (d.passes_gradients() && !d.is_float());
+    let narrow = |d: &DType| d.is_half() || (d.passes_gradients() && !d.has_gradients());
     matches!(to, AttrValue::DType(d) if narrow(d) && matches!(from, DType::F32 | DType::F64)).then_some(from)
 }
 

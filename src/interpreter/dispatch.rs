@@ -7,6 +7,7 @@ use super::anomaly;
 use super::autocast;
 use super::bind::Run;
 use super::boxing::{check_world, plan_cx};
+use super::by_parts;
 use super::cache::{DispatchPlan, planned, state};
 use super::call::Call;
 use super::gather;
@@ -44,6 +45,9 @@ impl Call<'_> {
     pub fn run(mut self) -> Result<Outputs> {
         if let Some(dtype) = autocast::wanted(&self) {
             return autocast::run_in(dtype, self);
+        }
+        if let Some(how) = by_parts::wanted(&self) {
+            return by_parts::run(self, how);
         }
         if gather::wanted(&self) {
             return gather::run(self);

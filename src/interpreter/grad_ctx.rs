@@ -5,8 +5,8 @@ use super::emit::EagerEmit;
 use super::saved::restore;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Op, RuntimeAttrs, Value, derived_args, derived_grad_op,
-    get_attr,
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Numbers, Op, RuntimeAttrs, Value, derived_args,
+    derived_grad_op, get_attr,
 };
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -96,12 +96,14 @@ fn wired_args(ctx: &mut EagerGrad<'_>, w: &GradWire) -> Result<Option<Vec<Option
 fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {
     let op = ctx.node.op;
     let Some(dy) = ctx.grad(0) else { return Ok(()) };
+    let dtypes = ctx.node.input_types.iter().flatten().map(|t| t.ty().dtype);
+    let numbers = Numbers::of(op, dtypes, &ctx.node.runtime);
     for i in 0..op.sig.inputs.len() {
         if !ctx.needs(i) {
             continue;
         }
-        let g = derived_grad_op(op, i)?;
-        let reads = derived_args(op, i)?;
+        let g = derived_grad_op(op, i, numbers)?;
+        let reads = derived_args(op, i, numbers)?;
         let mut args = vec![dy];
         for k in &reads.inputs {
             args.push(ctx.input(*k)?);
@@ -138,7 +140,7 @@ impl EagerGrad<'_> {
             Edge::Node(n, _) => match below_cast(n) {
                 Some(_) => None,
                 // Nothing is added up in 8 bits: what passes an 8-bit float keeps its dtype.
-                None => self.input_dtype(i).filter(|d| d.is_float()),
+                None => self.input_dtype(i).filter(|d| d.has_gradients()),
             },
             _ => None,
         }

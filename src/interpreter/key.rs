@@ -80,6 +80,10 @@ pub(super) fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
             // A NaN is a NaN, whatever made it.
             Scalar::Float(x) if x.is_nan() => (2, u64::MAX),
             Scalar::Float(x) => (2, x.to_bits()),
+            Scalar::Complex(re, im) => {
+                h.write_u64(im.to_bits());
+                (3, re.to_bits())
+            }
         };
         h.write_u64(bits ^ kind << 62);
     }

@@ -8,6 +8,7 @@ mod autocast;
 mod backward;
 mod bind;
 mod boxing;
+mod by_parts;
 mod cache;
 mod call;
 mod called;

@@ -4,7 +4,7 @@ use super::alias;
 use super::call::Call;
 use super::saved::save;
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, GradArg, Op, Withheld, derived_args};
+use crate::ops::{Grad, GradArg, Numbers, Op, Withheld, derived_args};
 use crate::placement::Device;
 use crate::plan::TypeRef;
 use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
@@ -12,13 +12,15 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
 /// Which inputs and outputs the gradient rule reads, given which inputs want a gradient.
-pub(super) fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)> {
+pub(super) fn saves(call: &Call<'_>, needs: impl Fn(usize) -> bool) -> Result<(u64, u64)> {
+    let (op, n) = (call.op, call.inputs.len());
     let (mut ins, mut outs) = (0u64, 0u64);
     match &op.grad {
         Grad::Missing | Grad::None => {}
         Grad::FromExpr => {
+            let numbers = Numbers::of(op, call.inputs.iter().flatten().map(|t| t.dtype()), &call.runtime);
             for i in (0..n).filter(|i| needs(*i)) {
-                let reads = derived_args(op, i)?;
+                let reads = derived_args(op, i, numbers)?;
                 ins |= reads.inputs.iter().fold(0, |m, i| m | 1 << i);
                 outs |= reads.output as u64;
             }
@@ -55,7 +57,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
         return Ok(());
     }
-    let (keep_in, keep_out) = saves(call.op, |i| edges[i].is_some(), inputs.len())?;
+    let (keep_in, keep_out) = saves(call, |i| edges[i].is_some())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     let mut saved: SmallVec<[Option<Saved>; 4]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {

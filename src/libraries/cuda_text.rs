@@ -160,7 +160,8 @@ fn number(args: Args, kind: AttrKind, value: Scalar) -> Args {
     match value {
         s if matches!(kind, AttrKind::Float | AttrKind::Scalar) => args.value(s.to_f64()),
         Scalar::Int(i) => args.value(i),
-        Scalar::Float(x) => args.value(x),
+        // A complex number has no place in the interface: `infer` refuses it.
+        Scalar::Float(x) | Scalar::Complex(x, _) => args.value(x),
         Scalar::Bool(b) => args.value(i32::from(b)),
     }
 }

@@ -24,6 +24,8 @@ pub(super) fn code(d: DType) -> u32 {
         Builtin::U32 => OFLOW_U32,
         Builtin::F8E4M3FN => OFLOW_F8_E4M3FN,
         Builtin::F8E5M2 => OFLOW_F8_E5M2,
+        Builtin::C64 => OFLOW_C64,
+        Builtin::C128 => OFLOW_C128,
     }
 }
 
@@ -173,7 +175,8 @@ fn empty(name: &str) -> oflow_attr {
 fn scalar(attr: &mut oflow_attr, value: Scalar) {
     match value {
         Scalar::Int(i) => (attr.kind, attr.integer) = (OFLOW_ATTR_INT, i),
-        Scalar::Float(x) => (attr.kind, attr.real) = (OFLOW_ATTR_FLOAT, x),
+        // A complex number has no place in the interface: `infer` refuses it.
+        Scalar::Float(x) | Scalar::Complex(x, _) => (attr.kind, attr.real) = (OFLOW_ATTR_FLOAT, x),
         Scalar::Bool(b) => (attr.kind, attr.integer) = (OFLOW_ATTR_BOOL, i64::from(b)),
     }
 }

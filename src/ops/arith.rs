@@ -137,6 +137,7 @@ fn text(s: Scalar) -> String {
         Scalar::Bool(b) => b.to_string(),
         Scalar::Int(i) => i.to_string(),
         Scalar::Float(x) => x.to_string(),
+        s @ Scalar::Complex(..) => s.to_string(),
     }
 }
 

@@ -363,6 +363,7 @@ impl AttrValue {
             AttrValue::Scalar(Scalar::Bool(b)) => key.extend([7, u64::from(*b)]),
             AttrValue::Scalar(Scalar::Int(i)) => key.extend([8, *i as u64]),
             AttrValue::Scalar(Scalar::Float(x)) => key.extend([9, x.to_bits()]),
+            AttrValue::Scalar(Scalar::Complex(re, im)) => key.extend([17, re.to_bits(), im.to_bits()]),
             AttrValue::Str(s) => {
                 key.push(10);
                 encode_bytes(s.as_bytes(), key);

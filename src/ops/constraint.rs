@@ -19,6 +19,10 @@ use std::fmt;
 pub enum DTypeClass {
     /// Real numbers and bool: what an input accepts that names no class.
     Real,
+    /// Real numbers, bool and complex numbers.
+    Number,
+    /// Complex numbers.
+    Complex,
     /// Every built-in dtype, the 8-bit floats too: for casts.
     Builtin,
     /// Every dtype, registered ones too: for ops that move elements and look at none, and for ops of registered dtypes.
@@ -34,8 +38,10 @@ pub enum DTypeClass {
 }
 
 impl DTypeClass {
-    const ALL: [DTypeClass; 7] = [
+    const ALL: [DTypeClass; 9] = [
         DTypeClass::Real,
+        DTypeClass::Number,
+        DTypeClass::Complex,
         DTypeClass::Builtin,
         DTypeClass::Any,
         DTypeClass::Float,
@@ -48,6 +54,8 @@ impl DTypeClass {
     pub fn contains(self, d: DType) -> bool {
         match self {
             DTypeClass::Real => d.is_real(),
+            DTypeClass::Number => d.is_real() || d.is_complex(),
+            DTypeClass::Complex => d.is_complex(),
             DTypeClass::Builtin => d.is_builtin(),
             DTypeClass::Any => true,
             DTypeClass::Float => d.is_float(),
@@ -60,6 +68,8 @@ impl DTypeClass {
     pub fn name(self) -> &'static str {
         match self {
             DTypeClass::Real => "real",
+            DTypeClass::Number => "number",
+            DTypeClass::Complex => "complex",
             DTypeClass::Builtin => "built-in",
             DTypeClass::Any => "any",
             DTypeClass::Float => "float",

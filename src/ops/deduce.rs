@@ -52,7 +52,7 @@ impl OpDef {
             DTypeRule::Promote => SmallVec::from_elem(promote(ctx)?, n),
             DTypeRule::PromoteFloat => {
                 let d = promote(ctx)?;
-                SmallVec::from_elem(if d.is_float() { d } else { DType::F32 }, n)
+                SmallVec::from_elem(if d.has_gradients() { d } else { DType::F32 }, n)
             }
             DTypeRule::Input(i) => {
                 (0..n).map(|o| self.like(ctx, made.as_deref(), *i, o).map(|t| t.dtype)).collect::<Result<_>>()?
@@ -68,7 +68,9 @@ impl OpDef {
             // The kernel of an expression writes numbers.
             let moves = matches!(expr.as_ref(), Expr::Input(_));
             let same = |d: DType| ctx.present().all(|t| t.dtype == d);
-            let able = |d: DType| d.is_real() || self.traits.stored || (moves && (d.is_builtin() || same(d)));
+            let able = |d: DType| {
+                d.is_real() || d.is_complex() || self.traits.stored || (moves && (d.is_builtin() || same(d)))
+            };
             if let Some(d) = dtypes.iter().find(|d| !able(**d)) {
                 return Err(not_made(*d));
             }
@@ -77,7 +79,24 @@ impl OpDef {
             let refused = |e: KernelError| Error::dtype(e.to_string()).help("convert an input with `.cast(dtype)`");
             expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
+        self.check_complex_numbers(ctx, &dtypes)?;
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
+    }
+
+    /// Refuses complex numbers as runtime attributes where nothing complex is computed: their imaginary part would be lost.
+    fn check_complex_numbers(&self, ctx: &InferCtx<'_>, outs: &[DType]) -> Result<()> {
+        if !ctx.runtime_kinds.contains(&DTypeKind::Complex) {
+            return Ok(());
+        }
+        let mut dtypes = ctx.present().map(|t| t.dtype).chain(outs.iter().copied());
+        // An expression computes in the dtype to which the number promotes.
+        let computes = self.expr.is_some()
+            && matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::Fixed(_));
+        if self.library.is_some() || !(computes || dtypes.any(|d| d.is_complex())) {
+            return Err(Error::dtype("a complex number is given where real ones are computed")
+                .help("give a real number, or a complex tensor: `.cast(DType::C64)`"));
+        }
+        Ok(())
     }
 
     /// The outputs that a call makes, by their places in the declaration, where the declaration says it.
@@ -143,7 +162,7 @@ impl OpDef {
     pub fn compute_dtype(&self, ctx: &InferCtx<'_>, out: DType) -> Result<DType> {
         match &self.dtype {
             DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
-            DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
+            DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.has_gradients() { d } else { DType::F32 }),
             DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
                 let stored = |d: DType| d.storage().dtype();
                 let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| stored(t.dtype)).collect();
@@ -174,6 +193,9 @@ impl OpDef {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {
                     let help = match t.dtype.is_builtin() {
+                        true if t.dtype.is_complex() => {
+                            "it has no meaning for complex numbers, or no kernel: take `real()`, `imag()`, `abs()` or `view_as_real()`"
+                        }
                         true if !t.dtype.is_real() => {
                             "8-bit floats are stored and moved: compute with floats, of `.cast(dtype)`, and cast the result"
                         }
@@ -431,7 +453,7 @@ fn not_promoted(e: KernelError) -> Error {
 }
 
 /// PyTorch's promotion: tensors with dims, then 0-dim tensors of a higher kind, then scalars of a higher kind.
-fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
+pub(super) fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
     let fold = |zero_dim: bool| {
         let mut dtypes = ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype);
         dtypes.next().map(|first| dtypes.try_fold(first, promoted)).transpose()

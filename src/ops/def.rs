@@ -2,6 +2,7 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
+use super::by_parts::ByParts;
 use super::grad::{Grad, LowerFn};
 use super::hooks::Hooks;
 use super::infer::{InferCtx, LocalizeCtx};
@@ -42,6 +43,8 @@ pub struct OpTraits {
     pub by_name_only: bool,
     /// The expression computes with the numbers that elements are stored as: inputs and output may be of registered dtypes.
     pub stored: bool,
+    /// The expression makes complex numbers of real ones.
+    pub makes_complex: bool,
 }
 
 /// Output shapes.
@@ -254,6 +257,8 @@ pub struct OpDef {
     pub cast: Option<CastPolicy>,
     /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
+    /// How it takes complex numbers where its kernels compute with real ones.
+    pub by_parts: Option<ByParts>,
     /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
@@ -312,6 +317,7 @@ impl OpDef {
             length: None,
             cast: None,
             layout: None,
+            by_parts: None,
             kernels: vec![],
             samples: vec![],
             library: None,
@@ -340,6 +346,7 @@ impl OpDef {
     /// Makes it the elementwise op of that expression.
     pub fn set_expr(&mut self, expr: Arc<Expr>) {
         self.traits.strided = true;
+        self.traits.makes_complex = expr.makes_complex();
         self.shape = ShapeRule::Broadcast;
         self.sbp = SbpRule::Elementwise;
         self.grad = Grad::FromExpr;

@@ -6,6 +6,7 @@
 mod arith;
 mod attr;
 mod autocast;
+mod by_parts;
 mod constraint;
 mod deduce;
 mod def;
@@ -30,13 +31,14 @@ mod windows;
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
+pub use by_parts::ByParts;
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promoted};
 pub(crate) use def::ViewFn;
 pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
 };
-pub use derive::{DerivedArgs, derived_args, derived_grad_op};
+pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
 pub(crate) use families::{Diagonal, builtin, quantised};
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};

@@ -6,7 +6,7 @@
 
 use super::autocast::{CastPolicy, policy_of};
 use super::def::{OpDef, SbpFn};
-use super::derive::DerivedArgs;
+use super::derive::Derived;
 use super::grad::Grad;
 use super::infer::InferCtx;
 use crate::error::{Error, Result};
@@ -28,9 +28,7 @@ pub struct Op {
     /// Whether any of its inputs is mutable; asked at each call.
     writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
-    pub(crate) derived: Vec<OnceLock<&'static Op>>,
-    /// What they read; asked at each call that is recorded.
-    pub(super) derived_args: Vec<OnceLock<DerivedArgs>>,
+    pub(super) derived: Vec<Derived>,
     /// Its library was unloaded.
     gone: AtomicBool,
     /// Calls in autograd graphs, of an op of a library.
@@ -139,8 +137,7 @@ impl Registry {
         def.check_hooks()?;
         def.check_wires(&def.grad)?;
         self.check_functions(&def)?;
-        let derived = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
-        let derived_args = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
+        let derived = def.sig.inputs.iter().map(|_| Derived::default()).collect();
         let builtin = def.domain == BUILTIN;
         let of_table = if builtin { policy_of(&def.sig.name) } else { CastPolicy::Keep };
         let cast = def.cast.unwrap_or(of_table);
@@ -150,7 +147,7 @@ impl Registry {
         let (id, writes_inputs) = (self.made, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
         let (gone, recorded) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let op = Op { id, name, def, cast, writes_inputs, derived, derived_args, gone, recorded };
+        let op = Op { id, name, def, cast, writes_inputs, derived, gone, recorded };
         let op: &'static Op = Box::leak(Box::new(op));
         self.ops.insert(key, op);
         if !builtin {
@@ -161,7 +158,7 @@ impl Registry {
 
     /// Takes an op out, with the gradient ops that were derived from it.
     fn remove(&mut self, op: &'static Op) {
-        op.derived.iter().filter_map(|d| d.get()).for_each(|d| self.remove(d));
+        op.derived.iter().flat_map(Derived::ops).for_each(|d| self.remove(d));
         self.ops.shift_remove(&key(&op.domain, &op.sig.name));
         if let Some(same) = self.bare.get_mut(&op.sig.name) {
             same.retain(|o| !std::ptr::eq(*o, op));
@@ -233,8 +230,7 @@ pub fn register(def: OpDef) -> Result<&'static Op> {
 pub(crate) fn exchange(old: &[&'static Op], new: Vec<OpDef>) -> Result<Vec<&'static Op>> {
     let mut r = REGISTRY.write().unwrap_or_else(|e| e.into_inner());
     let uses = |op: &&&Op| {
-        let derived: usize =
-            op.derived.iter().filter_map(|d| d.get()).map(|d| d.recorded.load(Ordering::Acquire)).sum();
+        let derived: usize = op.derived.iter().flat_map(Derived::ops).map(|d| d.recorded.load(Ordering::Acquire)).sum();
         op.recorded.load(Ordering::Acquire) + derived > 0
     };
     if let Some(op) = old.iter().find(uses) {

@@ -318,7 +318,10 @@ impl Builder<'_> {
 /// An elementwise result that is written in place is converted to the tensor's dtype, unless that is of a lower kind.
 fn check_given(r: &Request<'_>, outs: &mut [TensorType]) -> Result<()> {
     let (Some(given), Some(first)) = (r.given.as_ref().map(|g| g.ty()), outs.first_mut()) else { return Ok(()) };
-    if r.op.expr.is_some() && given.dtype.is_real() && first.dtype.kind() <= given.dtype.kind() {
+    if r.op.expr.is_some()
+        && (given.dtype.is_real() || given.dtype.is_complex())
+        && first.dtype.kind() <= given.dtype.kind()
+    {
         first.dtype = given.dtype;
     }
     if given != first {

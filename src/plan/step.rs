@@ -389,6 +389,7 @@ impl fmt::Display for Plan {
                             RuntimeArg::Number(Scalar::Bool(b)) => b.to_string(),
                             RuntimeArg::Number(Scalar::Int(i)) => i.to_string(),
                             RuntimeArg::Number(Scalar::Float(x)) => x.to_string(),
+                            RuntimeArg::Number(s @ Scalar::Complex(..)) => s.to_string(),
                             RuntimeArg::Given(g) => format!("number {}", g.index),
                         }));
                     }

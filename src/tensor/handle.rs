@@ -347,10 +347,10 @@ impl Tensor {
     /// Sets whether gradients are computed for this leaf. Returns the tensor, for chaining.
     ///
     /// # Errors
-    /// If the dtype is not a float, or if `on` is false and the tensor is the result of a recorded op.
+    /// If the dtype is neither a float nor complex, or if `on` is false and the tensor is the result of a recorded op.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
-        if on && !self.dtype().is_float() {
-            let e = Error::autograd(format!("{self:?} cannot require a gradient: only float tensors can"));
+        if on && !self.dtype().has_gradients() {
+            let e = Error::autograd(format!("{self:?} cannot require a gradient: only float and complex tensors can"));
             return Err(match self.dtype().passes_gradients() {
                 true => e.help("keep the leaf in f32 or a half and cast it: gradients pass the cast"),
                 false => e,

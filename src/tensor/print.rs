@@ -139,12 +139,13 @@ struct Style {
 
 impl Style {
     fn of(values: &[Scalar]) -> Style {
-        let floats = || {
-            values.iter().filter_map(|v| match v {
-                Scalar::Float(x) if x.is_finite() && *x != 0.0 => Some(*x),
-                _ => None,
-            })
-        };
+        let parts = values.iter().flat_map(|v| match v {
+            Scalar::Float(x) => [Some(*x), None],
+            Scalar::Complex(re, im) => [Some(*re), Some(*im)],
+            _ => [None, None],
+        });
+        let counted: Vec<f64> = parts.flatten().filter(|x| x.is_finite() && *x != 0.0).collect();
+        let floats = || counted.iter().copied();
         let (least, most) = floats().fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x.abs()), b.max(x.abs())));
         let form = match most {
             0.0 => Form::Whole,
@@ -164,6 +165,11 @@ impl Style {
         let _ = match (v, self.form) {
             (Scalar::Bool(b), _) => write!(s, "{}", if b { "True" } else { "False" }),
             (Scalar::Int(i), _) => write!(s, "{i}"),
+            (Scalar::Complex(re, im), _) => {
+                let sign = if im.is_sign_negative() && !im.is_nan() { '-' } else { '+' };
+                let part = |x| Style { form: self.form, width: 0 }.text(Scalar::Float(x));
+                write!(s, "{}{sign}{}j", part(re), part(im.abs()))
+            }
             (Scalar::Float(x), _) if x.is_nan() => write!(s, "nan"),
             (Scalar::Float(x), _) if x.is_infinite() => write!(s, "{}", if x > 0.0 { "inf" } else { "-inf" }),
             (Scalar::Float(x), Form::Whole) => write!(s, "{x:.0}."),

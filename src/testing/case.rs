@@ -2,7 +2,7 @@
 
 use super::exact::exact;
 use super::grad_of;
-use super::layout::{Value, close};
+use super::layout::{Value, close, parts_of};
 use super::sample::Sample;
 use super::{Complaint, at_home, home, mix, seed};
 use crate::error::{CallSite, Result};
@@ -75,12 +75,12 @@ pub fn differentiable(op: &Op) -> bool {
 
 /// The outputs that gradients may come from.
 pub fn differentiable_outputs(outs: &[Tensor]) -> impl Iterator<Item = &Tensor> {
-    outs.iter().filter(|t| t.dtype().is_float() && t.requires_grad())
+    outs.iter().filter(|t| t.dtype().has_gradients() && t.requires_grad())
 }
 
 /// A fixed out-gradient.
 fn weights(ty: &TensorType) -> Value {
-    let data = (0..ty.len() as u64).map(|i| (mix(&[i, 99]) % 5) as f64 - 2.0).collect();
+    let data = (0..(ty.len() * parts_of(ty.dtype)) as u64).map(|i| (mix(&[i, 99]) % 5) as f64 - 2.0).collect();
     Value { ty: ty.clone(), data }
 }
 
@@ -136,7 +136,7 @@ pub(super) fn run(
 
 /// An input, as a leaf of the graph where its gradient is compared.
 pub(super) fn leaf(of: &Reference, t: Tensor) -> Result<Tensor> {
-    if of.backward && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }
+    if of.backward && t.dtype().has_gradients() { t.requires_grad_(true) } else { Ok(t) }
 }
 
 /// Runs a sample on the CPU, or where the op has its kernels. `what` names it in complaints and seeds its values, which are `exact` ones or generic ones.

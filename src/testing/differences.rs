@@ -37,7 +37,7 @@ impl Function {
     pub fn tensors(&self, inputs: &[Option<Value>], grad: bool) -> Result<Vec<Option<Tensor>>> {
         let each = |v: &Option<Value>| {
             let t = v.as_ref().map(|v| v.local(self.device)).transpose()?;
-            t.map(|t| if grad && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }).transpose()
+            t.map(|t| if grad && t.dtype().has_gradients() { t.requires_grad_(true) } else { Ok(t) }).transpose()
         };
         inputs.iter().map(each).collect()
     }
@@ -51,9 +51,10 @@ impl Function {
             Call::new(self.op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
         let mut sum = zeros([], self.device.dtype(DType::F64))?;
         let withheld = self.withheld()?;
-        let counts = |(o, t): &(usize, &Tensor)| t.dtype().is_float() && !withheld.output(*o);
+        let counts = |(o, t): &(usize, &Tensor)| t.dtype().has_gradients() && !withheld.output(*o);
         for (k, (_, t)) in outs.iter().enumerate().filter(counts).enumerate() {
-            sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
+            let t = real_numbers(t)?;
+            sum = sum.add(&t.mul(&weights(&t, k)?)?.sum(())?)?;
         }
         Ok(sum)
     }
@@ -94,9 +95,9 @@ impl Function {
         let withheld = self.withheld().map_err(err)?;
         let mut count = 0;
         for (i, v) in self.inputs.iter().enumerate() {
-            let Some(v) = v.as_ref().filter(|v| v.ty.dtype.is_float() && !withheld.input(i)) else { continue };
+            let Some(v) = v.as_ref().filter(|v| v.ty.dtype.has_gradients() && !withheld.input(i)) else { continue };
             let grad = match &have[i] {
-                Some(g) => g.to_f64_vec().map_err(err)?,
+                Some(g) => Value::of(g).map_err(err)?.data,
                 None => vec![0.0; v.data.len()],
             };
             for k in 0..grad.len() {
@@ -151,7 +152,8 @@ impl Function {
             let mut sum: Option<Tensor> = None;
             for (k, g) in gs.iter().enumerate() {
                 let Some(g) = g else { continue };
-                let part = g.mul(&weights(g, k + 7)?)?.sum(())?;
+                let g = real_numbers(g)?;
+                let part = g.mul(&weights(&g, k + 7)?)?.sum(())?;
                 sum = Some(match sum {
                     Some(s) => s.add(&part)?,
                     None => part,
@@ -194,11 +196,16 @@ fn weights(t: &Tensor, k: usize) -> Result<Tensor> {
     from_vec(w, t.shape(), t.device())
 }
 
-/// The samples of an op that have a float input.
+/// The tensor itself; the parts of a complex one.
+fn real_numbers(t: &Tensor) -> Result<Tensor> {
+    if t.dtype().is_complex() { t.view_as_real() } else { Ok(t.clone()) }
+}
+
+/// The samples of an op that have a float or complex input.
 ///
 /// # Errors
 /// As [`Sample::all`].
 pub fn float_samples(op: &'static Op) -> Result<Vec<Sample>> {
     let all = Sample::all(op)?.into_iter();
-    Ok(all.filter(|s| s.inputs.iter().flatten().any(|s| s.dtype.is_float())).collect())
+    Ok(all.filter(|s| s.inputs.iter().flatten().any(|s| s.dtype.has_gradients())).collect())
 }

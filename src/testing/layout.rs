@@ -8,14 +8,19 @@ use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use crate::tensor::Tensor;
-use oflow_kernels::{DType, ReduceOp, ShardBox};
+use oflow_kernels::{Complex, DType, ReduceOp, ShardBox};
+
+/// Numbers of an element: two of a complex one, the real and the imaginary part.
+pub fn parts_of(dtype: DType) -> usize {
+    if dtype.is_complex() { 2 } else { 1 }
+}
 
 /// The value of a tensor; numbers of every dtype are f64.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     /// Shape and dtype.
     pub ty: TensorType,
-    /// Elements, row-major.
+    /// Elements, row-major; of complex ones the parts, two by two.
     pub data: Vec<f64>,
 }
 
@@ -26,6 +31,10 @@ impl Value {
     /// The device is not there, or cannot hold the dtype.
     pub fn local(&self, device: Device) -> Result<Tensor> {
         let shape = self.ty.shape.as_slice();
+        if self.ty.dtype.is_complex() {
+            let pairs = self.data.chunks_exact(2).map(|p| Complex { re: p[0], im: p[1] }).collect();
+            return from_vec::<Complex<f64>>(pairs, shape, Device::Cpu.dtype(self.ty.dtype))?.to_device(device);
+        }
         let made = match self.ty.dtype.quantization() {
             Some(_) => from_vec(self.data.clone(), shape, Device::Cpu)?.quantize(self.ty.dtype)?,
             None => from_vec(self.data.clone(), shape, Device::Cpu.dtype(self.ty.dtype))?,
@@ -37,12 +46,17 @@ impl Value {
     /// # Errors
     /// What reading it reports.
     pub fn of(t: &Tensor) -> Result<Value> {
-        Ok(Value { ty: t.ty().clone(), data: t.to_f64_vec()? })
+        let data = match t.dtype().is_complex() {
+            true => t.detach().cast(DType::C128)?.to_vec::<Complex<f64>>()?.iter().flat_map(|z| [z.re, z.im]).collect(),
+            false => t.to_f64_vec()?,
+        };
+        Ok(Value { ty: t.ty().clone(), data })
     }
 }
 
-/// Row-major indices of a box in its logical tensor.
-fn indices(b: &ShardBox) -> Vec<usize> {
+/// Row-major indices of a box in its logical tensor, with as many for each element as it has parts.
+fn indices(b: &ShardBox, dtype: DType) -> Vec<usize> {
+    let parts = parts_of(dtype);
     let n: usize = b.size.iter().product();
     (0..n)
         .map(|mut k| {
@@ -54,6 +68,7 @@ fn indices(b: &ShardBox) -> Vec<usize> {
             }
             at
         })
+        .flat_map(|at| (0..parts).map(move |part| at * parts + part))
         .collect()
 }
 
@@ -74,7 +89,7 @@ pub fn wrapped(dtype: DType, x: f64) -> f64 {
 fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: usize, k: usize) -> Vec<f64> {
     let axis = mix(&[axis as u64, salt]);
     // Quarters where sums of them are exact: parts of a whole number need not be whole.
-    let step = if matches!(dtype, DType::F32 | DType::F64) { 4.0 } else { 1.0 };
+    let step = if matches!(dtype.part(), DType::F32 | DType::F64) { 4.0 } else { 1.0 };
     let noise = |i: usize, c: usize| {
         let r = mix(&[i as u64, axis, c as u64, 17]);
         (r % 5) as f64 - 2.0 + if step > 1.0 { (r >> 32 & 3) as f64 / step } else { 0.0 }
@@ -123,7 +138,7 @@ pub fn deal(v: &Value, mesh: &Placement, sbp: &NdSbp, p: usize) -> Value {
         }
     }
     let b = shard_box(&v.ty.shape, mesh, sbp, p);
-    let data = indices(&b).into_iter().map(|i| whole[i]).collect();
+    let data = indices(&b, v.ty.dtype).into_iter().map(|i| whole[i]).collect();
     Value { ty: TensorType::new(&b.size, v.ty.dtype), data }
 }
 
@@ -156,8 +171,8 @@ fn gather(
         if shards[p].ty.shape != b.size || shards[p].ty.dtype != ty.dtype {
             return Err(format!("position {p} holds {} instead of {:?}", shards[p].ty, b.size.as_slice()));
         }
-        let mut out = vec![None; ty.len()];
-        for (i, x) in indices(&b).into_iter().zip(&shards[p].data) {
+        let mut out = vec![None; ty.len() * parts_of(ty.dtype)];
+        for (i, x) in indices(&b, ty.dtype).into_iter().zip(&shards[p].data) {
             out[i] = Some(*x);
         }
         return Ok(out);
@@ -200,6 +215,7 @@ pub fn close(dtype: DType, exact: bool, have: f64, want: f64, scale: f64) -> boo
     if same(have, want) {
         return true;
     }
+    let dtype = dtype.part();
     if exact || !dtype.is_float() {
         // Sums of i64 parts are f64 here: beyond 2^53 they round.
         return !dtype.is_float() && want.abs() > 9e15 && (have - want).abs() <= want.abs() * 1e-15;

@@ -8,11 +8,11 @@
 //! matrices in the last two dims, with distinct eigenvalues. After the semicolon stand plan and runtime attributes by name; those that
 //! are left out have their defaults. A random op is given its `seed` and `ordinal`, so that every layout draws the same numbers.
 
-use super::layout::Value;
+use super::layout::{Value, parts_of};
 use super::mix;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrDef, AttrValue, Attrs, Grad, InferCtx, Op, RuntimeAttrs, TensorType, derived_args, derived_grad_op,
+    AttrDef, AttrValue, Attrs, Grad, InferCtx, Numbers, Op, RuntimeAttrs, TensorType, derived_args, derived_grad_op,
     resolve_attrs, split_outside,
 };
 use oflow_kernels::DType;
@@ -102,11 +102,11 @@ impl Spec {
 
     /// Values whose sums and products are exact: small multiples of 1/4 (of 1 in half precision), integers, bools.
     pub fn exact_values(&self, seed: u64) -> Value {
-        let step = match self.dtype {
+        let step = match self.dtype.part() {
             DType::F32 | DType::F64 => 4.0,
             _ => 1.0,
         };
-        let n: usize = self.shape.iter().product();
+        let n = self.shape.iter().product::<usize>() * parts_of(self.dtype);
         let data = (0..n as u64)
             .map(|i| {
                 let r = mix(&[seed, i]);
@@ -126,11 +126,11 @@ impl Spec {
                         let (low, high) = (low.ceil() as i64, high.floor() as i64);
                         (low + (r % (high - low + 1).max(1) as u64) as i64) as f64
                     }
-                    (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,
+                    (Values::Positive, d) if d.has_gradients() => (1 + r % 12) as f64 / step,
                     (Values::Positive, _) => (1 + r % 5) as f64,
                     (_, d) if d.is_unsigned() => (1 + r % 5) as f64,
                     // No zero: a partial sum divided by zero is not finite.
-                    (Values::Any, d) if d.is_float() => {
+                    (Values::Any, d) if d.has_gradients() => {
                         ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step
                     }
                     (Values::Any | Values::Definite, d) => {
@@ -144,9 +144,9 @@ impl Spec {
 
     /// Values to differentiate at: no two alike, none near a kink of the built-in functions (0, ±0.5, ±1, ±3, integers).
     pub fn generic_values(&self, seed: u64) -> Value {
-        let n: usize = self.shape.iter().product();
         let mut exact = self.exact_values(seed);
-        if self.dtype.is_float() {
+        let n = exact.data.len();
+        if self.dtype.has_gradients() {
             let order = mix(&[seed]);
             for (i, x) in exact.data.iter_mut().enumerate() {
                 // A permutation of a grid in (0, 2): distinct, then moved off the round numbers.
@@ -281,15 +281,23 @@ impl Sample {
         s
     }
 
-    /// The same call with all float inputs, and float dtypes among the attributes, in another dtype.
+    /// The same call with all float inputs, and float dtypes among the attributes, in another dtype, and complex ones of its kind.
     pub fn with_float(&self, dtype: DType) -> Sample {
         let mut s = self.clone();
         for (_, v) in &mut s.attrs {
-            if matches!(v, AttrValue::DType(d) if d.is_float()) {
-                *v = AttrValue::DType(dtype);
+            match v {
+                AttrValue::DType(d) if d.is_float() => *d = dtype,
+                AttrValue::DType(d) if d.is_complex() => *d = dtype.complex(),
+                _ => {}
             }
         }
-        s.inputs.iter_mut().flatten().filter(|s| s.dtype.is_float()).for_each(|s| s.dtype = dtype);
+        for s in s.inputs.iter_mut().flatten() {
+            match s.dtype {
+                d if d.is_float() => s.dtype = dtype,
+                d if d.is_complex() => s.dtype = dtype.complex(),
+                _ => {}
+            }
+        }
         s
     }
 }
@@ -327,7 +335,7 @@ fn derived_samples(op: &'static Op) -> Result<Vec<Sample>> {
     let Some((parent, input)) = op.name().rsplit_once(".grad.") else { return Ok(vec![]) };
     let Some(parent) = crate::ops::lookup(parent)? else { return Ok(vec![]) };
     let (Some(i), Grad::FromExpr) = (parent.sig.input(input), &parent.grad) else { return Ok(vec![]) };
-    let args = derived_args(parent, i)?;
+    let args = derived_args(parent, i, Numbers::Real)?;
     let mut found = vec![];
     for s in Sample::all(parent)? {
         let float = s.inputs.iter().flatten().any(|s| s.dtype.is_float());
@@ -357,7 +365,9 @@ fn derived_samples(op: &'static Op) -> Result<Vec<Sample>> {
 /// The expression has no derivative.
 pub fn derived_ops(op: &'static Op) -> Result<Vec<&'static Op>> {
     match op.grad {
-        Grad::FromExpr if !op.traits.hidden => (0..op.sig.inputs.len()).map(|i| derived_grad_op(op, i)).collect(),
+        Grad::FromExpr if !op.traits.hidden => {
+            (0..op.sig.inputs.len()).map(|i| derived_grad_op(op, i, Numbers::Real)).collect()
+        }
         _ => Ok(vec![]),
     }
 }

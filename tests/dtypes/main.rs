@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod complex;
 mod float8;
 mod integers;
 mod quantized;

@@ -33,7 +33,7 @@ pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Res
 /// # Panics
 /// Where `at` is beyond the others.
 pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
-    let dtype = check(dst, others, dtype)?;
+    let dtype = check(dst, others, dtype, op)?;
     let mut pointers: smallvec::SmallVec<[*const u8; 16]> = others.iter().map(|s| s.as_ptr()).collect();
     let p = dst.as_mut_ptr();
     pointers.insert(at, p);
@@ -48,7 +48,7 @@ pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType
 /// # Errors
 /// Where the lengths differ or are not whole elements, or the dtype is registered.
 pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
-    let known = check(dst, srcs, dtype)?;
+    let known = check(dst, srcs, dtype, op)?;
     if srcs.is_empty() {
         return fill_identity(dst, dtype, op);
     }
@@ -63,7 +63,7 @@ pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp)
 /// # Errors
 /// Where the length is not whole elements, or the dtype is registered.
 pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
-    let dtype = check(dst, &[], dtype)?;
+    let dtype = check(dst, &[], dtype, op)?;
     let one = scalar_bytes(dtype, Reduce::from(op).identity(dtype));
     // Doubles what is there already, at the speed of copies: element by element it was a tenth of it.
     let mut done = dtype.size().min(dst.len());
@@ -79,14 +79,18 @@ pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
 /// Copied again and again, so it stays in the first cache; a multiple of every element's size.
 const FILL_BLOCK: usize = 16 << 10;
 
-fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType) -> Result<Builtin> {
+/// The dtype of the numbers that are combined: of complex ones the parts.
+fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<Builtin> {
     if let Some(src) = srcs.iter().find(|s| s.len() != dst.len()) {
         return Err(KernelError::new(format!("combining {} bytes into {}", src.len(), dst.len())));
     }
     if !dst.len().is_multiple_of(dtype.size()) {
         return Err(KernelError::new(format!("{} bytes are not whole elements of {dtype}", dst.len())));
     }
-    dtype.computed()
+    match dtype.is_complex() && dtype.reduces(op) {
+        true => dtype.part().computed(),
+        false => dtype.computed(),
+    }
 }
 
 /// Elements read from all sources before they are written.

@@ -4,7 +4,7 @@ use super::lane::{Lane, Native, cast, with_bits, with_lane};
 use super::strided::{Cursor, Walk};
 use super::turn::{Blocks, turn};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, DType, Element, F8E4M3FN, F8E5M2, KernelError, Result, Scalar, View};
+use crate::{Builtin, Complex, DType, Element, F8E4M3FN, F8E5M2, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
 
 /// Copies `src` to `dst` (same dims), converting between built-in dtypes as [`Lane`] says. Elements of one dtype keep their
@@ -77,25 +77,42 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
 }
 
 /// The element that holds a scalar, in the first bytes.
-pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 8] {
-    let mut bytes = [0u8; 8];
+pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 16] {
+    let mut bytes = [0u8; 16];
     match dtype {
         Builtin::Bool => bytes[0] = value.to_bool() as u8,
         Builtin::U8 => bytes[0] = u8::from_scalar(value),
         Builtin::I8 => bytes[0] = i8::from_scalar(value) as u8,
         Builtin::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
-        Builtin::I64 => bytes = value.to_i64().to_ne_bytes(),
+        Builtin::I64 => bytes[..8].copy_from_slice(&value.to_i64().to_ne_bytes()),
         Builtin::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
         Builtin::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
         Builtin::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
-        Builtin::F64 => bytes = value.to_f64().to_ne_bytes(),
+        Builtin::F64 => bytes[..8].copy_from_slice(&value.to_f64().to_ne_bytes()),
         Builtin::I16 => bytes[..2].copy_from_slice(&i16::from_scalar(value).to_ne_bytes()),
         Builtin::U16 => bytes[..2].copy_from_slice(&u16::from_scalar(value).to_ne_bytes()),
         Builtin::U32 => bytes[..4].copy_from_slice(&u32::from_scalar(value).to_ne_bytes()),
         Builtin::F8E4M3FN => bytes[0] = F8E4M3FN::from_scalar(value).0,
         Builtin::F8E5M2 => bytes[0] = F8E5M2::from_scalar(value).0,
+        Builtin::C64 => {
+            let z = Complex::<f32>::from_scalar(value);
+            bytes[..4].copy_from_slice(&z.re.to_ne_bytes());
+            bytes[4..8].copy_from_slice(&z.im.to_ne_bytes());
+        }
+        Builtin::C128 => {
+            let z = Complex::<f64>::from_scalar(value);
+            bytes[..8].copy_from_slice(&z.re.to_ne_bytes());
+            bytes[8..].copy_from_slice(&z.im.to_ne_bytes());
+        }
     }
     bytes
+}
+
+/// The element that holds a scalar, as two words of 8 bytes.
+pub(crate) fn scalar_words(dtype: Builtin, value: Scalar) -> (u64, u64) {
+    let bytes = scalar_bytes(dtype, value);
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    (word(0), word(8))
 }
 
 /// Calls `f(offsets, n)` on runs inside the innermost rows of a walk, in parallel where there is enough: where each operand's
@@ -209,6 +226,10 @@ pub(super) unsafe fn convert_run(
         unsafe { std::ptr::copy(src, dst, n * src_dtype.size()) };
         return;
     }
+    if src_dtype.is_complex() || dst_dtype.is_complex() {
+        // SAFETY: by the contract of this function.
+        return unsafe { convert_complex((src, src_dtype, src_stride), (dst, dst_dtype, dst_stride), n) };
+    }
     let (Some(s), Some(d)) = (src_dtype.native(), dst_dtype.native()) else {
         // SAFETY: by the contract of this function.
         return unsafe { convert_through((src, src_dtype, src_stride), (dst, dst_dtype, dst_stride), n) };
@@ -217,6 +238,41 @@ pub(super) unsafe fn convert_run(
         // SAFETY: by the contract of this function.
         unsafe { convert_lanes::<S, D>(src.cast(), src_stride, dst.cast(), dst_stride, n) }
     }));
+}
+
+/// As [`convert_run`] where a dtype is complex: parts are converted each by itself. A real number has an imaginary part of 0, and a
+/// complex number loses its imaginary part among real ones; it is true unless both parts are 0.
+///
+/// # Safety
+/// As [`convert_run`].
+unsafe fn convert_complex(src: (*const u8, Builtin, isize), dst: (*mut u8, Builtin, isize), n: usize) {
+    let from = src.1.part().map_or((src.1, src.2), |part| (part, 2 * src.2));
+    let to = dst.1.part().map_or((dst.1, dst.2), |part| (part, 2 * dst.2));
+    let (src_im, dst_im) = (src.0.wrapping_add(from.0.size()), dst.0.wrapping_add(to.0.size()));
+    // SAFETY: the parts of the elements lie two by two, by the contract of this function.
+    unsafe {
+        if dst.1 == Builtin::Bool {
+            for i in 0..n as isize {
+                let at = i * src.2 * src.1.size() as isize;
+                let part = |p: *const u8| match from.0 {
+                    Builtin::F32 => p.wrapping_offset(at).cast::<f32>().read() != 0.0,
+                    _ => p.wrapping_offset(at).cast::<f64>().read() != 0.0,
+                };
+                dst.0.wrapping_offset(i * dst.2).write(u8::from(part(src.0) || part(src_im)));
+            }
+            return;
+        }
+        // The imaginary parts first: the elements may be converted in their own place.
+        match (src.1.is_complex(), dst.1.is_complex()) {
+            (_, false) => {}
+            (true, true) => convert_run(src_im, from.0, from.1, dst_im, to.0, to.1, n),
+            (false, true) => match to.0 {
+                Builtin::F32 => fill_run(dst_im.cast::<f32>(), to.1, n, 0.0),
+                _ => fill_run(dst_im.cast::<f64>(), to.1, n, 0.0),
+            },
+        }
+        convert_run(src.0, from.0, from.1, dst.0, to.0, to.1, n);
+    }
 }
 
 /// Elements that are converted through a dtype between at once.

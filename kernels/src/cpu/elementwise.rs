@@ -7,13 +7,14 @@
 //! An element's bits do not depend on layout, chunking or threads: every path applies the same operations to it.
 
 mod blocks;
+mod complex;
 mod loops;
 
 use super::copy::{convert_run, copy};
 use super::strided::{Walk, broadcast_strides, prefetch};
 use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, DType, KernelError, Result, Scalar, Strides, View};
+use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use loops::{Basic, Block, Lanes};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -141,6 +142,8 @@ impl Program {
             Class::F32 => Builtin::F32,
             Class::F64 => Builtin::F64,
             Class::I64 => Builtin::I64,
+            Class::C64 => Builtin::C64,
+            Class::C128 => Builtin::C128,
         };
         let is_native = |slot: &u16| inputs.get(*slot as usize) == Some(&native);
         let plain = out == native && matches!(&instructions[..], [only] if only.operands.iter().all(is_native));
@@ -207,6 +210,8 @@ impl Program {
             Class::F32 => line::<f32, V>(only, inputs, out, range),
             Class::F64 => line::<f64, V>(only, inputs, out, range),
             Class::I64 => line::<i64, V>(only, inputs, out, range),
+            Class::C64 => line::<Complex<f32>, V>(only, inputs, out, range),
+            Class::C128 => line::<Complex<f64>, V>(only, inputs, out, range),
         };
         parallel_for(out.len(), GRAIN, &job);
     }
@@ -232,6 +237,8 @@ impl Program {
             Class::F32 => self.range::<f32>(operands, scalars, range),
             Class::F64 => self.range::<f64>(operands, scalars, range),
             Class::I64 => self.range::<i64>(operands, scalars, range),
+            Class::C64 => self.range::<Complex<f32>>(operands, scalars, range),
+            Class::C128 => self.range::<Complex<f64>>(operands, scalars, range),
         }
     }
 

@@ -266,7 +266,7 @@ pub fn scatter_fill(
     size: usize,
 ) -> Result<()> {
     check_contiguous(out, ids, None, dim)?;
-    let bytes = scalar_bytes(out.dtype().computed()?, value);
+    let bytes = scalar_bytes(out.dtype().cast()?, value);
     copy(x, out)?;
     let b = Blocks::of(out, ids, dim, first, size);
     with_bits!(out.dtype(), T => with_ids!(ids, I => {

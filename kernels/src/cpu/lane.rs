@@ -40,7 +40,8 @@ impl Native {
         Native::F64,
     ];
 
-    /// The dtype whose numbers include those of `dtype`: itself where kernels are compiled for it.
+    /// The dtype whose numbers include those of `dtype`: itself where kernels are compiled for it. Of a complex dtype it is that of
+    /// the parts.
     pub const fn of(dtype: Builtin) -> Native {
         match dtype {
             Builtin::Bool => Native::Bool,
@@ -50,8 +51,8 @@ impl Native {
             Builtin::I64 | Builtin::U32 => Native::I64,
             Builtin::F16 => Native::F16,
             Builtin::BF16 => Native::BF16,
-            Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 => Native::F32,
-            Builtin::F64 => Native::F64,
+            Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 | Builtin::C64 => Native::F32,
+            Builtin::F64 | Builtin::C128 => Native::F64,
         }
     }
 
@@ -371,6 +372,10 @@ macro_rules! with_bits {
             }
             4 => {
                 type $T = u32;
+                $body
+            }
+            16 => {
+                type $T = [u64; 2];
                 $body
             }
             _ => {

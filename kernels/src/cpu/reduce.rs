@@ -44,6 +44,8 @@ impl Reduce {
             }
             // Not reduced. What lies beyond the largest number is NaN in one of the two.
             Builtin::F8E4M3FN | Builtin::F8E5M2 => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
+            // Complex numbers have no order: they are summed only.
+            Builtin::C64 | Builtin::C128 => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
         };
         match self {
             Reduce::Sum => Scalar::Int(0),

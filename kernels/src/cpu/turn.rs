@@ -72,6 +72,13 @@ impl Turn for u8 {
     }
 }
 
+/// Of 16 bytes, as complex numbers of two f64 have.
+impl Turn for [u64; 2] {
+    fn square() -> Option<(usize, Square<[u64; 2]>)> {
+        None
+    }
+}
+
 macro_rules! squares {
     ($($name:ident $t:ident $side:literal $permute:ident;)*) => {$(
         /// Each round interleaves row i with row i + SIDE / 2. That turns the digits of an element's place (row, then

@@ -71,16 +71,18 @@ impl Program {
         let operand = |v: &View| Operand { at: v.ptr(), size: v.dtype().size() };
         let mut operands: SmallVec<[Operand; 8]> = smallvec![operand(out)];
         operands.extend(self.used.iter().map(|i| operand(&inputs[*i])));
-        let bits: SmallVec<[u64; 4]> = scalars[..self.scalars.len()]
-            .iter()
-            .enumerate()
-            .map(|(i, s)| self.scalars.enter(i, *s))
-            .map(|s| match self.class {
-                Class::F32 => u64::from((s.to_f64() as f32).to_bits()),
-                Class::F64 => s.to_f64().to_bits(),
-                Class::I64 => s.to_i64() as u64,
-            })
-            .collect();
+        let mut bits: SmallVec<[u64; 4]> = SmallVec::new();
+        let single = |x: f64| u64::from((x as f32).to_bits());
+        for (i, s) in scalars[..self.scalars.len()].iter().enumerate() {
+            let s = self.scalars.enter(i, *s);
+            match (self.class, s.to_complex()) {
+                (Class::F32, _) => bits.push(single(s.to_f64())),
+                (Class::F64, _) => bits.push(s.to_f64().to_bits()),
+                (Class::I64, _) => bits.push(s.to_i64() as u64),
+                (Class::C64, (re, im)) => bits.extend([single(re), single(im)]),
+                (Class::C128, (re, im)) => bits.extend([re.to_bits(), im.to_bits()]),
+            }
+        }
         self.kernel.launch(q, &walk, &operands, &bits)
     }
 

@@ -23,6 +23,10 @@ pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
     }
     let (size, bytes) = (out.dtype().size(), out.len() * out.dtype().size());
     let element = scalar_bytes(dtype, value);
+    // An element of 16 bytes is a pattern where its halves are the same.
+    if size > 8 && element[..8] != element[8..] {
+        return strided(q, out, dtype, value);
+    }
     let pattern = u64::from_le_bytes(std::array::from_fn(|i| element[i % size]));
     if pattern == 0 {
         // SAFETY: the output's memory, all of it; it lives until the stream has done its work, by the contract of views.

@@ -6,7 +6,7 @@ use super::fill::fill;
 use super::index::{index_dtype, shape, steps};
 use super::select::moved;
 use super::{Args, Define, Launch, Queue, Source};
-use crate::cpu::copy::scalar_bytes;
+use crate::cpu::copy::scalar_words;
 use crate::cpu::gather::{check, check_contiguous};
 use crate::cpu::take::around;
 use crate::{DType, Result, Scalar, View};
@@ -97,13 +97,13 @@ pub fn scatter_fill(
     logical: usize,
 ) -> Result<()> {
     check_contiguous(out, ids, None, dim)?;
-    let bits = u64::from_le_bytes(scalar_bytes(out.dtype().computed()?, value));
+    let (bits, more) = scalar_words(out.dtype().cast()?, value);
     copy(q, x, out)?;
     if ids.is_empty() {
         return Ok(());
     }
     let f = q.function(&GATHER, "scatter_fill", &[Define::int("GATHER", 1), moved(out.dtype())?, index_dtype(ids)?])?;
-    let args = Args::new().view(out).view(ids).value(bits).value(ids.len() as u64);
+    let args = Args::new().view(out).view(ids).value(bits).value(more).value(ids.len() as u64);
     q.launch(f, each(q, ids.len()), q.fault_args(sizes(args, out, ids, dim, first, logical)))
 }
 

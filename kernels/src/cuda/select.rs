@@ -29,6 +29,7 @@ pub(super) fn moved(dtype: DType) -> Result<Define> {
         2 => DType::F16,
         4 => DType::I32,
         8 => DType::I64,
+        16 => DType::C128,
         size => return Err(KernelError::new(format!("no CUDA kernel moves elements of {size} B by a mask"))),
     };
     Ok(Define::dtype("M", name))

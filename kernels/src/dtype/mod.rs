@@ -9,6 +9,7 @@ mod quantised;
 mod registered;
 
 use half::{bf16, f16};
+use num_complex::Complex;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -66,6 +67,10 @@ pub enum Builtin {
     F8E4M3FN,
     /// 8-bit float with 5 bits of exponent and 2 of fraction: the upper byte of an f16.
     F8E5M2,
+    /// Complex number: real and imaginary part, each an f32.
+    C64,
+    /// Complex number: real and imaginary part, each an f64.
+    C128,
 }
 
 /// The coarse kind of a dtype or scalar; promotion compares the kinds of numbers first.
@@ -77,13 +82,15 @@ pub enum DTypeKind {
     Int,
     /// Floating point.
     Float,
+    /// Complex numbers.
+    Complex,
     /// 8-bit floats and registered dtypes: their elements are moved, not computed with.
     Opaque,
 }
 
 impl Builtin {
     /// All of them, in declared order.
-    pub const ALL: [Builtin; 14] = [
+    pub const ALL: [Builtin; 16] = [
         Builtin::Bool,
         Builtin::U8,
         Builtin::I8,
@@ -98,6 +105,8 @@ impl Builtin {
         Builtin::U32,
         Builtin::F8E4M3FN,
         Builtin::F8E5M2,
+        Builtin::C64,
+        Builtin::C128,
     ];
 
     /// Returns the bytes of one element.
@@ -106,7 +115,8 @@ impl Builtin {
             Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::F8E4M3FN | Builtin::F8E5M2 => 1,
             Builtin::F16 | Builtin::BF16 | Builtin::I16 | Builtin::U16 => 2,
             Builtin::I32 | Builtin::U32 | Builtin::F32 => 4,
-            Builtin::I64 | Builtin::F64 => 8,
+            Builtin::I64 | Builtin::F64 | Builtin::C64 => 8,
+            Builtin::C128 => 16,
         }
     }
 
@@ -127,10 +137,12 @@ impl Builtin {
             Builtin::U32 => "u32",
             Builtin::F8E4M3FN => "f8_e4m3fn",
             Builtin::F8E5M2 => "f8_e5m2",
+            Builtin::C64 => "c64",
+            Builtin::C128 => "c128",
         }
     }
 
-    /// Returns the kind: bool, int or float; opaque for the 8-bit floats.
+    /// Returns the kind: bool, int, float or complex; opaque for the 8-bit floats.
     #[inline]
     pub const fn kind(self) -> DTypeKind {
         match self {
@@ -139,6 +151,7 @@ impl Builtin {
             Builtin::I32 | Builtin::U32 | Builtin::I64 => DTypeKind::Int,
             Builtin::F8E4M3FN | Builtin::F8E5M2 => DTypeKind::Opaque,
             Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => DTypeKind::Float,
+            Builtin::C64 | Builtin::C128 => DTypeKind::Complex,
         }
     }
 
@@ -152,6 +165,22 @@ impl Builtin {
     #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, Builtin::F16 | Builtin::BF16)
+    }
+
+    /// Whether this is c64 or c128.
+    #[inline]
+    pub const fn is_complex(self) -> bool {
+        self.part().is_some()
+    }
+
+    /// The dtype of the two parts of a complex number; none for the others.
+    #[inline]
+    pub const fn part(self) -> Option<Builtin> {
+        match self {
+            Builtin::C64 => Some(Builtin::F32),
+            Builtin::C128 => Some(Builtin::F64),
+            _ => None,
+        }
     }
 
     /// Returns the number in the bytes of one element; none where there are more or fewer bytes than an element has.
@@ -171,6 +200,11 @@ impl Builtin {
             Builtin::U32 => u32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
             Builtin::F8E4M3FN => F8E4M3FN(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
             Builtin::F8E5M2 => F8E5M2(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
+            Builtin::C64 | Builtin::C128 => {
+                let part = self.part()?;
+                let (re, im) = bytes.split_at_checked(part.size())?;
+                Scalar::Complex(part.decode(re)?.to_f64(), part.decode(im)?.to_f64())
+            }
         })
     }
 
@@ -210,6 +244,10 @@ impl DType {
     pub const F8E4M3FN: DType = Builtin::F8E4M3FN.dtype();
     /// 8-bit float with 5 bits of exponent and 2 of fraction: stored and cast, not computed with.
     pub const F8E5M2: DType = Builtin::F8E5M2.dtype();
+    /// Complex number: real and imaginary part, each an f32.
+    pub const C64: DType = Builtin::C64.dtype();
+    /// Complex number: real and imaginary part, each an f64.
+    pub const C128: DType = Builtin::C128.dtype();
 
     /// The built-in dtypes, in declared order. Registered ones are not listed.
     pub const BUILTIN: [DType; Builtin::ALL.len()] = {
@@ -222,7 +260,7 @@ impl DType {
         all
     };
 
-    /// Those of [`DType::BUILTIN`] that ops compute with: real numbers and bool.
+    /// Those of [`DType::BUILTIN`] that all kernels compute with: real numbers and bool.
     pub const REAL: [DType; 12] = [
         DType::Bool,
         DType::U8,
@@ -271,10 +309,13 @@ impl DType {
     /// The built-in dtype that this is, for a kernel that computes with the elements.
     ///
     /// # Errors
-    /// For a registered dtype and an 8-bit float.
+    /// For a complex or registered dtype and an 8-bit float.
     pub fn computed(self) -> Result<Builtin> {
         match self.builtin() {
             Some(b) if self.is_real() => Ok(b),
+            Some(b) if b.is_complex() => {
+                Err(KernelError::new(format!("this kernel computes with real numbers, not with {self}")))
+            }
             Some(_) => Err(KernelError::new(format!("{self} is stored and cast, not computed with"))),
             None => {
                 Err(KernelError::new(format!("{self} is a registered dtype, which is moved and not computed with")))
@@ -316,7 +357,7 @@ impl DType {
         }
     }
 
-    /// Returns the kind: bool, int or float; opaque for an 8-bit float and for a registered dtype, whatever it is stored as.
+    /// Returns the kind: bool, int, float or complex; opaque for an 8-bit float and for a registered dtype, whatever it is stored as.
     pub const fn kind(self) -> DTypeKind {
         match self.builtin() {
             Some(b) => b.kind(),
@@ -329,9 +370,41 @@ impl DType {
         matches!(self.kind(), DTypeKind::Float)
     }
 
-    /// Whether gradients pass an element of this dtype: floats, and 8-bit floats between the two casts around them.
+    /// Whether this is c64 or c128.
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), DTypeKind::Complex)
+    }
+
+    /// The dtype of real and imaginary part of a complex number; of the others themselves.
+    ///
+    /// ```
+    /// use oflow_kernels::DType;
+    /// assert_eq!((DType::C128.part(), DType::F16.part()), (DType::F64, DType::F16));
+    /// ```
+    pub const fn part(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            d => d,
+        }
+    }
+
+    /// The complex numbers that have these parts: c128 for f64, c64 for the other real numbers; complex ones themselves.
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
+    }
+
+    /// Whether a tensor of this dtype has gradients: floats and complex numbers.
+    pub const fn has_gradients(self) -> bool {
+        matches!(self.kind(), DTypeKind::Float | DTypeKind::Complex)
+    }
+
+    /// Whether gradients pass an element of this dtype: floats, complex numbers, and 8-bit floats between the two casts around them.
     pub const fn passes_gradients(self) -> bool {
-        self.is_float() || matches!(self, DType::F8E4M3FN | DType::F8E5M2)
+        self.has_gradients() || matches!(self, DType::F8E4M3FN | DType::F8E5M2)
     }
 
     /// Returns the smallest and the largest integer of a built-in integer dtype.
@@ -358,12 +431,14 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// Whether elements can be reduced to one by `op`: bools have no sum, 8-bit floats and registered dtypes have no reduction. A tensor can
+    /// Whether elements can be reduced to one by `op`: bools have no sum, complex numbers have nothing else, 8-bit floats and
+    /// registered dtypes have no reduction. A tensor can
     /// be P(op) exactly if its dtype reduces.
     pub const fn reduces(self, op: ReduceOp) -> bool {
         match self.kind() {
             DTypeKind::Opaque => false,
             DTypeKind::Bool => !matches!(op, ReduceOp::Sum),
+            DTypeKind::Complex => matches!(op, ReduceOp::Sum),
             DTypeKind::Int | DTypeKind::Float => true,
         }
     }
@@ -393,6 +468,13 @@ impl DType {
             return Ok(self);
         }
         let none = || KernelError::new(format!("{self} and {other} do not promote to a common dtype"));
+        if self.is_complex() != other.is_complex() && (self.is_real() || other.is_real()) {
+            let (complex, real) = if self.is_complex() { (self, other) } else { (other, self) };
+            return Ok(if real == DType::F64 { DType::C128 } else { complex });
+        }
+        if self.is_complex() && other.is_complex() {
+            return Ok(DType::C128);
+        }
         if !self.is_real() || !other.is_real() {
             return Err(none());
         }
@@ -414,6 +496,7 @@ impl DType {
     /// Python scalars); then a float scalar gives the default float f32 and an int scalar i64.
     pub fn promote_scalar(self, scalar: DTypeKind) -> DType {
         match scalar {
+            DTypeKind::Complex if self.kind() < scalar => self.complex(),
             DTypeKind::Float if self.kind() < scalar => DType::F32,
             DTypeKind::Int if self.kind() < scalar => DType::I64,
             _ => self,
@@ -475,7 +558,7 @@ impl FromStr for DType {
 }
 
 /// A Rust type that can be an element of a tensor.
-pub trait Element: Copy + Send + Sync + 'static + fmt::Debug + PartialEq + PartialOrd {
+pub trait Element: Copy + Send + Sync + 'static + fmt::Debug + PartialEq {
     /// The dtype whose memory layout this type has.
     const DTYPE: DType;
     /// Converts with C's `as` meaning (floats truncate and saturate, bool is `!= 0`).
@@ -509,6 +592,26 @@ element! {
     u32, U32, |s| s.to_i64() as u32, |x| Scalar::Int(x as i64);
     F8E4M3FN, F8E4M3FN, |s| F8E4M3FN::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
     F8E5M2, F8E5M2, |s| F8E5M2::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
+}
+
+macro_rules! complex_element {
+    ($($t:ty, $d:ident, $part:ty;)*) => {$(
+        impl Element for $t {
+            const DTYPE: DType = DType::$d;
+            fn from_scalar(s: Scalar) -> Self {
+                let (re, im) = s.to_complex();
+                Complex { re: re as $part, im: im as $part }
+            }
+            fn to_scalar(self) -> Scalar {
+                Scalar::Complex(self.re as f64, self.im as f64)
+            }
+        }
+    )*};
+}
+
+complex_element! {
+    Complex<f32>, C64, f32;
+    Complex<f64>, C128, f64;
 }
 
 #[cfg(test)]

@@ -116,7 +116,8 @@ fn range(e: &Expr) -> Range {
                 Acosh => Range::new(0.0, f64::INFINITY),
                 Asin => Range::new(-std::f64::consts::FRAC_PI_2, std::f64::consts::FRAC_PI_2),
                 Acos => Range::new(0.0, std::f64::consts::PI),
-                Tan | Atanh | BitNot => ANY,
+                Tan | Atanh | BitNot | Im => ANY,
+                Conj | Re => a,
                 Log | Log1p | Log2 | Log10 => Range::new(op.eval(a.low), op.eval(a.high)),
                 Sqrt => Range::new(a.low.max(0.0).sqrt(), a.high.sqrt()),
                 Rsqrt => Range::new(0.0, f64::INFINITY),
@@ -154,6 +155,8 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
     let claim = |holds: bool, m| if holds { m } else { Unknown };
     match op {
         Neg => Decreasing,
+        // Real numbers are their own conjugates.
+        Conj | Re => Increasing,
         Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Sign | Relu => Increasing,
         Atan | Sinh | Asinh => Increasing,
         Erfc => Decreasing,
@@ -166,7 +169,7 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
         Reciprocal => claim(a.excludes_zero(), Decreasing),
         Abs | Square | Cosh if a.low >= 0.0 => Increasing,
         Abs | Square | Cosh => claim(a.high <= 0.0, Decreasing),
-        Sin | Cos | Tan | BitNot | Not | IsNan | IsInf => Unknown,
+        Sin | Cos | Tan | BitNot | Not | IsNan | IsInf | Im => Unknown,
     }
 }
 
@@ -222,9 +225,10 @@ fn degree(e: &Expr, subset: &[usize]) -> Degree {
         Expr::Const(0.0) => Zero,
         Expr::Input(_) | Expr::Scalar(_) | Expr::Const(_) => Independent,
         Expr::Output => Other,
-        Expr::Unary(Neg, a) => go(a),
+        // Parts of sums are sums of parts.
+        Expr::Unary(Neg | Conj | Re | Im, a) => go(a),
         Expr::Unary(_, a) => independent(fixed(go(a))),
-        Expr::Binary(Add | Sub, a, b) => sum(go(a), go(b)),
+        Expr::Binary(Add | Sub | BinaryOp::Complex, a, b) => sum(go(a), go(b)),
         Expr::Binary(BinaryOp::Mul, a, b) => match (go(a), go(b)) {
             (Linear, d) | (d, Linear) if fixed(d) => Linear,
             (a, b) => independent(fixed(a) && fixed(b)),

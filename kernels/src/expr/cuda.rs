@@ -7,7 +7,8 @@ use std::fmt::Write;
 impl Expr {
     /// A CUDA program that computes the expression elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
     /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the expression does not use are
-    /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes.
+    /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes, a
+    /// complex one in 16.
     ///
     /// # Errors
     /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;
@@ -19,12 +20,28 @@ impl Expr {
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);
         let mut body = Body { class, lines: vec![] };
         let result = body.value(self);
-        let (arithmetic, scalar) = match class {
-            Class::F32 => ("f32", "__uint_as_float((u32)k.s["),
-            Class::F64 => ("f64", "__longlong_as_double((i64)k.s["),
-            Class::I64 => ("i64", "((i64)k.s["),
+        let single = |at: usize| format!("__uint_as_float((u32)k.s[{at}])");
+        let double = |at: usize| format!("__longlong_as_double((i64)k.s[{at}])");
+        let scalar = |i: usize| match class {
+            Class::F32 => single(i),
+            Class::F64 => double(i),
+            Class::I64 => format!("((i64)k.s[{i}])"),
+            Class::C64 => format!("of_complex<f32>({}, {})", single(2 * i), single(2 * i + 1)),
+            Class::C128 => format!("of_complex<f64>({}, {})", double(2 * i), double(2 * i + 1)),
         };
-        let mut src = String::from("#include \"elementwise.cuh\"\n");
+        let arithmetic = match class {
+            Class::F32 => "f32",
+            Class::F64 => "f64",
+            Class::I64 => "i64",
+            Class::C64 => "c64",
+            Class::C128 => "c128",
+        };
+        let complex = class.is_complex();
+        let (header, get, set, words) = match complex {
+            true => ("complex.cuh", "of_take", "of_put", 2 * scalars),
+            false => ("elementwise.cuh", "of_get", "of_set", scalars),
+        };
+        let mut src = format!("#include \"{header}\"\n");
         let _ = writeln!(src, "typedef {arithmetic} A;\ntypedef {} TO;", storage(out));
         for (at, i) in used.iter().enumerate() {
             let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].cast()?));
@@ -37,13 +54,11 @@ impl Expr {
         }
         let _ = writeln!(src, "    return {result};\n}}");
         let each: Vec<String> = (0..used.len()).map(|at| format!("X({at})")).collect();
-        let operands: Vec<String> = (0..used.len())
-            .map(|at| format!("of_get<A>(X({at}))"))
-            .chain((0..scalars).map(|i| format!("{scalar}{i}])")))
-            .collect();
+        let operands: Vec<String> =
+            (0..used.len()).map(|at| format!("{get}<A>(X({at}))")).chain((0..scalars).map(scalar)).collect();
         let _ =
-            writeln!(src, "#define OF_N {}\n#define OF_S {scalars}\n#define OF_EACH(X) {}", used.len(), each.join(" "));
-        let _ = writeln!(src, "#define OF_COMPUTE(y, X) of_set(y, of_value({}))", operands.join(", "));
+            writeln!(src, "#define OF_N {}\n#define OF_S {words}\n#define OF_EACH(X) {}", used.len(), each.join(" "));
+        let _ = writeln!(src, "#define OF_COMPUTE(y, X) {set}(y, of_value({}))", operands.join(", "));
         src.push_str("#include \"pointwise.cuh\"\n");
         Ok(src)
     }
@@ -73,6 +88,17 @@ impl Expr {
             Expr::Binary(op, ..) => op.needs_int(),
             _ => false,
         };
+        let complex = |e: &Expr| match e {
+            Expr::Unary(op, _) => !op.has_complex(),
+            Expr::Binary(op, ..) => !op.has_complex(),
+            _ => false,
+        };
+        if class.is_complex() && self.any(&complex) {
+            return Err(KernelError::new(format!("'{self}' means nothing for complex numbers")));
+        }
+        if !class.is_complex() && self.makes_complex() {
+            return Err(KernelError::new(format!("'{self}' makes complex numbers, but all dtypes are real")));
+        }
         if class != Class::I64 && self.any(&bits) {
             return Err(KernelError::new(format!("'{self}' works on the bits of integers, but a dtype is a float")));
         }
@@ -116,7 +142,14 @@ impl Body {
             }
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.value(a), self.value(b));
+                let complex = self.class.is_complex();
                 self.line(match op {
+                    BinaryOp::And if complex => format!("of_truth<A>(of_nonzero({a}) && of_nonzero({b}))"),
+                    BinaryOp::Or if complex => format!("of_truth<A>(of_nonzero({a}) || of_nonzero({b}))"),
+                    BinaryOp::Xor if complex => format!("of_truth<A>(of_nonzero({a}) != of_nonzero({b}))"),
+                    BinaryOp::Eq if complex => format!("of_truth<A>(of_equal({a}, {b}))"),
+                    BinaryOp::Ne if complex => format!("of_truth<A>(!of_equal({a}, {b}))"),
+                    op if op.is_predicate() && complex => format!("of_truth<A>({a}.re {op} {b}.re)"),
                     BinaryOp::Add => format!("of_add({a}, {b})"),
                     BinaryOp::Sub => format!("of_sub({a}, {b})"),
                     BinaryOp::Mul => format!("of_mul({a}, {b})"),
@@ -143,6 +176,15 @@ impl Body {
         };
         match self.class {
             Class::I64 => format!("(A){}LL", c as i64),
+            Class::C64 | Class::C128 => {
+                let part = if self.class == Class::C64 { Class::F32 } else { Class::F64 };
+                let real = Body { class: part, lines: vec![] }.constant(c);
+                format!(
+                    "of_real(({}){})",
+                    if part == Class::F32 { "f32" } else { "f64" },
+                    real.trim_start_matches("(A)")
+                )
+            }
             Class::F32 if (c as f32).is_finite() => format!("({:?}f)", c as f32),
             Class::F64 if c.is_finite() => format!("({c:?})"),
             _ => not_finite(c.is_nan(), c > 0.0),

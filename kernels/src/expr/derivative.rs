@@ -21,6 +21,105 @@ impl Expr {
     }
 }
 
+/// Derivatives of a complex function by an input z and by its conjugate (W. Wirtinger), as if the two were independent. A function
+/// that complex numbers differentiate, such as `exp`, has none by the conjugate; `abs`, `re` or `conj` have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wirtinger {
+    /// By z.
+    pub by_input: Expr,
+    /// By the conjugate of z.
+    pub by_conjugate: Expr,
+}
+
+impl Expr {
+    /// Returns the derivatives by input `input` of complex numbers, simplified. As in [`Expr::derivative`], the whole expression in
+    /// them is [`Expr::Output`].
+    ///
+    /// ```
+    /// use oflow_kernels::expr::Expr;
+    /// let d = Expr::parse("z * conj(z)", &["z"], &[]).unwrap().wirtinger(0);
+    /// assert_eq!(d.by_input.to_string(), "conj(x0)");
+    /// assert_eq!(d.by_conjugate.to_string(), "x0");
+    /// ```
+    pub fn wirtinger(&self, input: usize) -> Wirtinger {
+        let whole = self.simplify();
+        let [by_input, by_conjugate] = both(&whole, input);
+        if matches!(whole, Expr::Input(_) | Expr::Scalar(_) | Expr::Const(_) | Expr::Output) {
+            return Wirtinger { by_input, by_conjugate };
+        }
+        Wirtinger { by_input: replace(&by_input, &whole), by_conjugate: replace(&by_conjugate, &whole) }
+    }
+
+    /// Whether complex numbers differentiate it as [`Expr::derivative`] says: no part of it takes numbers apart.
+    pub fn is_holomorphic(&self) -> bool {
+        !self.any(&|e| matches!(e, Expr::Unary(Abs | Sign | Conj | Re | Im, _)))
+    }
+}
+
+/// The derivatives by the input and by its conjugate.
+fn both(e: &Expr, input: usize) -> [Expr; 2] {
+    if !e.uses_input(input) {
+        return [constant(0.0), constant(0.0)];
+    }
+    let half = |e: Expr| times(constant(0.5), e);
+    match e {
+        Expr::Input(_) => [constant(1.0), constant(0.0)],
+        Expr::Output | Expr::Scalar(_) | Expr::Const(_) => [constant(0.0), constant(0.0)],
+        Expr::Unary(op, a) => {
+            let [d, bar] = both(a, input);
+            // Of the conjugate of `a`.
+            let [d_conj, bar_conj] = [un(Conj, bar.clone()), un(Conj, d.clone())];
+            match op {
+                Conj => [d_conj, bar_conj],
+                Re => [half(bin(Add, d, d_conj)), half(bin(Add, bar, bar_conj))],
+                Im => {
+                    // (a - conj(a)) / 2i
+                    let part = |d, of_conj| {
+                        let difference = bin(Sub, d, of_conj);
+                        let by = Expr::binary(BinaryOp::Complex, constant(0.0), constant(-0.5));
+                        if is_zero(&difference) { difference } else { bin(Mul, by, difference) }
+                    };
+                    [part(d, d_conj), part(bar, bar_conj)]
+                }
+                Abs => abs_both(a, [d, bar], [d_conj, bar_conj]),
+                Sign => {
+                    // (da - sgn(a) d|a|) / |a|
+                    let of_abs = abs_both(a, [d.clone(), bar.clone()], [d_conj, bar_conj]);
+                    let size = un(Abs, (**a).clone());
+                    let part = |d, of_abs| {
+                        let numerator = bin(Sub, d, times(un(Sign, (**a).clone()), of_abs));
+                        let zero = bin(Eq, size.clone(), constant(0.0));
+                        select(zero, constant(0.0), bin(Div, numerator, size.clone()))
+                    };
+                    let [of_d, of_bar] = of_abs;
+                    [part(d, of_d), part(bar, of_bar)]
+                }
+                Acosh => {
+                    // sqrt(a - 1) sqrt(a + 1) has the branch of acosh, sqrt(a² - 1) has not.
+                    let root = |op| un(Rsqrt, bin(op, (**a).clone(), constant(1.0)));
+                    [d, bar].map(|d| times(bin(Mul, root(Sub), root(Add)), d))
+                }
+                op => [diff_unary(*op, a, d), diff_unary(*op, a, bar)],
+            }
+        }
+        Expr::Binary(op, a, b) => {
+            let ([da, a_bar], [db, b_bar]) = (both(a, input), both(b, input));
+            [diff_binary(*op, a, b, da, db), diff_binary(*op, a, b, a_bar, b_bar)]
+        }
+        Expr::Select(c, a, b) => {
+            let ([da, a_bar], [db, b_bar]) = (both(a, input), both(b, input));
+            [select((**c).clone(), da, db), select((**c).clone(), a_bar, b_bar)]
+        }
+    }
+}
+
+/// Of `|a|`: half of `conj(s) da + s d(conj(a))`, where s is `a / |a|`.
+fn abs_both(a: &Expr, [d, bar]: [Expr; 2], [d_conj, bar_conj]: [Expr; 2]) -> [Expr; 2] {
+    let s = || un(Sign, a.clone());
+    let part = |d: Expr, of_conj: Expr| times(constant(0.5), bin(Add, times(un(Conj, s()), d), times(s(), of_conj)));
+    [part(d, d_conj), part(bar, bar_conj)]
+}
+
 /// `e` with every occurrence of `whole` replaced by the output. From the top down, so that the largest match wins.
 fn replace(e: &Expr, whole: &Expr) -> Expr {
     if e == whole {
@@ -115,7 +214,8 @@ fn diff_unary(op: UnaryOp, a: &Expr, da: Expr) -> Expr {
         Atanh => bin(Div, da, one_minus_square(a())),
         // Asked this way round, NaN lets the gradient pass, as in PyTorch.
         Relu => select(bin(Le, a(), constant(0.0)), constant(0.0), da),
-        Floor | Ceil | Round | Trunc | Sign | Not | IsNan | IsInf | BitNot => constant(0.0),
+        Conj | Re => da,
+        Floor | Ceil | Round | Trunc | Sign | Not | IsNan | IsInf | BitNot | Im => constant(0.0),
     }
 }
 
@@ -163,6 +263,7 @@ fn diff_binary(op: BinaryOp, a: &Expr, b: &Expr, da: Expr, db: Expr) -> Expr {
             let share = |x: Expr| un(Exp, bin(Sub, x, bin(LogAddExp, a(), b())));
             bin(Add, times(share(a()), da), times(share(b()), db))
         }
+        BinaryOp::Complex => bin(BinaryOp::Complex, da, db),
         Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor | FloorDiv => constant(0.0),
         BitAnd | BitOr | BitXor | Shl | Shr => constant(0.0),
     }

@@ -20,6 +20,7 @@ mod parse;
 mod simplify;
 
 pub use analysis::Monotony;
+pub use derivative::Wirtinger;
 pub use ops::{BinaryOp, UnaryOp};
 pub(crate) use ops::{floor_div, remainder, shl, shr};
 
@@ -53,6 +54,10 @@ pub enum Class {
     F64,
     /// 64-bit integers, wrapping: for integers and bool.
     I64,
+    /// Complex numbers of two f32.
+    C64,
+    /// Complex numbers of two f64.
+    C128,
 }
 
 impl Class {
@@ -60,10 +65,17 @@ impl Class {
     pub fn of(compute: Builtin) -> Class {
         match compute {
             Builtin::F64 => Class::F64,
+            Builtin::C64 => Class::C64,
+            Builtin::C128 => Class::C128,
             Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 => Class::F32,
             Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::I16 | Builtin::U16 => Class::I64,
             Builtin::I32 | Builtin::U32 | Builtin::I64 => Class::I64,
         }
+    }
+
+    /// Whether it computes with complex numbers.
+    pub fn is_complex(self) -> bool {
+        matches!(self, Class::C64 | Class::C128)
     }
 }
 
@@ -113,7 +125,7 @@ impl Entries {
             if compute.is_half() {
                 let steps = |op: BinaryOp| op.is_predicate() || matches!(op, BinaryOp::Fmod | BinaryOp::Remainder);
                 if meets(&steps) { Entry::Element(compute) } else { Entry::Arithmetic }
-            } else if compute.is_float() {
+            } else if compute.is_float() || compute.is_complex() {
                 Entry::Arithmetic
             } else if meets(&|op| matches!(op, BinaryOp::Max | BinaryOp::Min)) {
                 Entry::Bound(compute)
@@ -183,6 +195,10 @@ impl Expr {
     /// True when input `i` appears.
     pub fn uses_input(&self, i: usize) -> bool {
         self.any(&|e| *e == Expr::Input(i))
+    }
+    /// True when complex numbers may be made of real ones.
+    pub fn makes_complex(&self) -> bool {
+        self.any(&|e| matches!(e, Expr::Binary(BinaryOp::Complex, ..)))
     }
     /// True when the op's own output appears.
     pub fn uses_output(&self) -> bool {

@@ -62,6 +62,9 @@ unary_ops! {
     IsNan "isnan" "1 for NaN, else 0." |x| x.is_nan() as u8 as f64;
     IsInf "isinf" "1 for an infinity, else 0." |x| x.is_infinite() as u8 as f64;
     BitNot "bitnot" "Every bit of an integer turned." |x| !(x as i64) as f64;
+    Conj "conj" "The complex conjugate; a real number itself." |x| x;
+    Re "re" "The real part; a real number itself." |x| x;
+    Im "im" "The imaginary part; 0 of a real number." |_x| 0.0;
 }
 
 impl UnaryOp {
@@ -72,11 +75,17 @@ impl UnaryOp {
             Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf => true,
             Erfc | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => true,
             Neg | Abs | Square | Floor | Ceil | Round | Trunc | Sign | Relu | Not | IsNan | IsInf | BitNot => false,
+            Conj | Re | Im => false,
         }
     }
     /// True where the function means nothing for floats: it works on bits.
     pub fn needs_int(self) -> bool {
         self == UnaryOp::BitNot
+    }
+    /// False where the function means nothing for complex numbers: it orders or rounds them, or has no complex form here.
+    pub fn has_complex(self) -> bool {
+        use UnaryOp::*;
+        !matches!(self, Erf | Erfc | Floor | Ceil | Round | Trunc | Relu | BitNot)
     }
 }
 
@@ -124,6 +133,7 @@ binary_ops! {
     Atan2 "atan2" "The angle of the point (b, a), in -pi to pi (C)." |a, b| Real::atan2(a, b);
     Hypot "hypot" "The length of the vector (a, b), also where the squares overflow." |a, b| Real::hypot(a, b);
     LogAddExp "logaddexp" "log(exp(a) + exp(b)), also where the powers overflow." |a, b| Real::logaddexp(a, b);
+    Complex "complex" "a + i b." |a, b| if b == 0.0 { a } else { f64::NAN };
     BitAnd "bitand" "Integers: bits that both have." |a, b| (a as i64 & b as i64) as f64;
     BitOr "bitor" "Integers: bits that one of both has." |a, b| (a as i64 | b as i64) as f64;
     BitXor "bitxor" "Integers: bits in which both differ." |a, b| (a as i64 ^ b as i64) as f64;
@@ -140,7 +150,7 @@ impl BinaryOp {
             Add | Sub => Some(2),
             Mul | Div => Some(3),
             Pow | Max | Min | And | Or | Xor | Fmod | Remainder | FloorDiv => None,
-            Atan2 | Hypot | LogAddExp | BitAnd | BitOr | BitXor | Shl | Shr => None,
+            Atan2 | Hypot | LogAddExp | Complex | BitAnd | BitOr | BitXor | Shl | Shr => None,
         }
     }
     /// True where the function means nothing for integers.
@@ -151,6 +161,11 @@ impl BinaryOp {
     pub fn needs_int(self) -> bool {
         use BinaryOp::*;
         matches!(self, BitAnd | BitOr | BitXor | Shl | Shr)
+    }
+    /// False where the function means nothing for complex numbers. Comparisons of order take real parts: derivatives ask them.
+    pub fn has_complex(self) -> bool {
+        use BinaryOp::*;
+        !self.needs_int() && !matches!(self, Max | Min | Fmod | Remainder | FloorDiv | Atan2 | Hypot | LogAddExp)
     }
     /// True for comparisons and logic, whose value is 0 or 1.
     pub fn is_predicate(self) -> bool {

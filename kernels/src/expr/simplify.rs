@@ -40,14 +40,18 @@ pub(super) fn node(e: Expr) -> Expr {
 fn unary(op: UnaryOp, a: Expr) -> Expr {
     match (op, a) {
         (op, Expr::Const(c)) => Expr::Const(op.eval(c)),
-        (UnaryOp::Neg, Expr::Unary(UnaryOp::Neg, a)) => *a,
+        (UnaryOp::Neg, Expr::Unary(UnaryOp::Neg, a)) | (UnaryOp::Conj, Expr::Unary(UnaryOp::Conj, a)) => *a,
+        (UnaryOp::Conj, a @ Expr::Unary(UnaryOp::Abs | UnaryOp::Re | UnaryOp::Im, _)) => a,
         (op, a) => Expr::unary(op, a),
     }
 }
 
 fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     use BinaryOp::*;
-    if let (Expr::Const(x), Expr::Const(y)) = (&a, &b) {
+    // What a + i b is, a constant cannot say.
+    if let (Expr::Const(x), Expr::Const(y)) = (&a, &b)
+        && op != Complex
+    {
         let value = op.eval(*x, *y);
         let integers = x.fract() == 0.0 && y.fract() == 0.0;
         // As integers these would truncate, wrap or divide by zero instead.

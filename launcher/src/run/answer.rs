@@ -1,6 +1,6 @@
 //! The answer to a line, as JSON.
 
-use oflow::kernels::{DType, Scalar};
+use oflow::kernels::{Builtin, DType, Scalar};
 use oflow::ops::AttrValue;
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
@@ -43,6 +43,20 @@ pub struct Output {
 /// Elements from their bytes.
 struct Elements<'a>(&'a Output);
 
+/// A float, and whether its dtype is narrower than f64.
+struct Real(f64, bool);
+
+impl Serialize for Real {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match (special_text(self.0), self.1) {
+            (Some(text), _) => s.serialize_str(text),
+            // The shortest text that reads back as this number of its dtype.
+            (None, true) => s.serialize_f32(self.0 as f32),
+            (None, false) => s.serialize_f64(self.0),
+        }
+    }
+}
+
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let (storage, bytes) = (self.0.dtype.storage(), &self.0.bytes);
@@ -51,12 +65,10 @@ impl Serialize for Elements<'_> {
             match storage.decode(one) {
                 Some(Scalar::Bool(b)) => seq.serialize_element(&b)?,
                 Some(Scalar::Int(i)) => seq.serialize_element(&i)?,
-                Some(Scalar::Float(x)) => match special_text(x) {
-                    Some(text) => seq.serialize_element(text)?,
-                    // The shortest text that reads back as this number of its dtype.
-                    None if storage.size() < 8 => seq.serialize_element(&(x as f32))?,
-                    None => seq.serialize_element(&x)?,
-                },
+                Some(Scalar::Float(x)) => seq.serialize_element(&Real(x, storage.size() < 8))?,
+                Some(Scalar::Complex(re, im)) => {
+                    seq.serialize_element(&[re, im].map(|x| Real(x, storage == Builtin::C64)))?
+                }
                 None => seq.serialize_element(&())?,
             }
         }

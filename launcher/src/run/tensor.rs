@@ -80,19 +80,28 @@ impl Given {
             _ => usual_dtype(data),
         };
         let told = dims_of(data);
+        // Complex numbers are given by their parts: real numbers with a last dim of 2, which have the same bytes.
+        let (part, pair) = dtype.part().map_or((dtype, &[][..]), |part| (part, &[2][..]));
         let shape = match of("shape") {
-            None | Some(Json::Null) => told.clone(),
+            None | Some(Json::Null) => match told.strip_suffix(pair) {
+                Some(shape) => shape.to_vec(),
+                None => {
+                    return Err(format!("has data of the shape {told:?}; that of {dtype} ends with pairs [re, im]"));
+                }
+            },
             Some(v) => sizes(v).ok_or_else(|| format!("has the shape {}, no list of sizes", v.what()))?,
         };
-        let ty = TensorType::checked(&shape, dtype.dtype()).map_err(|e| e.message().to_string())?;
+        TensorType::checked(&shape, dtype.dtype()).map_err(|e| e.message().to_string())?;
         let given = told.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
-        if told != shape && (told.len() > 1 || given != Some(ty.len())) {
+        let parts = [shape.as_slice(), pair].concat();
+        let count = parts.iter().product::<usize>();
+        if told != parts && (told.len() > 1 || given != Some(count)) {
             return Err(match told.len() {
-                0 | 1 => format!("has {} values, its shape {shape:?} takes {}", given.unwrap_or(usize::MAX), ty.len()),
+                0 | 1 => format!("has {} values, its shape {shape:?} takes {count}", given.unwrap_or(usize::MAX)),
                 _ => format!("has data of the shape {told:?}, its shape is {shape:?}"),
             });
         }
-        let mut numbers = Numbers::with_room(dtype, ty.len());
+        let mut numbers = Numbers::with_room(part, count);
         collect(data, &told, &mut numbers)?;
         let data = match where_to(of("mesh"), of("sbp"), common.mesh)? {
             None => Data::Local(numbers.to_bytes()),
@@ -101,8 +110,12 @@ impl Given {
                 check_layout(&shape, dtype.dtype(), &mesh, &sbp).map_err(bad)?;
                 if sbp.has_partial() {
                     let mut random = Random::new(common.seed, name);
-                    let made = shards(&numbers, &shape, &mesh, &sbp, common.addends, &mut random);
-                    Data::Shards(made.into_iter().map(|(dims, n)| (dims, n.to_bytes())).collect(), mesh, sbp)
+                    let made = shards(&numbers, &parts, &mesh, &sbp, common.addends, &mut random);
+                    let shard = |(mut dims, n): (Vec<usize>, Numbers)| {
+                        dims.truncate(shape.len());
+                        (dims, n.to_bytes())
+                    };
+                    Data::Shards(made.into_iter().map(shard).collect(), mesh, sbp)
                 } else {
                     Data::Whole(numbers.to_bytes(), mesh, sbp)
                 }

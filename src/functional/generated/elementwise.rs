@@ -70,7 +70,7 @@ impl Tensor {
         invoke1(op!("neg"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// |x|.
+    /// |x|; of complex numbers a real number.
     ///
     /// ```text
     /// abs(Tensor x) -> Tensor
@@ -78,6 +78,62 @@ impl Tensor {
     #[track_caller]
     pub fn abs(&self) -> Result<Tensor> {
         invoke1(op!("abs"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// x / |x|, and 0 of 0: -1, 0 or 1 for real numbers.
+    ///
+    /// ```text
+    /// sgn(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn sgn(&self) -> Result<Tensor> {
+        invoke1(op!("sgn"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The complex conjugate; of real numbers x itself.
+    ///
+    /// ```text
+    /// conj(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn conj(&self) -> Result<Tensor> {
+        invoke1(op!("conj"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The real part; of real numbers x itself.
+    ///
+    /// ```text
+    /// real(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn real(&self) -> Result<Tensor> {
+        invoke1(op!("real"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The imaginary part of complex numbers.
+    ///
+    /// ```text
+    /// imag(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no complex tensor.
+    #[track_caller]
+    pub fn imag(&self) -> Result<Tensor> {
+        invoke1(op!("imag"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The complex numbers re + i im, c64 of f32 and c128 of f64.
+    ///
+    /// ```text
+    /// complex(Tensor re, Tensor im) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `re` is no f32 or f64 tensor, or `im` is no f32 or f64 tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn complex(&self, im: &Tensor) -> Result<Tensor> {
+        invoke1(op!("complex"), &[Some(self), Some(im)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// -1, 0 or 1, in the dtype of x.
@@ -949,7 +1005,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    /// If `x` is no float or complex tensor, or `a` is no float or complex tensor, or `b` is no float or complex tensor, or the shapes do not broadcast.
     #[track_caller]
     pub fn addcdiv(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())

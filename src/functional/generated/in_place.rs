@@ -22,17 +22,31 @@ impl Tensor {
         Ok(self)
     }
 
-    /// `abs` in place: the result is written over the first argument.
+    /// `sgn` in place: the result is written over the first argument.
     ///
     /// ```text
-    /// abs_(Tensor x) -> Tensor
+    /// sgn_(Tensor x) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If the result has another shape or dtype.
     #[track_caller]
-    pub fn abs_(&self) -> Result<&Tensor> {
-        write_over(op!("abs"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+    pub fn sgn_(&self) -> Result<&Tensor> {
+        write_over(op!("sgn"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `conj` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// conj_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn conj_(&self) -> Result<&Tensor> {
+        write_over(op!("conj"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
@@ -1178,7 +1192,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `x` is no float or complex tensor, or `a` is no float or complex tensor, or `b` is no float or complex tensor, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn addcdiv_(&self, a: &Tensor, b: &Tensor) -> Result<&Tensor> {
         write_over(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())?;

@@ -11,6 +11,7 @@ mod choice;
 mod shapes;
 mod creation;
 mod products;
+mod complex_numbers;
 mod losses;
 mod layouts;
 
@@ -40,6 +41,7 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     shapes::BY_NAME,
     creation::BY_NAME,
     products::BY_NAME,
+    complex_numbers::BY_NAME,
     losses::BY_NAME,
     layouts::BY_NAME,
 ];

@@ -19,8 +19,8 @@ assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
 ```";
 
 // Integers become f32, as in PyTorch.
-const SIGMOID: &str = "sigmoid(x) -> y";
-const TANH: &str = "tanh(x) -> y";
+const SIGMOID: &str = "sigmoid(x: number) -> y";
+const TANH: &str = "tanh(x: number) -> y";
 
 /// `(declaration, expression, derivative or "", doc)`.
 const TABLE: &[(&str, &str, &str, &str)] = &[

@@ -21,8 +21,16 @@ fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), expr)?.doc(doc).samples(SAMPLES))
 }
 
+/// As [`op`], of complex numbers too.
+fn number(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    let samples = [SAMPLES, &["c64[3, 2]+ c64[3, 2]+", "c64[2, 3] f32[3]+", "f64[3] c128[2, 1]+"]].concat();
+    Ok(OpDef::elementwise(&format!("{name}(a: number, b: number) -> y"), expr)?.doc(doc).samples(&samples))
+}
+
 fn compare(name: &str, sign: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("a {sign} b"))?
+    // Complex numbers have no order.
+    let class = if matches!(sign, "==" | "!=") { ": number" } else { "" };
+    Ok(OpDef::elementwise(&format!("{name}(a{class}, b{class}) -> y"), &format!("a {sign} b"))?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(&format!("True where a {sign} b."))
@@ -82,10 +90,14 @@ fn three() -> Vec<Result<OpDef>> {
                 .function("lerp(Tensor a, Tensor b, Scalar weight) -> Tensor")
                 .samples(&["f32[3, 5] f32[3, 5]; weight=0.25", "f64[4, 3] f64[3]; weight=1.5"])
         }),
-        op("addcmul(x, a, b; value: runtime scalar = 1) -> y", "x + value * (a * b)", "x + value a b.")
-            .map(|o| o.function(&format!("addcmul({tail}"))),
         op(
-            "addcdiv(x: float, a: float, b: float; value: runtime scalar = 1) -> y",
+            "addcmul(x: number, a: number, b: number; value: runtime scalar = 1) -> y",
+            "x + value * (a * b)",
+            "x + value a b.",
+        )
+        .map(|o| o.function(&format!("addcmul({tail}"))),
+        op(
+            "addcdiv(x: float|complex, a: float|complex, b: float|complex; value: runtime scalar = 1) -> y",
             "x + value * (a / b)",
             "x + value a / b.",
         )
@@ -118,15 +130,17 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
 
 fn two() -> Vec<Result<OpDef>> {
     vec![
-        op("add", "a + b", ADD),
-        op("sub", "a - b", "a - b."),
-        op("mul", "a * b", "a b, element by element."),
-        op("div", "a / b", "a / b; of integers, a float.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
-        op("pow", "pow(a, b)", "a to the power b.")
+        number("add", "a + b", ADD),
+        number("sub", "a - b", "a - b."),
+        number("mul", "a * b", "a b, element by element."),
+        number("div", "a / b", "a / b; of integers, a float.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        number("pow", "pow(a, b)", "a to the power b.")
             .and_then(|o| o.derivative(0, "select(b == 0, 0, b * pow(a, b - 1))"))
-            .and_then(|o| o.derivative(1, "select(and(a == 0, b >= 0), 0, out * log(a))"))
+            .and_then(|o| o.derivative(1, "select(and(a == 0, re(b) >= 0), 0, out * log(a))"))
             .map(|mut o| {
-                o.samples = vec!["f32[3, 5]+ f32[3, 5]".into(), "f64[4, 3]+ f64[3]".into()];
+                o.samples = ["f32[3, 5]+ f32[3, 5]", "f64[4, 3]+ f64[3]", "c64[3]+ c64[3]", "c128[2, 3]+ f64[3]"]
+                    .map(Into::into)
+                    .into();
                 o
             }),
         op("maximum", "max(a, b)", "The larger element of each pair; NaN if either is NaN."),
@@ -161,7 +175,7 @@ fn two() -> Vec<Result<OpDef>> {
         logical("logical_and", "and", "True where both elements are nonzero."),
         logical("logical_or", "or", "True where at least one element is nonzero."),
         logical("logical_xor", "xor", "True where exactly one element is nonzero."),
-        OpDef::elementwise("where(cond, a, b) -> y", "select(cond, a, b)").map(|o| {
+        OpDef::elementwise("where(cond, a: number, b: number) -> y", "select(cond, a, b)").map(|o| {
             o.doc("a where cond is true, else b. The three shapes broadcast.")
                 .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
                     // The condition takes no part in promotion.

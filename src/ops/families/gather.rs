@@ -93,6 +93,7 @@ fn scatter_sum() -> Result<OpDef> {
         Ok(s)
     };
     Ok(OpDef::new("scatter_sum(values, ids: int; dim: int, rows: int) -> y")?
+        .linear_by_parts()
         .doc("Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather.")
         .by_name_only()
         .check(move |c| {
@@ -168,7 +169,7 @@ fn scatter() -> Result<OpDef> {
 }
 
 fn scatter_fill() -> Result<OpDef> {
-    Ok(OpDef::new("scatter_fill(x, ids: int; dim: int, s: runtime scalar) -> y")?
+    Ok(OpDef::new("scatter_fill(x: number, ids: int; dim: int, s: runtime scalar) -> y")?
         .doc("x with one number written at each index along a dim.")
         .by_name_only()
         .check(|c| indexed(c, c.shape(0)?, 1).map(drop))

@@ -79,6 +79,7 @@ fn index_select() -> Result<OpDef> {
 
 fn index_sum() -> Result<OpDef> {
     Ok(OpDef::new("index_sum(values: float, ids: int; rows: int) -> y")?
+        .linear_by_parts()
         .doc("`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select.")
         .by_name_only()
         .check(|c| {

@@ -28,8 +28,9 @@ fn shape(c: &InferCtx<'_>) -> Result<Dims> {
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
-    vec![OpDef::new("linear(x: float, weight: float, bias: float) -> y").map(|o| {
-        o.doc("x weightᵀ + bias, with a weight of shape [out, in].")
+    vec![OpDef::new("linear(x: float, weight: float, bias: float) -> y").and_then(|o| {
+        Ok(o.product_by_parts("x", "weight")?
+            .doc("x weightᵀ + bias, with a weight of shape [out, in].")
             .strided()
             .check(|c| super::one_dtype(c, &[0, 1, 2]))
             .shape1(shape)
@@ -69,6 +70,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 "f64[2, 3, 4] f64[5, 4] f64[5]",
                 "bf16[4, 6] bf16[3, 6] bf16[3]",
                 "f32[2, 2, 3, 4] f32[2, 4] f32[2]",
-            ])
+            ]))
     })]
 }

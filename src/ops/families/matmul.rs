@@ -58,6 +58,7 @@ fn gradient(g: &mut dyn crate::ops::GradCtx) -> Result<()> {
 /// `[.., k] x [.., n] -> [k, n]`, summed over all leading dims: the gradient of a weight.
 fn matmul_rows() -> Result<OpDef> {
     Ok(OpDef::new("matmul_rows(a: num, b: num) -> y")?
+        .product_by_parts("a", "b")?
         .doc("aᵀ b summed over all leading dims: the gradient of a weight.")
         .by_name_only()
         .strided()
@@ -98,8 +99,9 @@ fn matmul_rows() -> Result<OpDef> {
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
-        OpDef::new("matmul(a: num, b: num; transpose_a: bool = false, transpose_b: bool = false) -> y").map(|o| {
-            o.doc("Matrix product over the last two dims; leading dims broadcast.")
+        OpDef::new("matmul(a: num, b: num; transpose_a: bool = false, transpose_b: bool = false) -> y").and_then(|o| {
+            Ok(o.product_by_parts("a", "b")?
+                .doc("Matrix product over the last two dims; leading dims broadcast.")
                 .strided()
                 .check(|c| super::one_dtype(c, &[0, 1]))
                 .shape1(shape)
@@ -124,7 +126,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     "f32[2, 1, 3, 4] f32[3, 4, 2]",
                     "bf16[4, 6] bf16[6, 5]",
                     "i32[3, 4] i32[4, 2]",
-                ])
+                ]))
         }),
         matmul_rows(),
     ]

@@ -86,6 +86,7 @@ fn sum() -> Result<OpDef> {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())
         })))
+        .linear_by_parts()
         .get_sbp(|c| {
             let dims = c.dims("dims", c.shape(0)?.len())?;
             // A widening sum of partial integers would be summed before it wraps: only equal dtypes pass P.
@@ -109,6 +110,7 @@ fn mean() -> Result<OpDef> {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::F32 }].into_iter().collect())
         })))
+        .linear_by_parts()
         .get_sbp(|c| {
             // Each rank divides by the logical count before it rounds: a part of a mean is no larger than the elements.
             let dims = c.dims("dims", c.shape(0)?.len())?;
@@ -245,6 +247,7 @@ fn match_index() -> Result<OpDef> {
 
 fn cumsum() -> Result<OpDef> {
     Ok(OpDef::new("cumsum(x; dim: int, reverse: bool = false) -> y")?
+        .linear_by_parts()
         .doc("The running sum along a dim, with `reverse` from its end.")
         .function("cumsum(Tensor x, Int dim, *, Bool reverse=false) -> Tensor")
         .check(super::dim_exists)

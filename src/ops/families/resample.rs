@@ -5,8 +5,8 @@
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
 use crate::sbp::{ReduceOp, Sbp, Signature};
+use oflow_kernels::Dims;
 use oflow_kernels::resample::{Rule, lines};
-use oflow_kernels::{Dims, Scalar};
 
 /// Elements before and after those of x, dim by dim.
 fn around(c: &InferCtx<'_>) -> Result<Vec<[i64; 2]>> {
@@ -25,7 +25,7 @@ fn around(c: &InferCtx<'_>) -> Result<Vec<[i64; 2]>> {
 }
 
 fn pad_constant() -> Result<OpDef> {
-    Ok(OpDef::new("pad_constant(x; before: ints, size: shape, value: scalar = 0) -> y")?
+    Ok(OpDef::new("pad_constant(x: number; before: ints, size: shape, value: scalar = 0) -> y")?
         .doc("x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out.")
         .by_name_only()
         .strided()
@@ -34,11 +34,7 @@ fn pad_constant() -> Result<OpDef> {
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
             let (around, p) = (around(c)?, Sbp::PARTIAL_SUM);
-            let zero = match c.scalar("value")? {
-                Scalar::Int(n) => n == 0,
-                Scalar::Bool(b) => !b,
-                Scalar::Float(x) => x == 0.0,
-            };
+            let zero = !c.scalar("value")?.to_bool();
             let mut s = vec![];
             for (d, pair) in around.iter().enumerate() {
                 let split = Sbp::Split(d);

@@ -1,7 +1,7 @@
 //! A tensor and a number. The number is a runtime attribute: it is not in the dispatch key, and no rule reads its value.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, OpDef};
+use crate::ops::{DTypeClass, DTypeRule, Grad, OpDef};
 use oflow_kernels::{DType, Scalar};
 
 /// An overload of the function of two tensors.
@@ -12,13 +12,22 @@ fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
         .samples(&["f32[3, 5]+; s=2.0", "i32[4]; s=3", "i32[2, 2]+; s=1.5", "i8[4]+; s=257", "bf16[3]+; s=2.0"]))
 }
 
+/// As [`op`], of complex numbers too.
+fn number(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    let mut def = op(name, expr, doc)?.samples(&["c64[3]+; s=2.0", "c128[2]+; s=1.5-0.5j", "f32[3]+; s=0.5+2.0j"]);
+    def.sig.inputs[0].dtypes = DTypeClass::Number.into();
+    Ok(def)
+}
+
 /// With the number on the left: a function of its own, and an overload of the other where no method can stand.
 fn reversed(name: &str, of: &str, expr: &str, doc: &str) -> Result<OpDef> {
-    Ok(op(name, expr, doc)?.function(&format!("{of}(Scalar s, Tensor x) -> Tensor")))
+    Ok(number(name, expr, doc)?.function(&format!("{of}(Scalar s, Tensor x) -> Tensor")))
 }
 
 fn compare(name: &str, sign: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}_scalar(x; s: runtime scalar) -> y"), &format!("x {sign} s"))?
+    // Complex numbers have no order.
+    let class = if matches!(sign, "==" | "!=") { ": number" } else { "" };
+    Ok(OpDef::elementwise(&format!("{name}_scalar(x{class}; s: runtime scalar) -> y"), &format!("x {sign} s"))?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(&format!("True where x {sign} s."))
@@ -56,16 +65,16 @@ fn bits(name: &str, of: &str, word: &str, doc: &str) -> Result<OpDef> {
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
     vec![
-        op("add", "x + s", "x + s."),
-        op("sub", "x - s", "x - s."),
+        number("add", "x + s", "x + s."),
+        number("sub", "x - s", "x - s."),
         reversed("rsub", "sub", "s - x", "s - x."),
-        op("mul", "x * s", "x s."),
-        float(op("div", "x / s", "x / s.")),
+        number("mul", "x * s", "x s."),
+        float(number("div", "x / s", "x / s.")),
         float(reversed("rdiv", "div", "s / x", "s / x.")),
-        op("pow", "pow(x, s)", "x to the power s.")
+        number("pow", "pow(x, s)", "x to the power s.")
             .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
         reversed("rpow", "pow", "pow(s, x)", "s to the power x.")
-            .and_then(|o| o.derivative(0, "select(and(s == 0, x >= 0), 0, out * log(s))")),
+            .and_then(|o| o.derivative(0, "select(and(s == 0, re(x) >= 0), 0, out * log(s))")),
         op("maximum", "max(x, s)", "The larger of x and s."),
         op("minimum", "min(x, s)", "The smaller of x and s."),
         op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x."),
@@ -94,7 +103,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         "i32[4]; lo=-0.5, hi=1.5",
                     ])
             }),
-        OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
+        OpDef::elementwise("masked_fill(x: number, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
             o.doc("s where the mask is true, else x. Shapes broadcast.")
                 .dtype(DTypeRule::Input(0))
                 .values(|v| fits(v.runtime[0], v.dtype(0)?))

@@ -203,7 +203,7 @@ fn slice() -> Result<OpDef> {
 }
 
 fn slice_grad() -> Result<OpDef> {
-    Ok(OpDef::new("slice_grad(dy; dim: int, start: int, step: int, size: int) -> dx")?
+    Ok(OpDef::new("slice_grad(dy: number; dim: int, start: int, step: int, size: int) -> dx")?
         .doc("Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice.")
         .by_name_only()
         .strided()
@@ -431,7 +431,7 @@ assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3])
 ```";
 
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
-    Ok(OpDef::new(&format!("{name}(x: [2..]; diagonal: int = 0) -> y"))?
+    Ok(OpDef::new(&format!("{name}(x: number[2..]; diagonal: int = 0) -> y"))?
         .doc(if lower {
             "Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."
         } else {

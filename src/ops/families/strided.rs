@@ -86,7 +86,7 @@ fn read() -> Result<OpDef> {
 }
 
 fn put() -> Result<OpDef> {
-    Ok(OpDef::new("strided_put(y; shape: shape, offset: int, strides: ints) -> x")?
+    Ok(OpDef::new("strided_put(y: number; shape: shape, offset: int, strides: ints) -> x")?
         .traits(|t| t.hidden = true)
         .doc("Zeros with y at the elements offset + Σ index · stride, counted row-major: the gradient of strided_read.")
         .shape_rule(ShapeRule::Attr)

@@ -3,6 +3,18 @@
 use crate::error::Result;
 use crate::ops::{DTypeRule, Grad, OpDef};
 use oflow_kernels::DType;
+use std::sync::Arc;
+
+/// A function that keeps integers as they are, of complex numbers too.
+fn number(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x: number) -> y"), expr)?.doc(doc).samples(&[
+        "f32[3, 5]",
+        "f32[4]",
+        "i32[2, 3]",
+        "c64[3, 2]",
+        "c128[4]",
+    ]))
+}
 
 /// A function that keeps integers as they are.
 fn keep(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
@@ -18,9 +30,15 @@ fn float(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     ]))
 }
 
+/// A function into the floats, and of complex numbers into themselves.
+fn analytic(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    let def = OpDef::elementwise(&format!("{name}(x: number) -> y"), expr)?.dtype(DTypeRule::PromoteFloat);
+    Ok(def.doc(doc).samples(&["f32[3, 5]+", "bf16[4, 2]+", "f64[3, 2]+", "c64[3, 2]+", "c128[4]+"]))
+}
+
 /// A function of numbers between two bounds.
 fn within(name: &str, samples: &[&'static str], doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), &format!("{name}(x)"))?
+    Ok(OpDef::elementwise(&format!("{name}(x: number) -> y"), &format!("{name}(x)"))?
         .dtype(DTypeRule::PromoteFloat)
         .doc(doc)
         .samples(samples))
@@ -31,11 +49,11 @@ const FROM_ONE: &[&str] = &["f32[3, 5]@1..3", "bf16[4, 2]@1..3", "f64[3, 2]@1..3
 
 /// A yes-or-no question about each element.
 fn ask(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
+    Ok(OpDef::elementwise(&format!("{name}(x: number) -> y"), expr)?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(doc)
-        .samples(&["f32[3, 5]", "bool[4]"]))
+        .samples(&["f32[3, 5]", "bool[4]", "c64[3]"]))
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -45,36 +63,41 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             o.doc("A copy in new memory. The gradient passes through.").samples(&["f32[3, 5]", "f32[4]", "i32[2, 3]"])
         }),
         cast(),
-        keep("neg", "-x", "-x."),
-        keep("abs", "abs(x)", "|x|."),
+        number("neg", "-x", "-x."),
+        number("abs", "abs(x)", "|x|; of complex numbers a real number.").map(|o| o.dtype(part())),
+        number("sgn", "sign(x)", "x / |x|, and 0 of 0: -1, 0 or 1 for real numbers."),
+        number("conj", "conj(x)", "The complex conjugate; of real numbers x itself."),
+        number("real", "re(x)", "The real part; of real numbers x itself.").map(|o| o.dtype(part())),
+        imag(),
+        complex(),
         keep("sign", "sign(x)", "-1, 0 or 1, in the dtype of x."),
-        keep("square", "square(x)", "x²."),
+        number("square", "square(x)", "x²."),
         keep("floor", "floor(x)", "The largest integer not above x."),
         keep("ceil", "ceil(x)", "The smallest integer not below x."),
         keep("round", "round(x)", "The nearest integer, ties to even."),
         keep("trunc", "trunc(x)", "The integer part: x rounded towards zero."),
         fraction(),
-        with(float("exp", "exp(x)", "eˣ."), "out"),
-        with(float("expm1", "expm1(x)", "eˣ - 1, accurate near zero."), "out + 1"),
-        float("log", "log(x)", "The natural logarithm."),
-        float("log1p", "log1p(x)", "log(1 + x), accurate near zero."),
-        with(float("sqrt", "sqrt(x)", "The square root; NaN below zero."), "0.5 / out"),
-        with(float("rsqrt", "rsqrt(x)", "1 / √x."), "-0.5 * out * out * out"),
-        with(float("reciprocal", "reciprocal(x)", "1 / x."), "-out * out"),
-        float("sin", "sin(x)", "The sine, of radians."),
-        float("cos", "cos(x)", "The cosine, of radians."),
-        float("tan", "tan(x)", "The tangent, of radians."),
+        with(analytic("exp", "exp(x)", "eˣ."), "out"),
+        with(analytic("expm1", "expm1(x)", "eˣ - 1, accurate near zero."), "out + 1"),
+        analytic("log", "log(x)", "The natural logarithm."),
+        analytic("log1p", "log1p(x)", "log(1 + x), accurate near zero."),
+        with(analytic("sqrt", "sqrt(x)", "The square root; NaN below zero."), "0.5 / out"),
+        with(analytic("rsqrt", "rsqrt(x)", "1 / √x."), "-0.5 * out * out * out"),
+        with(analytic("reciprocal", "reciprocal(x)", "1 / x."), "-out * out"),
+        analytic("sin", "sin(x)", "The sine, of radians."),
+        analytic("cos", "cos(x)", "The cosine, of radians."),
+        analytic("tan", "tan(x)", "The tangent, of radians."),
         within("asin", UP_TO_ONE, "The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."),
         within("acos", UP_TO_ONE, "The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."),
-        float("atan", "atan(x)", "The inverse tangent, in radians from -π/2 to π/2."),
-        float("sinh", "sinh(x)", "The hyperbolic sine."),
-        float("cosh", "cosh(x)", "The hyperbolic cosine."),
-        float("asinh", "asinh(x)", "The inverse hyperbolic sine."),
+        analytic("atan", "atan(x)", "The inverse tangent, in radians from -π/2 to π/2."),
+        analytic("sinh", "sinh(x)", "The hyperbolic sine."),
+        analytic("cosh", "cosh(x)", "The hyperbolic cosine."),
+        analytic("asinh", "asinh(x)", "The inverse hyperbolic sine."),
         within("acosh", FROM_ONE, "The inverse hyperbolic cosine; NaN below 1."),
         within("atanh", UP_TO_ONE, "The inverse hyperbolic tangent; NaN outside -1 to 1."),
-        float("exp2", "exp2(x)", "2ˣ."),
-        float("log2", "log2(x)", "The logarithm to base 2."),
-        float("log10", "log10(x)", "The logarithm to base 10."),
+        analytic("exp2", "exp2(x)", "2ˣ."),
+        analytic("log2", "log2(x)", "The logarithm to base 2."),
+        analytic("log10", "log10(x)", "The logarithm to base 10."),
         float("erf", "erf(x)", "The error function."),
         float("erfc", "erfc(x)", "1 - erf(x), exact where erf(x) is nearly 1."),
         ask("logical_not", "not(x)", "True where x is zero."),
@@ -83,6 +106,28 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         ask("isfinite", "not(or(isnan(x), isinf(x)))", "True where x is neither infinite nor NaN."),
         bits(),
     ]
+}
+
+/// The dtype of the parts of complex numbers, of real ones their own.
+fn part() -> DTypeRule {
+    DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.part()].into_iter().collect())))
+}
+
+fn imag() -> Result<OpDef> {
+    Ok(OpDef::elementwise("imag(x: complex) -> y", "im(x)")?
+        .dtype(part())
+        .doc("The imaginary part of complex numbers.")
+        .samples(&["c64[3, 2]", "c128[4]"]))
+}
+
+fn complex() -> Result<OpDef> {
+    Ok(OpDef::elementwise("complex(re: f32|f64, im: f32|f64) -> y", "complex(re, im)")?
+        .dtype(DTypeRule::Fn(Arc::new(|c| {
+            super::one_dtype(c, &[0, 1])?;
+            Ok([c.input(0)?.dtype.complex()].into_iter().collect())
+        })))
+        .doc("The complex numbers re + i im, c64 of f32 and c128 of f64.")
+        .samples(&["f32[3, 2] f32[3, 2]", "f64[4] f64[2, 1]"]))
 }
 
 fn fraction() -> Result<OpDef> {
@@ -106,7 +151,7 @@ fn cast() -> Result<OpDef> {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             match g.input_dtype(0) {
                 // Contributions may have been added up in the wider dtype.
-                Some(dtype) if dtype.is_float() && g.dtype(dy) != dtype => {
+                Some(dtype) if dtype.has_gradients() && g.dtype(dy) != dtype => {
                     let dx = g.call("cast", &[dy], &[("dtype", dtype.into())])?;
                     g.set(0, dx)
                 }
@@ -115,5 +160,13 @@ fn cast() -> Result<OpDef> {
                 _ => Ok(()),
             }
         }))
-        .samples(&["f32[3, 5]; dtype=f64", "f32[4]; dtype=f32", "i32[4]; dtype=f32", "f64[2, 2]; dtype=i64"]))
+        .samples(&[
+            "f32[3, 5]; dtype=f64",
+            "f32[4]; dtype=f32",
+            "i32[4]; dtype=f32",
+            "f64[2, 2]; dtype=i64",
+            "f32[3]; dtype=c64",
+            "c128[3]; dtype=f32",
+            "c64[2]; dtype=c128",
+        ]))
 }

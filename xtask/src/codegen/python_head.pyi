@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
-Number: TypeAlias = builtins.int | builtins.float | builtins.bool
+Number: TypeAlias = builtins.int | builtins.float | builtins.bool | builtins.complex
 _T = TypeVar("_T", bound="Tensor")
 
 __version__: str
@@ -19,6 +19,8 @@ class dtype:
     def itemsize(self) -> builtins.int: ...
     @property
     def is_floating_point(self) -> builtins.bool: ...
+    @property
+    def is_complex(self) -> builtins.bool: ...
 
 bool: dtype
 uint8: dtype
@@ -38,6 +40,10 @@ half: dtype
 bfloat16: dtype
 float8_e4m3fn: dtype
 float8_e5m2: dtype
+complex64: dtype
+cfloat: dtype
+complex128: dtype
+cdouble: dtype
 float32: dtype
 float: dtype
 float64: dtype
@@ -150,6 +156,13 @@ class Tensor:
     def bfloat16(self) -> Tensor: ...
     def float(self) -> Tensor: ...
     def double(self) -> Tensor: ...
+    @property
+    def real(self) -> Tensor: ...
+    @property
+    def imag(self) -> Tensor: ...
+    @property
+    def mH(self) -> Tensor: ...
+    def __complex__(self) -> builtins.complex: ...
     @property
     def mT(self) -> Tensor: ...
     @property

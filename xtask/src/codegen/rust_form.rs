@@ -216,8 +216,9 @@ impl<'a> Form<'a> {
         let mut all = vec![];
         for input in &op.sig.inputs {
             let wanted = match input.dtypes.class() {
-                Some(DTypeClass::Real | DTypeClass::Builtin | DTypeClass::Any) => continue,
+                Some(DTypeClass::Real | DTypeClass::Number | DTypeClass::Builtin | DTypeClass::Any) => continue,
                 Some(DTypeClass::Float) => "float".to_string(),
+                Some(DTypeClass::Complex) => "complex".to_string(),
                 Some(DTypeClass::Int) => "integer".to_string(),
                 Some(DTypeClass::Bool) => "bool".to_string(),
                 Some(DTypeClass::Num) => "number".to_string(),
@@ -560,6 +561,7 @@ fn scalar_of(s: Scalar) -> String {
         Scalar::Int(n) => format!("Scalar::Int({n})"),
         Scalar::Float(x) => format!("Scalar::Float({x:?})"),
         Scalar::Bool(b) => format!("Scalar::Bool({b})"),
+        Scalar::Complex(re, im) => format!("Scalar::Complex({re:?}, {im:?})"),
     }
 }
 

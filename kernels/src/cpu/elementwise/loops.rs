@@ -76,7 +76,7 @@ pub(super) trait Lanes: Lane {
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
-unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
+pub(super) unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
     let Block { a, b, dst, n } = x;
     // SAFETY: `i < n` throughout.
     unsafe {
@@ -109,7 +109,7 @@ unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
-unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
+pub(super) unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
     let Block { a, dst, n, .. } = x;
     // SAFETY: `i < n` throughout.
     unsafe {
@@ -146,7 +146,7 @@ macro_rules! written {
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
-unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
+pub(super) unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
     // By pointers, since the destination may be any of the three: the compiler checks for overlap before the loop.
     for i in 0..x.n {
         // SAFETY: `i < n`.
@@ -164,7 +164,7 @@ const WIDTH: usize = 64;
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
-unsafe fn map3<T: Lane>(c: *const T, x: Block<T>, f: impl Fn(T, T, T) -> T) {
+pub(super) unsafe fn map3<T: Lane>(c: *const T, x: Block<T>, f: impl Fn(T, T, T) -> T) {
     let blocks = x.n / WIDTH;
     for block in 0..blocks {
         // SAFETY: the block lies inside all; reads and writes ask for no alignment.
@@ -200,6 +200,7 @@ macro_rules! pairs {
         }
     };
 }
+pub(super) use pairs;
 
 /// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
 /// it does not depend on the neighbours.
@@ -263,6 +264,8 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Not => map1(x, |v| truth(v == T::ZERO)),
             IsNan => map1(x, |v| truth(v.is_nan())),
             IsInf => map1(x, |v| truth(v.abs() == T::INFINITY)),
+            Conj | Re => map1(x, |v| v),
+            Im => map1(x, |_| T::ZERO),
             // `Expr::check_class` refuses it for floats.
             BitNot => unreachable!("{op} of floats"),
         }
@@ -301,7 +304,7 @@ unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
             Hypot => map2(x, |a, b| a.hypot(b)),
             LogAddExp => map2(x, |a, b| a.logaddexp(b)),
             // `Expr::check_class` refuses these for floats.
-            BitAnd | BitOr | BitXor | Shl | Shr => unreachable!("{op} of floats"),
+            Complex | BitAnd | BitOr | BitXor | Shl | Shr => unreachable!("{op} of floats"),
         }
     }
 }
@@ -418,7 +421,8 @@ unsafe fn unary_i64(op: UnaryOp, x: Block<i64>) {
             Relu => map1(x, |v| v.max(0)),
             Not => map1(x, |v| (v == 0) as i64),
             IsNan | IsInf => map1(x, |_| 0),
-            Floor | Ceil | Round | Trunc => map1(x, |v| v),
+            Floor | Ceil | Round | Trunc | Conj | Re => map1(x, |v| v),
+            Im => map1(x, |_| 0),
             BitNot => map1(x, |v| !v),
             // `Expr::check_class` refuses these for integers.
             Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Exp2
@@ -462,7 +466,7 @@ unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
             Shl => map2(x, shl),
             Shr => map2(x, shr),
             // `Expr::check_class` refuses it for integers.
-            Atan2 | Hypot | LogAddExp => unreachable!("{op} of integers"),
+            Atan2 | Hypot | LogAddExp | Complex => unreachable!("{op} of integers"),
         }
     }
 }

@@ -1,0 +1,137 @@
+//! Complex numbers: their parts, and real tensors as complex ones.
+
+use super::shape::{select, stack, transpose};
+use super::{invoke1, op};
+use crate::context::inner_calls;
+use crate::error::{CallSite, Error, Result};
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::smallvec;
+
+functions! {
+    FUNCTIONS, "Complex numbers";
+    /// A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let z = from_vec(vec![Complex::new(1.0f32, -2.0)], [1], Device::Cpu)?;
+    /// assert_eq!(z.view_as_real()?.to_vec::<f32>()?, [1.0, -2.0]);
+    /// assert_eq!(z.view_as_real()?.view_as_complex()?.to_vec::<Complex<f32>>()?, [Complex::new(1.0, -2.0)]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "view_as_real(Tensor x) -> Tensor" = view_as_real;
+    /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy.
+    "view_as_complex(Tensor x) -> Tensor" = view_as_complex;
+    /// The complex numbers with these absolute values and angles, in radians.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let (r, angle) = (ones([1], Device::Cpu)?, full([1], std::f64::consts::FRAC_PI_2, Device::Cpu)?);
+    /// let z = r.polar(&angle)?;
+    /// assert!((z.imag()?.item()? - 1.0).abs() < 1e-6 && z.real()?.item()?.abs() < 1e-6);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "polar(Tensor abs, Tensor angle) -> Tensor" = polar;
+    /// The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative.
+    "angle(Tensor x) -> Tensor" = angle;
+    /// The conjugate transpose: the last two dims exchanged, of the conjugates.
+    "adjoint(Tensor x) -> Tensor" = adjoint;
+    /// True where the imaginary part is 0, everywhere for real numbers.
+    "isreal(Tensor x) -> Tensor" = isreal;
+}
+
+by_name! {
+    VALUES, "Complex numbers", Value;
+    /// Whether the dtype is complex.
+    "is_complex(Tensor x) -> Bool" = |b| Ok(b.given(0)?.dtype().is_complex().into());
+}
+
+fn unary(name: Result<&'static crate::ops::Op>, x: &Tensor, site: CallSite) -> Result<Tensor> {
+    invoke1(name, &[Some(x)], smallvec![], smallvec![], site)
+}
+
+fn parts(x: &Tensor, site: CallSite) -> Result<(Tensor, Tensor)> {
+    Ok((unary(op!("real"), x, site)?, unary(op!("imag"), x, site)?))
+}
+
+fn pair(re: &Tensor, im: &Tensor, site: CallSite) -> Result<Tensor> {
+    invoke1(op!("complex"), &[Some(re), Some(im)], smallvec![], smallvec![], site)
+}
+
+/// Refuses real numbers.
+fn complex(name: &'static str, x: &Tensor, site: CallSite) -> Result<()> {
+    match x.dtype().is_complex() {
+        true => Ok(()),
+        false => Err(Error::dtype(format!("x must be complex, not {}", x.dtype()))
+            .in_call(|| format!("{name}({})", x.short()))
+            .at(site)
+            .help("`complex(re, im)` makes complex numbers, `cast` converts real ones")),
+    }
+}
+
+pub(super) fn view_as_real(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    complex("view_as_real", x, site)?;
+    let inner = inner_calls();
+    let (re, im) = parts(x, site)?;
+    drop(inner);
+    stack(&[&re, &im], -1, site)
+}
+
+pub(super) fn view_as_complex(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    if x.shape().last() != Some(&2) {
+        return Err(Error::shape(format!("the last dim of {:?} is not 2, for the two parts", x.shape()))
+            .in_call(|| format!("view_as_complex({})", x.short()))
+            .at(site));
+    }
+    let inner = inner_calls();
+    let (re, im) = (select(x, -1, 0, site)?, select(x, -1, 1, site)?);
+    drop(inner);
+    pair(&re, &im, site)
+}
+
+pub(super) fn polar(abs: &Tensor, angle: &Tensor, site: CallSite) -> Result<Tensor> {
+    let inner = inner_calls();
+    let part = |of: &Tensor| invoke1(op!("mul"), &[Some(abs), Some(of)], smallvec![], smallvec![], site);
+    let (re, im) = (part(&unary(op!("cos"), angle, site)?)?, part(&unary(op!("sin"), angle, site)?)?);
+    drop(inner);
+    pair(&re, &im, site)
+}
+
+/// False where x is a number, true where it is NaN.
+fn not_a_number(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    unary(op!("isnan"), x, site)
+}
+
+pub(super) fn angle(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    let inner = inner_calls();
+    let (re, im) = match x.dtype().is_complex() {
+        true => parts(x, site)?,
+        // Zeros: an infinite number times 0 is none.
+        false => (x.clone(), not_a_number(x, site)?),
+    };
+    drop(inner);
+    invoke1(op!("atan2"), &[Some(&im), Some(&re)], smallvec![], smallvec![], site)
+}
+
+pub(super) fn adjoint(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    if x.ndim() < 2 {
+        return Err(Error::shape("a matrix has at least 2 dims")
+            .in_call(|| format!("adjoint({})", x.short()))
+            .at(site));
+    }
+    let inner = inner_calls();
+    let turned = transpose(x, -2, -1, site)?;
+    drop(inner);
+    unary(op!("conj"), &turned, site)
+}
+
+pub(super) fn isreal(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    let inner = inner_calls();
+    // Of real numbers something that is never below 0, NaN or not.
+    let (of, test) = match x.dtype().is_complex() {
+        true => (unary(op!("imag"), x, site)?, op!("eq_scalar")),
+        false => (not_a_number(x, site)?, op!("ge_scalar")),
+    };
+    drop(inner);
+    invoke1(test, &[Some(&of)], smallvec![], smallvec![Scalar::Int(0)], site)
+}

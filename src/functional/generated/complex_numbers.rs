@@ -1,0 +1,92 @@
+//! Complex numbers: made by `cargo xtask codegen` from the texts of the functions; do not edit.
+
+use crate::error::{CallSite, Result};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy.
+    ///
+    /// ```text
+    /// view_as_real(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let z = from_vec(vec![Complex::new(1.0f32, -2.0)], [1], Device::Cpu)?;
+    /// assert_eq!(z.view_as_real()?.to_vec::<f32>()?, [1.0, -2.0]);
+    /// assert_eq!(z.view_as_real()?.view_as_complex()?.to_vec::<Complex<f32>>()?, [Complex::new(1.0, -2.0)]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn view_as_real(&self) -> Result<Tensor> {
+        super::super::complex::view_as_real(self, CallSite::here())
+    }
+
+    /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy.
+    ///
+    /// ```text
+    /// view_as_complex(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn view_as_complex(&self) -> Result<Tensor> {
+        super::super::complex::view_as_complex(self, CallSite::here())
+    }
+
+    /// The complex numbers with these absolute values and angles, in radians.
+    ///
+    /// ```text
+    /// polar(Tensor abs, Tensor angle) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let (r, angle) = (ones([1], Device::Cpu)?, full([1], std::f64::consts::FRAC_PI_2, Device::Cpu)?);
+    /// let z = r.polar(&angle)?;
+    /// assert!((z.imag()?.item()? - 1.0).abs() < 1e-6 && z.real()?.item()?.abs() < 1e-6);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn polar(&self, angle: &Tensor) -> Result<Tensor> {
+        super::super::complex::polar(self, angle, CallSite::here())
+    }
+
+    /// The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative.
+    ///
+    /// ```text
+    /// angle(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn angle(&self) -> Result<Tensor> {
+        super::super::complex::angle(self, CallSite::here())
+    }
+
+    /// The conjugate transpose: the last two dims exchanged, of the conjugates.
+    ///
+    /// ```text
+    /// adjoint(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn adjoint(&self) -> Result<Tensor> {
+        super::super::complex::adjoint(self, CallSite::here())
+    }
+
+    /// True where the imaginary part is 0, everywhere for real numbers.
+    ///
+    /// ```text
+    /// isreal(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isreal(&self) -> Result<Tensor> {
+        super::super::complex::isreal(self, CallSite::here())
+    }
+}
+
+/// By name.
+pub(super) const BY_NAME: &[super::ByName] = &[
+    ("view_as_real(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::view_as_real(b.given(0)?, b.site)?])),
+    ("view_as_complex(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::view_as_complex(b.given(0)?, b.site)?])),
+    ("polar(Tensor abs, Tensor angle) -> Tensor", |b| Ok(vec![super::super::complex::polar(b.given(0)?, b.given(1)?, b.site)?])),
+    ("angle(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::angle(b.given(0)?, b.site)?])),
+    ("adjoint(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::adjoint(b.given(0)?, b.site)?])),
+    ("isreal(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::isreal(b.given(0)?, b.site)?])),
+];

@@ -1,0 +1,132 @@
+//! Calls on complex numbers that are made of calls of the same op on real ones ([`ByParts`]). Each of these is a call of its own, with
+//! its plan, its boxing and its place in the graph.
+
+use super::call::Call;
+use super::dispatch::Outputs;
+use crate::context::inner_calls;
+use crate::error::{Error, Result};
+use crate::op;
+use crate::ops::{ByParts, Op};
+use crate::tensor::Tensor;
+use oflow_kernels::DTypeKind;
+use smallvec::{SmallVec, smallvec};
+
+/// How the call is made of parts, if it is.
+#[inline]
+pub(super) fn wanted(call: &Call<'_>) -> Option<ByParts> {
+    let how = call.op.by_parts?;
+    call.inputs.iter().flatten().any(|t| t.dtype().is_complex()).then_some(how)
+}
+
+type Inputs = SmallVec<[Option<Tensor>; 4]>;
+
+/// Runs the call.
+#[cold]
+pub(super) fn run(call: Call<'_>, how: ByParts) -> Result<Outputs> {
+    parts(&call, how).map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
+    if call.given.is_some() {
+        return Err(Error::unsupported("complex numbers are not computed in place by this op")
+            .help("use the function that returns a new tensor, and `copy_` to write it"));
+    }
+    let inner = inner_calls();
+    let (re, im) = match how {
+        ByParts::Linear => linear(call)?,
+        ByParts::Product(a, b) => product(call, [a, b])?,
+    };
+    drop(inner);
+    let both = re.iter().zip(&im).map(|(re, im)| pair(call, re, im));
+    both.collect()
+}
+
+fn unary(op: &'static Op, x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
+    Call::of(op, &[Some(x)], smallvec![], smallvec![], call.site).run1()
+}
+
+fn real(x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
+    unary(op!("real")?, x, call)
+}
+
+fn imag(x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
+    unary(op!("imag")?, x, call)
+}
+
+fn pair(call: &Call<'_>, re: &Tensor, im: &Tensor) -> Result<Tensor> {
+    Call::of(op!("complex")?, &[Some(re), Some(im)], smallvec![], smallvec![], call.site).run1()
+}
+
+fn again(call: &Call<'_>, inputs: &Inputs) -> Result<Outputs> {
+    let given: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
+    Call::of(call.op, &given, call.attrs.clone(), call.runtime.clone(), call.site).run()
+}
+
+/// Whether an input is an index: it is the same for both parts.
+fn is_index(call: &Call<'_>, i: usize, t: &Tensor) -> bool {
+    let takes_numbers = call.op.sig.input_def(i).is_none_or(|d| d.dtypes.contains(oflow_kernels::DType::F32));
+    matches!(t.dtype().kind(), DTypeKind::Int) && !takes_numbers
+}
+
+fn linear(call: &Call<'_>) -> Result<(Outputs, Outputs)> {
+    let (mut of_re, mut of_im) = (Inputs::new(), Inputs::new());
+    for (i, t) in call.inputs.iter().enumerate() {
+        let (re, im) = match t {
+            None => (None, None),
+            Some(t) if is_index(call, i, t) => (Some((*t).clone()), Some((*t).clone())),
+            Some(t) if t.dtype().is_complex() => (Some(real(t, call)?), Some(imag(t, call)?)),
+            // A real number among complex ones.
+            Some(t) => {
+                let to = smallvec![t.dtype().complex().into()];
+                let z = Call::of(op!("cast")?, &[Some(t)], to, smallvec![], call.site).run1()?;
+                (Some(real(&z, call)?), Some(imag(&z, call)?))
+            }
+        };
+        of_re.push(re);
+        of_im.push(im);
+    }
+    Ok((again(call, &of_re)?, again(call, &of_im)?))
+}
+
+/// The parts of `(a + ib)(c + id)` plus what is added. A real factor has no imaginary part to multiply.
+fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
+    let mut split: SmallVec<[(Option<Tensor>, Option<Tensor>); 4]> = SmallVec::new();
+    for t in call.inputs {
+        split.push(match t {
+            None => (None, None),
+            Some(t) if t.dtype().is_complex() => (Some(real(t, call)?), Some(imag(t, call)?)),
+            Some(t) => (Some((*t).clone()), None),
+        });
+    }
+    // The op on part `p[0]` of the first factor and part `p[1]` of the second, with part `added` of what else there is.
+    let of = |p: [bool; 2], added: Option<bool>| -> Result<Option<Outputs>> {
+        let part = |i: usize, im: bool| if im { split[i].1.clone() } else { split[i].0.clone() };
+        let mut inputs = Inputs::new();
+        for i in 0..split.len() {
+            inputs.push(match factors.iter().position(|f| *f == i) {
+                Some(f) => match part(i, p[f]) {
+                    None => return Ok(None),
+                    some => some,
+                },
+                None => added.and_then(|im| part(i, im)),
+            });
+        }
+        again(call, &inputs).map(Some)
+    };
+    let difference = |a: Outputs, b: Option<Outputs>, op: &'static Op| -> Result<Outputs> {
+        let Some(b) = b else { return Ok(a) };
+        let each = a
+            .iter()
+            .zip(&b)
+            .map(|(a, b)| Call::of(op, &[Some(a), Some(b)], smallvec![], smallvec![], call.site).run1());
+        each.collect()
+    };
+    let missing = || Error::argument("both factors of a product must be given");
+    let (re_re, im_im) = (of([false, false], Some(false))?.ok_or_else(missing)?, of([true, true], None)?);
+    let re = difference(re_re, im_im, op!("sub")?)?;
+    let im = match of([false, true], Some(true))? {
+        Some(first) => difference(first, of([true, false], None)?, op!("add")?)?,
+        None => of([true, false], Some(true))?.ok_or_else(missing)?,
+    };
+    Ok((re, im))
+}
