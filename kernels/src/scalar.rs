@@ -36,6 +36,24 @@ impl Scalar {
             Scalar::Float(x) | Scalar::Complex(x, _) => x,
         }
     }
+    /// Reads a complex number as Python writes it.
+    ///
+    /// ```
+    /// use oflow_kernels::Scalar;
+    /// assert_eq!(Scalar::parse_complex("1.5-2j"), Some(Scalar::Complex(1.5, -2.0)));
+    /// assert_eq!(Scalar::parse_complex("1e-3j"), Some(Scalar::Complex(0.0, 1e-3)));
+    /// assert_eq!(Scalar::parse_complex("1.5"), None);
+    /// ```
+    pub fn parse_complex(text: &str) -> Option<Scalar> {
+        let parts = text.strip_suffix('j')?;
+        // The sign between the parts: not the first character, and not that of an exponent.
+        let sign = |(i, c): &(usize, char)| *i > 0 && matches!(c, '+' | '-') && !parts[..*i].ends_with(['e', 'E']);
+        let (re, im) = match parts.char_indices().rfind(sign) {
+            Some((i, _)) => (parts[..i].parse().ok()?, &parts[i..]),
+            None => (0.0, parts),
+        };
+        Some(Scalar::Complex(re, im.parse().ok()?))
+    }
     /// Returns real and imaginary part.
     pub fn to_complex(self) -> (f64, f64) {
         match self {

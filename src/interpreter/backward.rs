@@ -184,6 +184,10 @@ impl Tape for EagerTape<'_> {
     }
 
     fn way_home(&mut self, leaf: &Arc<LeafSlot>, mut g: Tensor) -> Result<Way<Tensor>> {
+        // Of a complex gradient a real leaf takes the real part.
+        if let Some(ty) = leaf.ty.as_ref().filter(|ty| g.dtype().is_complex() && !ty.dtype.is_complex()) {
+            g = cast(&g, ty.dtype, self.site)?;
+        }
         let (Some(target), Some(have)) = (&leaf.target, g.global().cloned()) else { return Ok(Way::Home(g)) };
         if is_no_sync() || (have.sbp == target.sbp && have.placement == target.placement) {
             return Ok(Way::Home(g));

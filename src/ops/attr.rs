@@ -302,6 +302,7 @@ impl AttrKind {
             match t {
                 "true" => Some(Scalar::Bool(true)),
                 "false" => Some(Scalar::Bool(false)),
+                _ if t.ends_with('j') => Scalar::parse_complex(t),
                 _ => match t.parse::<i64>().map(Scalar::Int).or_else(|_| t.parse::<f64>().map(Scalar::Float)) {
                     Ok(number) => Some(number),
                     Err(_) => Arith::parse(t).and_then(|a| a.constant()).ok(),

@@ -85,6 +85,10 @@ fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
         Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
             Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"))
         }
+        Sbp::Partial(op) if !dtype.reduces(op) && dtype.is_complex() => {
+            Err(Error::sbp(format!("a tensor of {dtype} cannot be {sbp}: complex numbers have no order, and no {op}"))
+                .help("lay it out as S, B or P(sum)"))
+        }
         Sbp::Partial(op) if !dtype.reduces(op) && dtype.is_builtin() => Err(Error::sbp(format!(
             "a tensor of {dtype} cannot be {sbp}: 8-bit floats are not computed with, and have no {op}"
         ))

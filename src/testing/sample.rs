@@ -214,6 +214,15 @@ impl Sample {
         resolve_attrs(op, &given)
     }
 
+    /// What the call computes with.
+    ///
+    /// # Errors
+    /// As [`Sample::attributes`].
+    pub fn numbers(&self, op: &Op) -> Result<Numbers> {
+        let (_, runtime) = self.attributes(op)?;
+        Ok(Numbers::of(op, self.inputs.iter().flatten().map(|s| s.dtype), &runtime))
+    }
+
     /// Shapes and dtypes of the inputs.
     pub fn types(&self) -> Vec<Option<TensorType>> {
         self.inputs.iter().map(|s| s.as_ref().map(|s| TensorType::new(&s.shape, s.dtype))).collect()
@@ -332,14 +341,19 @@ pub fn variants(op: &Op, sample: &Sample) -> Vec<(&'static str, Sample)> {
 
 /// Samples of a gradient op that was derived from an expression, from those of the op it belongs to; none for other ops.
 fn derived_samples(op: &'static Op) -> Result<Vec<Sample>> {
-    let Some((parent, input)) = op.name().rsplit_once(".grad.") else { return Ok(vec![]) };
+    let split = |numbers, by: &str| op.name().rsplit_once(by).map(|(parent, input)| (parent, input, numbers));
+    let Some((parent, input, numbers)) =
+        split(Numbers::Real, ".grad.").or_else(|| split(Numbers::Complex, ".cgrad."))
+    else {
+        return Ok(vec![]);
+    };
     let Some(parent) = crate::ops::lookup(parent)? else { return Ok(vec![]) };
     let (Some(i), Grad::FromExpr) = (parent.sig.input(input), &parent.grad) else { return Ok(vec![]) };
-    let args = derived_args(parent, i, Numbers::Real)?;
+    let args = derived_args(parent, i, numbers)?;
     let mut found = vec![];
     for s in Sample::all(parent)? {
-        let float = s.inputs.iter().flatten().any(|s| s.dtype.is_float());
-        let Some(out) = s.infer(parent).ok().map(|o| o[0].clone()).filter(|o| float && o.dtype.is_float()) else {
+        let float = s.inputs.iter().flatten().any(|s| s.dtype.has_gradients()) && s.numbers(parent)? == numbers;
+        let Some(out) = s.infer(parent).ok().map(|o| o[0].clone()).filter(|o| float && o.dtype.has_gradients()) else {
             continue;
         };
         let positive = s.inputs.iter().flatten().any(|s| s.values == Values::Positive);
@@ -359,14 +373,19 @@ fn derived_samples(op: &'static Op) -> Result<Vec<Sample>> {
     Ok(found)
 }
 
-/// The gradient ops that are derived from the expression of an op, one for each input; none for other ops.
+/// The gradient ops that are derived from the expression of an op, one for each input and kind of numbers that its samples have; none
+/// for other ops.
 ///
 /// # Errors
 /// The expression has no derivative.
 pub fn derived_ops(op: &'static Op) -> Result<Vec<&'static Op>> {
     match op.grad {
         Grad::FromExpr if !op.traits.hidden => {
-            (0..op.sig.inputs.len()).map(|i| derived_grad_op(op, i, Numbers::Real)).collect()
+            let has: Vec<Numbers> = Sample::all(op)?.iter().map(|s| s.numbers(op)).collect::<Result<_>>()?;
+            // An op without samples has real numbers: its gradient can be asked for.
+            let all = [Numbers::Real, Numbers::Complex].into_iter();
+            let kinds = all.filter(|n| has.contains(n) || (has.is_empty() && *n == Numbers::Real));
+            kinds.flat_map(|n| (0..op.sig.inputs.len()).map(move |i| derived_grad_op(op, i, n))).collect()
         }
         _ => Ok(vec![]),
     }
