@@ -342,8 +342,7 @@ pub fn variants(op: &Op, sample: &Sample) -> Vec<(&'static str, Sample)> {
 /// Samples of a gradient op that was derived from an expression, from those of the op it belongs to; none for other ops.
 fn derived_samples(op: &'static Op) -> Result<Vec<Sample>> {
     let split = |numbers, by: &str| op.name().rsplit_once(by).map(|(parent, input)| (parent, input, numbers));
-    let Some((parent, input, numbers)) =
-        split(Numbers::Real, ".grad.").or_else(|| split(Numbers::Complex, ".cgrad."))
+    let Some((parent, input, numbers)) = split(Numbers::Real, ".grad.").or_else(|| split(Numbers::Complex, ".cgrad."))
     else {
         return Ok(vec![]);
     };

@@ -1,0 +1,193 @@
+//! Transforms and their gradients against torch.fft (`golden.json`), and along split tensors.
+
+use oflow::functional::{Arg, call};
+use oflow::ops::AttrValue;
+use oflow::prelude::*;
+use oflow::{ErrorKind, run_ranks};
+use oflow_fft as fft;
+use oflow_fft::{Dft, DftN};
+use serde_json::Value as Json;
+
+fn numbers(v: &Json) -> Vec<f64> {
+    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+fn ints(v: &Json) -> Vec<i64> {
+    v.as_array().unwrap().iter().map(|x| x.as_i64().unwrap()).collect()
+}
+
+fn sizes(v: &Json) -> Vec<usize> {
+    ints(v).into_iter().map(|n| n as usize).collect()
+}
+
+fn dtype(name: &Json) -> DType {
+    match name.as_str().unwrap() {
+        "complex64" => DType::C64,
+        "complex128" => DType::C128,
+        "float32" => DType::F32,
+        "float64" => DType::F64,
+        "int64" => DType::I64,
+        "int32" => DType::I32,
+        other => panic!("{other}"),
+    }
+}
+
+fn made(data: &[f64], shape: &[usize], dtype: DType) -> Tensor {
+    if dtype.is_complex() {
+        let pairs: Vec<Complex<f64>> = data.chunks(2).map(|p| Complex::new(p[0], p[1])).collect();
+        return from_vec(pairs, shape, Device::Cpu.dtype(dtype)).unwrap();
+    }
+    from_vec(data.to_vec(), shape, Device::Cpu.dtype(dtype)).unwrap()
+}
+
+fn parts(t: &Tensor) -> Result<Vec<f64>> {
+    if t.dtype().is_complex() { t.detach().view_as_real()?.to_f64_vec() } else { t.to_f64_vec() }
+}
+
+fn near(have: &[f64], want: &[f64], single: bool, what: &str) {
+    assert_eq!(have.len(), want.len(), "{what}");
+    let eps = if single { 2e-5 } else { 1e-12 };
+    let size = want.iter().fold(1.0f64, |m, x| m.max(x.abs()));
+    for (a, b) in have.iter().zip(want) {
+        assert!((a - b).abs() <= eps * size, "{what}: {a} and not {b}: {have:?}");
+    }
+}
+
+#[test]
+fn transforms_and_gradients_are_pytorchs() {
+    fft::register().unwrap();
+    let all: Vec<Json> = serde_json::from_str(include_str!("golden.json")).unwrap();
+    let mut gradients = 0;
+    for row in &all {
+        let name = format!("fft.{}", row["call"].as_str().unwrap());
+        if let Some(n) = row["n"].as_i64() {
+            let y = call(&name, &[n.into(), row["d"].as_f64().unwrap().into()], &[]).unwrap().swap_remove(0);
+            near(&y.to_f64_vec().unwrap(), &numbers(&row["y"]), true, &name);
+            continue;
+        }
+        let of = dtype(&row["dtype"]);
+        let text = format!("{name} {of} {} {}", row["shape"], row["kw"]);
+        let mut x = made(&numbers(&row["x"]), &sizes(&row["shape"]), of);
+        if of.has_gradients() {
+            x = x.requires_grad_(true).unwrap();
+        }
+        let options: Vec<(&str, Arg)> = row["kw"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(_, v)| !v.is_null())
+            .map(|(k, v)| {
+                let value: AttrValue = match v {
+                    Json::String(s) => AttrValue::Str(s.as_str().into()),
+                    Json::Array(_) => AttrValue::Ints(ints(v).into_iter().collect()),
+                    v => v.as_i64().unwrap().into(),
+                };
+                (k.as_str(), Arg::Attr(value))
+            })
+            .collect();
+        let y = call(&name, &[(&x).into()], &options).unwrap_or_else(|e| panic!("{text}: {e}")).swap_remove(0);
+        assert_eq!((y.dtype(), y.shape()), (dtype(&row["of"]), sizes(&row["size"]).as_slice()), "{text}");
+        let single = y.dtype().part() == DType::F32;
+        near(&parts(&y).unwrap(), &numbers(&row["y"]), single, &text);
+        if row["grad"].is_null() {
+            continue;
+        }
+        let weights = from_vec((1..=y.numel()).map(|i| i as f64).collect(), y.shape(), Device::Cpu).unwrap();
+        let loss = y.abs().unwrap().square().unwrap().mul(&weights).unwrap().sum(()).unwrap();
+        loss.backward().unwrap_or_else(|e| panic!("{text}: {e}"));
+        let g = x.grad().unwrap();
+        assert_eq!(g.dtype(), of, "{text}");
+        near(&parts(&g).unwrap(), &numbers(&row["grad"]), single, &format!("gradient of {text}"));
+        gradients += 1;
+    }
+    assert!(all.len() > 250 && gradients > 200, "{} {gradients}", all.len());
+}
+
+#[test]
+fn split_and_partial_tensors_give_what_one_rank_gives() {
+    let draw = |shape: &[usize]| {
+        let n: usize = shape.iter().product();
+        made(&(0..2 * n).map(|i| ((i * 29) % 31) as f64 / 8.0 - 1.7).collect::<Vec<_>>(), shape, DType::C128)
+    };
+    let program = |z: &Tensor| -> Result<Vec<Vec<f64>>> {
+        let z = z.detach().requires_grad_(true)?;
+        let y = fft::fft(&z, Dft::default())?;
+        let s = fft::irfft2(&fft::ifftn(&y, DftN { s: Some(vec![6, 4]), ..Default::default() })?, DftN::default())?;
+        let r = fft::rfft(&s, Dft { n: Some(5), dim: 0, norm: fft::Norm::Ortho })?;
+        r.abs()?.square()?.sum(())?.backward()?;
+        let grad = z.grad().ok_or_else(|| Error::autograd("no gradient"))?;
+        [&y.detach(), &r.detach(), &grad].into_iter().map(parts).collect()
+    };
+    let want = program(&draw(&[3, 5, 4])).unwrap();
+    for sbp in [Sbp::Split(0), Sbp::Split(1), Sbp::Split(2), Sbp::Broadcast, Sbp::PARTIAL_SUM] {
+        for ranks in [2, 3, 5] {
+            let all = run_ranks(ranks, |_| {
+                let mesh = Placement::all(Device::Cpu)?;
+                program(&distribute(&draw(&[3, 5, 4]), (&mesh, sbp))?)
+            });
+            for have in all.unwrap() {
+                for (have, want) in have.iter().zip(&want) {
+                    near(have, want, false, &format!("{sbp} on {ranks}"));
+                }
+            }
+        }
+    }
+    // Along dims that are not split nothing moves.
+    run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        for sbp in [Sbp::Split(0), Sbp::PARTIAL_SUM] {
+            let z = distribute(&draw(&[4, 6]), (&mesh, sbp))?;
+            let denied = boxing_policy(Policy::Deny);
+            let y = fft::fft(&z, Dft::default())?;
+            drop(denied);
+            assert_eq!(y.sbp()?, &NdSbp::from(sbp));
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn long_lines_strides_and_what_is_refused() {
+    // A prime length, through a transposed view, there and back.
+    let x = made(&(0..2 * 1009).map(|i| ((i * 7) % 13) as f64 - 6.0).collect::<Vec<_>>(), &[1009, 2], DType::F64);
+    let turned = x.transpose(0, 1).unwrap();
+    let y = fft::rfft(&turned, Dft::default()).unwrap();
+    let back = fft::irfft(&y, Dft { n: Some(1009), ..Default::default() }).unwrap();
+    near(&back.to_f64_vec().unwrap(), &turned.to_f64_vec().unwrap(), false, "there and back");
+    // An expanded line is the same everywhere.
+    let wide = fft::fft(&x.select(1, 0).unwrap().expand([3, 1009]).unwrap(), Dft::default()).unwrap();
+    assert_eq!(wide.select(0, 0).unwrap().to_bytes().unwrap(), wide.select(0, 2).unwrap().to_bytes().unwrap());
+    // Nothing in another dim is fine, along the transformed one it is not.
+    let empty = zeros([0, 4], Device::Cpu).unwrap();
+    assert_eq!(fft::rfft(&empty, Dft::default()).unwrap().shape(), [0, 3]);
+    let refused = |made: Result<Tensor>, kind: ErrorKind, words: &[&str]| {
+        let e = made.map(|t| format!("{t:?}")).expect_err("refused");
+        assert_eq!(e.kind(), kind, "{e}");
+        for word in words {
+            assert!(e.to_string().contains(word), "{e}");
+        }
+    };
+    let z = x.cast(DType::C64).unwrap();
+    refused(fft::fft(&empty, Dft { dim: 0, ..Default::default() }), ErrorKind::Argument, &["fft", "length 0"]);
+    refused(
+        fft::fft(&x, Dft { dim: 2, ..Default::default() }),
+        ErrorKind::Argument,
+        &["fft(f64[1009, 2])", "no dim 2"],
+    );
+    refused(fft::rfft(&z, Dft::default()), ErrorKind::DType, &["rfft", "must be real, not c64"]);
+    refused(fft::fft(&x, Dft { n: Some(0), ..Default::default() }), ErrorKind::Argument, &["length 0"]);
+    refused(
+        fft::irfft(&ones([1], Device::Cpu).unwrap(), Dft::default()),
+        ErrorKind::Argument,
+        &["length of the result"],
+    );
+    let twice = DftN { dims: Some(vec![0, -2]), ..Default::default() };
+    refused(fft::fftn(&x, twice), ErrorKind::Argument, &["named twice"]);
+    let many = DftN { s: Some(vec![1, 2, 3]), ..Default::default() };
+    refused(fft::fftn(&x, many), ErrorKind::Argument, &["3 lengths", "2 dims"]);
+    refused(fft::fft(&x, Dft { n: Some(usize::MAX / 2), ..Default::default() }), ErrorKind::Shape, &["pad"]);
+    refused(fft::fftfreq(0, 1.0, Device::Cpu), ErrorKind::Argument, &["no samples"]);
+    let e = call("fft.fft", &[(&x).into()], &[("norm", Arg::Attr(AttrValue::Str("half".into())))]).unwrap_err();
+    assert!(e.to_string().contains("'backward', 'ortho', 'forward'"), "{e}");
+}
