@@ -1,6 +1,7 @@
 //! The functions by name, `fft.rfft` and so on, with PyTorch's parameters.
 
 use crate::functions::*;
+use crate::stft::{Stft, istft, stft};
 use oflow::functional::{Bound, FnBody, FnDef, register_function};
 use oflow::prelude::*;
 use std::sync::Arc;
@@ -31,6 +32,35 @@ fn shifted_dims(b: &Bound) -> Result<Option<Vec<i64>>> {
     b.attr(1).map(|_| b.ints(1).map(|d| d.to_vec())).transpose()
 }
 
+/// The parameters of stft and istft from parameter `i` on: hop length, length and numbers of the window, whether it is centred.
+fn pieces(b: &Bound, i: usize) -> Result<Stft> {
+    let given = |i: usize| b.attr(i).map(|_| length(b.int(i)?)).transpose();
+    let n_fft = length(b.int(1)?)?;
+    let mut o = Stft { hop_length: given(i)?, center: b.bool(i + 3)?, ..Default::default() };
+    // A length without numbers is that of ones; with numbers it is theirs.
+    let width = given(i + 1)?;
+    o.window = match (b.tensor(i + 2), width) {
+        (Some(w), Some(n)) if w.shape() != [n] => {
+            return Err(Error::shape(format!("the window has the shape {:?}, its length is said to be {n}", w.shape())));
+        }
+        (Some(w), _) => Some(w.clone()),
+        (None, Some(n)) if n != n_fft => Some(ones([n], Device::Cpu)?),
+        (None, _) => None,
+    };
+    Ok(o)
+}
+
+fn onesided(b: &Bound, i: usize) -> Result<Option<bool>> {
+    b.attr(i).map(|_| b.bool(i)).transpose()
+}
+
+/// PyTorch's words for how a signal is continued.
+fn pad_mode(name: &str) -> Result<&'static str> {
+    let all = ["reflect", "replicate", "circular", "constant"];
+    let found = all.into_iter().find(|m| *m == name);
+    found.ok_or_else(|| Error::argument(format!("pad_mode '{name}' is none of {}", all.join(", "))))
+}
+
 /// Registers them.
 ///
 /// # Errors
@@ -39,7 +69,7 @@ pub(crate) fn register() -> Result<()> {
     const ONE: &str = "(Tensor x, Int? n, Int dim=-1, String? norm) -> Tensor";
     const SEVERAL: &str = "(Tensor x, IntList? s, IntList? dim, String? norm) -> Tensor";
     const TWO: &str = "(Tensor x, IntList? s, IntList dim=[-2, -1], String? norm) -> Tensor";
-    let all: [(&str, &str, &str, Code); 18] = [
+    let all: [(&str, &str, &str, Code); 20] = [
         ("fft", ONE, "The discrete Fourier transform along a dim.", |b| Ok(vec![fft(b.given(0)?, along_one(b)?)?])),
         ("ifft", ONE, "The inverse of fft.", |b| Ok(vec![ifft(b.given(0)?, along_one(b)?)?])),
         ("rfft", ONE, "The first n/2 + 1 numbers of the transform of real ones.", |b| {
@@ -78,6 +108,32 @@ pub(crate) fn register() -> Result<()> {
         ("ifftshift", "(Tensor x, IntList? dim) -> Tensor", "The inverse of fftshift.", |b| {
             Ok(vec![ifftshift(b.given(0)?, shifted_dims(b)?.as_deref())?])
         }),
+        (
+            "stft",
+            "(Tensor x, Int n_fft, Int? hop_length, Int? win_length, Tensor? window, Bool center=true, String pad_mode=\"reflect\", \
+             Bool normalized=false, Bool? onesided) -> Tensor",
+            "The Fourier transforms of pieces of n_fft samples of a signal, as [.., frequency, piece].",
+            |b| {
+                let o = Stft {
+                    pad_mode: pad_mode(b.text(6)?)?,
+                    normalized: b.bool(7)?,
+                    onesided: onesided(b, 8)?,
+                    ..pieces(b, 2)?
+                };
+                Ok(vec![stft(b.given(0)?, length(b.int(1)?)?, &o)?])
+            },
+        ),
+        (
+            "istft",
+            "(Tensor x, Int n_fft, Int? hop_length, Int? win_length, Tensor? window, Bool center=true, Bool normalized=false, \
+             Bool? onesided, Int? length) -> Tensor",
+            "The signal of which these are the transforms of pieces: the inverse of stft.",
+            |b| {
+                let o = Stft { normalized: b.bool(6)?, onesided: onesided(b, 7)?, ..pieces(b, 2)? };
+                let samples = b.attr(8).map(|_| length(b.int(8)?)).transpose()?;
+                Ok(vec![istft(b.given(0)?, length(b.int(1)?)?, samples, &o)?])
+            },
+        ),
     ];
     for (name, parameters, doc, code) in all {
         let def = FnDef::new(&format!("fft.{name}{parameters}"), FnBody::Code(Arc::new(code)))?;

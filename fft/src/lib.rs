@@ -24,8 +24,10 @@ mod by_name;
 mod functions;
 mod kernels;
 mod ops;
+mod stft;
 
 pub use functions::{
     Dft, DftN, Norm, fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
     irfftn, register, rfft, rfft2, rfftfreq, rfftn,
 };
+pub use stft::{Stft, istft, stft};

@@ -67,6 +67,16 @@ for n, d in ((1, 1.0), (4, 0.5), (5, 2.0)):
     for name in ("fftfreq", "rfftfreq"):
         y = getattr(torch.fft, name)(n, d)
         rows.append(json.dumps({"call": name, "n": n, "d": d, "y": y.tolist()}))
+signal = values([2, 23], torch.float64)
+for kw in ({}, {"hop_length": 3}, {"center": False, "hop_length": 5}, {"normalized": True}, {"onesided": False}, {"pad_mode": "constant"}):
+    for length in (None, 6):
+        window = torch.hann_window(length, periodic=False, dtype=torch.float64) + 0.1 if length else None
+        y = torch.stft(signal, 8, window=window, win_length=length, return_complex=True, **kw)
+        row = {"call": "stft", "kw": kw, "x": pairs(signal), "y": pairs(y), "size": list(y.shape), "window": window.tolist() if length else None}
+        if kw.get("center", True):
+            back = {k: v for k, v in kw.items() if k != "pad_mode"}
+            row["back"] = torch.istft(y, 8, window=window, win_length=length, length=23, **back).reshape(-1).tolist()
+        rows.append(json.dumps(row, separators=(",", ":")))
 with open("golden.json", "w") as f:
     f.write("[\n" + ",\n".join(rows) + "\n]\n")
 print(len(rows), "rows")

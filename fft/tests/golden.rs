@@ -53,6 +53,54 @@ fn near(have: &[f64], want: &[f64], single: bool, what: &str) {
     }
 }
 
+/// The options of a row.
+fn options(row: &Json) -> Vec<(&str, Arg)> {
+    let given = row["kw"].as_object().unwrap().iter().filter(|(_, v)| !v.is_null());
+    given
+        .map(|(k, v)| {
+            let value: AttrValue = match v {
+                Json::String(s) => AttrValue::Str(s.as_str().into()),
+                Json::Array(_) => AttrValue::Ints(ints(v).into_iter().collect()),
+                Json::Bool(b) => (*b).into(),
+                v => v.as_i64().unwrap().into(),
+            };
+            (k.as_str(), Arg::Attr(value))
+        })
+        .collect()
+}
+
+/// stft and istft of a row, on one rank and split over two.
+fn short_pieces(row: &Json) {
+    let run = |split: bool| -> Result<()> {
+        let mut x = made(&numbers(&row["x"]), &[2, 23], DType::F64);
+        if split {
+            x = distribute(&x, (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+        }
+        let mut options = options(row);
+        if !row["window"].is_null() {
+            let w = numbers(&row["window"]);
+            let mut window = made(&w, &[w.len()], DType::F64);
+            if split {
+                window = distribute(&window, (&Placement::all(Device::Cpu)?, sbp![B]))?;
+            }
+            options.push(("window", Arg::from(&window)));
+        }
+        let y = call("fft.stft", &[(&x).into(), 8i64.into()], &options)?.swap_remove(0);
+        assert_eq!(y.shape(), sizes(&row["size"]), "{row}");
+        near(&parts(&y)?, &numbers(&row["y"]), false, &row["kw"].to_string());
+        if !row["back"].is_null() {
+            options.retain(|(name, _)| *name != "pad_mode");
+            options.push(("length", 23i64.into()));
+            let back = call("fft.istft", &[(&y).into(), 8i64.into()], &options)?.swap_remove(0);
+            let back = if back.dtype().is_complex() { back.real()? } else { back };
+            near(&back.to_f64_vec()?, &numbers(&row["back"]), false, &format!("back {}", row["kw"]));
+        }
+        Ok(())
+    };
+    run(false).unwrap();
+    run_ranks(2, |_| run(true)).unwrap();
+}
+
 #[test]
 fn transforms_and_gradients_are_pytorchs() {
     fft::register().unwrap();
@@ -65,26 +113,17 @@ fn transforms_and_gradients_are_pytorchs() {
             near(&y.to_f64_vec().unwrap(), &numbers(&row["y"]), true, &name);
             continue;
         }
+        if name == "fft.stft" {
+            short_pieces(row);
+            continue;
+        }
         let of = dtype(&row["dtype"]);
         let text = format!("{name} {of} {} {}", row["shape"], row["kw"]);
         let mut x = made(&numbers(&row["x"]), &sizes(&row["shape"]), of);
         if of.has_gradients() {
             x = x.requires_grad_(true).unwrap();
         }
-        let options: Vec<(&str, Arg)> = row["kw"]
-            .as_object()
-            .unwrap()
-            .iter()
-            .filter(|(_, v)| !v.is_null())
-            .map(|(k, v)| {
-                let value: AttrValue = match v {
-                    Json::String(s) => AttrValue::Str(s.as_str().into()),
-                    Json::Array(_) => AttrValue::Ints(ints(v).into_iter().collect()),
-                    v => v.as_i64().unwrap().into(),
-                };
-                (k.as_str(), Arg::Attr(value))
-            })
-            .collect();
+        let options = options(row);
         let y = call(&name, &[(&x).into()], &options).unwrap_or_else(|e| panic!("{text}: {e}")).swap_remove(0);
         assert_eq!((y.dtype(), y.shape()), (dtype(&row["of"]), sizes(&row["size"]).as_slice()), "{text}");
         let single = y.dtype().part() == DType::F32;

@@ -49,7 +49,7 @@ from ._errors import (  # noqa: E402
 from ._oflow import *  # noqa: E402,F403
 from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # noqa: E402
 from . import functional, sbp  # noqa: E402
-from . import autograd, linalg, ops, testing  # noqa: E402
+from . import autograd, fft, linalg, ops, testing  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,

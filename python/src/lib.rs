@@ -68,7 +68,8 @@ fn is_method(defs: &[oflow::functional::FnDef]) -> bool {
 #[pymodule]
 fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    // Its functions are in the domain `linalg`: `oflow.linalg.svd`.
+    // Their functions are in the domains `fft` and `linalg`: `oflow.linalg.svd`.
+    oflow_fft::register().or_raise(py)?;
     oflow_linalg::register().or_raise(py)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::Tensor>()?;

@@ -1,4 +1,4 @@
-//! `python/oflow/_oflow.pyi` and `linalg.pyi`: the types of the Python module, from the texts of the functions and `python_head.pyi`.
+//! `python/oflow/_oflow.pyi`, `fft.pyi` and `linalg.pyi`: the types of the Python module, from the texts of the functions and `python_head.pyi`.
 
 use super::functions::table;
 use oflow::functional::{FnDef, FnReturn, ParamKind};
@@ -125,24 +125,26 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let text = format!(
         "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n{before}{methods}{after}\n{functions}"
     );
-    Ok(vec![("python/oflow/_oflow.pyi".into(), text), ("python/oflow/linalg.pyi".into(), linalg()?)])
+    oflow_fft::register()?;
+    oflow_linalg::register()?;
+    let of = |domain: &str| (format!("python/oflow/{domain}.pyi"), domain_stub(domain));
+    Ok(vec![("python/oflow/_oflow.pyi".into(), text), of("fft"), of("linalg")])
 }
 
-/// The stub of `oflow.linalg`: the functions of a crate of its own.
-fn linalg() -> Result<String, Box<dyn Error>> {
-    oflow_linalg::register()?;
+/// The stub of `oflow.fft` and its like: the functions of a crate of its own. Ops that only these call have none.
+fn domain_stub(domain: &str) -> String {
     let all = oflow::functional::functions();
     let mut by_name: BTreeMap<&str, Vec<&FnDef>> = BTreeMap::new();
     for def in &all {
-        if let Some(name) = def.sig.name.strip_prefix("linalg.") {
+        if let Some(name) = def.sig.name.strip_prefix(&format!("{domain}.")) {
             by_name.entry(name).or_default().push(def);
         }
     }
     let functions: String = by_name.iter().map(|(name, defs)| stub(name, defs, false)).collect();
-    Ok(format!(
+    format!(
         "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n\nimport builtins\n\
          from collections.abc import Sequence\nfrom typing import overload\n\nfrom . import Tensor\n\n{functions}"
-    ))
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,172 @@
+//! Transforms of short pieces of a signal, and back.
+
+use crate::functions::{Dft, Norm, fft, ifft, irfft, rfft};
+use oflow::functional::PadOptions;
+use oflow::prelude::*;
+
+/// Options of [`stft`] and [`istft`].
+#[derive(Clone, Debug)]
+pub struct Stft {
+    /// Samples from one piece to the next; a quarter of `n_fft` unless given.
+    pub hop_length: Option<usize>,
+    /// The window, of at most `n_fft` numbers, in the middle of a piece with zeros around it. Ones unless given.
+    pub window: Option<Tensor>,
+    /// The signal is continued by half a piece on both sides, so that piece k has sample `k * hop_length` in its middle.
+    pub center: bool,
+    /// How it is continued: `reflect`, `replicate`, `circular` or `constant`.
+    pub pad_mode: &'static str,
+    /// Divides by √n_fft.
+    pub normalized: bool,
+    /// Whether only the first n_fft/2 + 1 numbers of a transform are given; for real signals unless said otherwise.
+    pub onesided: Option<bool>,
+}
+
+impl Default for Stft {
+    fn default() -> Stft {
+        Stft { hop_length: None, window: None, center: true, pad_mode: "reflect", normalized: false, onesided: None }
+    }
+}
+
+impl Stft {
+    fn hop(&self, n_fft: usize) -> Result<usize> {
+        match self.hop_length.unwrap_or(n_fft / 4) {
+            0 => Err(Error::argument("the hop length is 0").help("give a `hop_length` of at least 1")),
+            hop => Ok(hop),
+        }
+    }
+
+    /// The window with zeros around it.
+    #[track_caller]
+    fn whole_window(&self, n_fft: usize) -> Result<Option<Tensor>> {
+        let Some(w) = &self.window else { return Ok(None) };
+        match w.shape() {
+            [n] if *n <= n_fft => {
+                let before = (n_fft - n) / 2;
+                w.pad([before as i64, (n_fft - n - before) as i64]).map(Some)
+            }
+            shape => Err(Error::shape(format!("the window has the shape {shape:?}; it is [n] of at most {n_fft} numbers"))),
+        }
+    }
+
+    fn norm(&self) -> Norm {
+        if self.normalized { Norm::Ortho } else { Norm::Backward }
+    }
+}
+
+fn checked(x: &Tensor, n_fft: usize, dims: [usize; 2]) -> Result<()> {
+    if n_fft == 0 {
+        return Err(Error::argument("pieces of 0 samples"));
+    }
+    match dims.contains(&x.ndim()) {
+        true => Ok(()),
+        false => Err(Error::shape(format!("the tensor has {} dims; {} or {} are needed", x.ndim(), dims[0], dims[1]))),
+    }
+}
+
+/// The Fourier transforms of pieces of n_fft samples of a signal `[t]` or a batch of signals `[b, t]`, as `[.., frequency, piece]`.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let x = ones([16], Device::Cpu)?;
+/// let y = oflow_fft::stft(&x, 8, &Default::default())?;
+/// assert_eq!((y.dtype(), y.shape()), (DType::C64, &[5, 9][..]));
+/// assert_eq!(oflow_fft::istft(&y, 8, None, &Default::default())?.shape(), [16]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// The signal is shorter than a piece, or half a piece cannot be reflected; the window is longer than a piece.
+#[track_caller]
+pub fn stft(x: &Tensor, n_fft: usize, o: &Stft) -> Result<Tensor> {
+    let made = || {
+        checked(x, n_fft, [1, 2])?;
+        let mut x = x.clone();
+        if o.center {
+            let half = (n_fft / 2) as i64;
+            // Reflection wants a dim before.
+            let lead = if x.ndim() == 1 { x.unsqueeze(0)? } else { x.clone() };
+            let wide = lead.pad_with([half, half], &PadOptions { mode: o.pad_mode, ..Default::default() })?;
+            x = if x.ndim() == 1 { wide.squeeze(0)? } else { wide };
+        }
+        let have = x.shape().last().copied().unwrap_or(0);
+        if have < n_fft {
+            return Err(Error::shape(format!("the signal has {have} samples, a piece {n_fft}")));
+        }
+        let mut pieces = x.unfold(-1, n_fft as i64, o.hop(n_fft)? as i64)?;
+        if let Some(w) = o.whole_window(n_fft)? {
+            pieces = pieces.mul(&w)?;
+        }
+        let options = Dft { norm: o.norm(), ..Default::default() };
+        let y = match o.onesided.unwrap_or(!pieces.dtype().is_complex()) {
+            true => rfft(&pieces, options)?,
+            false => fft(&pieces, options)?,
+        };
+        y.transpose(-1, -2)
+    };
+    made().map_err(|e| e.within(|| format!("stft({}, {n_fft})", x.short())))
+}
+
+/// The signal of which these are the transforms of pieces, `[.., frequency, piece]`: pieces are added up where they overlap, and divided by
+/// the sum of the squares of their windows. `length` is that of the signal; without it what no whole piece reaches is missing.
+///
+/// # Errors
+/// Sizes do not fit, or some sample is in no window.
+#[track_caller]
+pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Result<Tensor> {
+    let made = || {
+        checked(y, n_fft, [2, 3])?;
+        let (hop, pieces) = (o.hop(n_fft)?, y.shape()[y.ndim() - 1]);
+        let rows = y.shape()[y.ndim() - 2];
+        let onesided = o.onesided.unwrap_or(true);
+        let need = if onesided { n_fft / 2 + 1 } else { n_fft };
+        if rows != need || pieces == 0 {
+            return Err(Error::shape(format!("there are {rows} frequencies of {pieces} pieces; {need} are needed, and a piece")));
+        }
+        let turned = y.transpose(-1, -2)?;
+        let options = Dft { n: Some(n_fft), norm: o.norm(), ..Default::default() };
+        let mut x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)? };
+        let whole = n_fft + hop * (pieces - 1);
+        // What else is made lies where the pieces are.
+        let like = |t: Tensor| -> Result<Tensor> {
+            match x.is_global() {
+                true => distribute(&t, (x.placement()?, NdSbp::broadcast(x.placement()?.axes()))),
+                false => t.to_device(x.device()),
+            }
+        };
+        let places = (0..pieces).flat_map(|p| (0..n_fft).map(move |k| (p * hop + k) as i64)).collect::<Vec<_>>();
+        let places = like(from_vec(places, [pieces * n_fft], Device::Cpu)?)?;
+        let real = x.dtype().part();
+        let window = match o.whole_window(n_fft)? {
+            Some(w) => w.cast(real)?,
+            None => like(ones([n_fft], Device::Cpu.dtype(real))?)?,
+        };
+        x = x.mul(&window)?;
+        let lead = x.shape()[..x.ndim() - 2].to_vec();
+        let flat = |t: &Tensor, lead: &[usize]| t.reshape([lead, &[pieces * n_fft]].concat());
+        let added = |t: &Tensor, lead: &[usize]| -> Result<Tensor> {
+            let zeros = like(zeros([lead, &[whole]].concat(), Device::Cpu.dtype(t.dtype()))?)?;
+            zeros.index_add(-1, &places, &flat(t, lead)?)
+        };
+        let sum = added(&x, &lead)?;
+        let squares = added(&window.square()?.expand([pieces, n_fft])?, &[])?;
+        let start = if o.center { n_fft / 2 } else { 0 };
+        let end = match length {
+            Some(n) => start + n,
+            None if o.center => whole.saturating_sub(n_fft / 2),
+            None => whole,
+        };
+        let cut = |t: &Tensor| t.slice(-1, start as i64, end.min(whole) as i64, 1);
+        let (sum, squares) = (cut(&sum)?, cut(&squares)?);
+        if squares.numel() > 0 && squares.amin(())?.item()? < 1e-11 {
+            return Err(Error::value("a sample is in no window: the overlapping windows are 0 there")
+                .help("take a window without zeros at its ends, a smaller hop length, or `center`"));
+        }
+        let signal = sum.div(&squares)?;
+        let have = signal.shape()[signal.ndim() - 1];
+        match length {
+            Some(n) if n > have => signal.pad([0, (n - have) as i64]),
+            _ => Ok(signal),
+        }
+    };
+    made().map_err(|e| e.within(|| format!("istft({}, {n_fft})", y.short())))
+}
