@@ -41,7 +41,10 @@ fn pieces(b: &Bound, i: usize) -> Result<Stft> {
     let width = given(i + 1)?;
     o.window = match (b.tensor(i + 2), width) {
         (Some(w), Some(n)) if w.shape() != [n] => {
-            return Err(Error::shape(format!("the window has the shape {:?}, its length is said to be {n}", w.shape())));
+            return Err(Error::shape(format!(
+                "the window has the shape {:?}, its length is said to be {n}",
+                w.shape()
+            )));
         }
         (Some(w), _) => Some(w.clone()),
         (None, Some(n)) if n != n_fft => Some(ones([n], Device::Cpu)?),

@@ -44,7 +44,9 @@ impl Stft {
                 let before = (n_fft - n) / 2;
                 w.pad([before as i64, (n_fft - n - before) as i64]).map(Some)
             }
-            shape => Err(Error::shape(format!("the window has the shape {shape:?}; it is [n] of at most {n_fft} numbers"))),
+            shape => {
+                Err(Error::shape(format!("the window has the shape {shape:?}; it is [n] of at most {n_fft} numbers")))
+            }
         }
     }
 
@@ -120,11 +122,13 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         let onesided = o.onesided.unwrap_or(true);
         let need = if onesided { n_fft / 2 + 1 } else { n_fft };
         if rows != need || pieces == 0 {
-            return Err(Error::shape(format!("there are {rows} frequencies of {pieces} pieces; {need} are needed, and a piece")));
+            return Err(Error::shape(format!(
+                "there are {rows} frequencies of {pieces} pieces; {need} are needed, and a piece"
+            )));
         }
         let turned = y.transpose(-1, -2)?;
         let options = Dft { n: Some(n_fft), norm: o.norm(), ..Default::default() };
-        let mut x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)? };
+        let x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)? };
         let whole = n_fft + hop * (pieces - 1);
         // What else is made lies where the pieces are.
         let like = |t: Tensor| -> Result<Tensor> {
@@ -140,14 +144,14 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
             Some(w) => w.cast(real)?,
             None => like(ones([n_fft], Device::Cpu.dtype(real))?)?,
         };
-        x = x.mul(&window)?;
+        let weighted = x.mul(&window)?;
         let lead = x.shape()[..x.ndim() - 2].to_vec();
         let flat = |t: &Tensor, lead: &[usize]| t.reshape([lead, &[pieces * n_fft]].concat());
         let added = |t: &Tensor, lead: &[usize]| -> Result<Tensor> {
             let zeros = like(zeros([lead, &[whole]].concat(), Device::Cpu.dtype(t.dtype()))?)?;
             zeros.index_add(-1, &places, &flat(t, lead)?)
         };
-        let sum = added(&x, &lead)?;
+        let sum = added(&weighted, &lead)?;
         let squares = added(&window.square()?.expand([pieces, n_fft])?, &[])?;
         let start = if o.center { n_fft / 2 } else { 0 };
         let end = match length {

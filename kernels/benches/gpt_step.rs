@@ -190,7 +190,7 @@ fn attend(t: &mut Table) {
     let [q, k, v, out, dout, dq, dk, dv] = std::array::from_fn(|_| heads(&tensor(&[ROWS, WIDTH])));
     let lse = tensor(&[BATCH, HEADS, TOKENS]);
     let inputs = Qkv { q: &q, k: &k, v: &v };
-    let settings = Attention { scale: 0.125, causal: true };
+    let settings = Attention { scale: 0.125, causal: true, offset: 0 };
     let flops = 4 * ROWS * TOKENS * WIDTH;
     attention(&inputs, &out, &lse, &settings).expect("fits");
     t.time("attention", LAYERS, flops, "GF/s", || attention(&inputs, &out, &lse, &settings).expect("fits"));

@@ -1,6 +1,6 @@
 // Attention of halves on tensor cores, in tiles (Dao 2023): four warps, each with its own rows, walk over the other side.
 //   T: f16 or bf16; D, DV: sizes of a query (and key) and of a value, up to multiples of 16;
-//   CAUSAL: query i sees keys 0..=i; ALIGNED: rows are vectors of 16 bytes, else they are read element by element;
+//   CAUSAL: query i sees keys 0..=i + offset; ALIGNED: rows are vectors of 16 bytes, else they are read element by element;
 //   GRAD: the gradients instead of the attention.
 //
 // Scores stay in registers. A product of two tiles leaves its result spread over a warp just as the next product wants its
@@ -38,6 +38,8 @@ struct of_attention {
     f32 scale, scale_log2;
     i32 negative;
     f32 signed_log2;
+    // How much later than the first key the first query stands.
+    i32 offset, pad;
 };
 
 OF_FN T* head_of(const of_operand& x, int head, int heads) {
@@ -208,10 +210,17 @@ struct Place {
         column = thread % 4 * 2;
     }
     // Of the keys from `start` on, in a thread's columns, how many a row sees; `down` is the row's distance from the first.
-    __device__ __forceinline__ int seen(int down, int keys, int start) const {
-        return (CAUSAL && row + down + 1 < keys ? row + down + 1 : keys) - start - column;
+    __device__ __forceinline__ int seen(int down, int keys, int offset, int start) const {
+        const int sees = row + down + 1 + offset;
+        return (CAUSAL && sees < keys ? sees : keys) - start - column;
     }
 };
+
+// How many keys the queries before `end` see.
+OF_FN int visible_to(const of_attention& p, int end) {
+    const int sees = end + p.offset;
+    return CAUSAL && sees < p.keys ? (sees > 0 ? sees : 0) : p.keys;
+}
 
 #if !GRAD
 
@@ -232,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
     auto place = [&] { return Place(p.blocks, TILES * 16, true); };
     const Place here = place();
     const int head = here.head, first = here.first;
-    const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
+    const int visible = visible_to(p, first + QUERIES);
     const int last = (visible + KEYS - 1) / KEYS - 1;
     // Of the tile that comes next.
     const T* k = head_of(p.k, head, p.heads) + (i64)last * KEYS * p.k.step;
@@ -277,13 +286,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
 #pragma unroll
                     for (int i = 0; i < 4; i++) s[m][n][i] = -s[m][n][i];
         }
-        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1)) {
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1 + p.offset)) {
             const Place at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
-                    const int seen = at.seen(m * 16 + h * 8, p.keys, j * KEYS);
+                    const int seen = at.seen(m * 16 + h * 8, p.keys, p.offset, j * KEYS);
 #pragma unroll
                     for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -337,10 +346,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
             f32 sum = total[(2 * m + h) * THREADS];
             sum += __shfl_xor_sync(OF_FULL, sum, 1);
             sum += __shfl_xor_sync(OF_FULL, sum, 2);
-            const f32 factor = p.keys > 0 ? 1.0f / sum : 0.0f;
-#pragma unroll
-            for (int n = 0; n < DV / 8; n++) sums[m][n][2 * h] *= factor, sums[m][n][2 * h + 1] *= factor;
             const int query = at.row + m * 16 + h * 8;
+            // Zero where no key is seen.
+            const bool blind = p.keys == 0 || (CAUSAL && query + 1 + p.offset <= 0);
+            const f32 factor = 1.0f / sum;
+#pragma unroll
+            for (int n = 0; n < DV / 8; n++)
+#pragma unroll
+                for (int i = 2 * h; i < 2 * h + 2; i++) sums[m][n][i] = blind ? 0.0f : sums[m][n][i] * factor;
             const f32 log_sum = largest[m][h] * p.scale_log2 * LN2 + logf(sum);
             if (at.column == 0 && query < p.queries) lse_of(p, at.head)[(i64)query * p.lse_step] = log_sum;
         }
@@ -368,7 +381,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     auto place = [&] { return Place(p.blocks, 16, false); };
     const Place here = place();
     const int head = here.head, first = here.first;
-    const int begin = CAUSAL ? first / QUERIES : 0, end = (p.queries + QUERIES - 1) / QUERIES;
+    const int begin = CAUSAL && first > p.offset ? (first - p.offset) / QUERIES : 0, end = (p.queries + QUERIES - 1) / QUERIES;
 
     auto load_queries = [&](int i) {
         int left = p.queries - i * QUERIES, thread = of_opaque(threadIdx.x);
@@ -416,12 +429,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
                 // Past the last query all of Q, dO, lse and delta is zero: 1 times zero.
                 s[0][n][e] = of_fast_exp2(s[0][n][e] * p.signed_log2 - lse[n * 8 + e % 2] * LOG2E);
             }
-        if (CAUSAL && i * QUERIES < place().first + KEYS) {
+        if (CAUSAL && i * QUERIES + p.offset < place().first + KEYS) {
             const Place at = place();
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 // The queries before these do not see the row's key.
-                const int blind = at.row + h * 8 - i * QUERIES - at.column;
+                const int blind = at.row + h * 8 - p.offset - i * QUERIES - at.column;
 #pragma unroll
                 for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
@@ -480,7 +493,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
     // Of the tiles that come next.
     const T* k = head_of(p.k, head, p.heads);
     const T* v = head_of(p.v, head, p.heads);
-    const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
+    const int visible = visible_to(p, first + QUERIES);
     const int end = (visible + KEYS - 1) / KEYS;
 
     auto load_keys = [&](int j) {
@@ -527,13 +540,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
                 for (int e = 0; e < 4; e++) s[m][n][e] = of_fast_exp2(s[m][n][e] * p.signed_log2 - lse[m * 16 + e / 2 * 8]);
-        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1)) {
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1 + p.offset)) {
             const Place at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
-                    const int seen = at.seen(m * 16 + h * 8, p.keys, j * KEYS);
+                    const int seen = at.seen(m * 16 + h * 8, p.keys, p.offset, j * KEYS);
 #pragma unroll
                     for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll

@@ -16,7 +16,8 @@ struct of_attention {
     i64 lse_batch, lse_head, lse_step;
     f64 scale;
     i64 rows;
-    i32 heads, queries, keys, depth, value_depth, blocks, causal, pad;
+    // Causal: query i sees keys 0..=i + offset.
+    i32 heads, queries, keys, depth, value_depth, blocks, causal, offset;
 };
 
 OF_FN f32 exponential(f32 x) { return expf(x); }
@@ -48,6 +49,11 @@ OF_FN void store(const A* from, const of_operand& x, int head, int heads, int fi
         if (row < rows) of_set(to[(i64)row * x.step + (i64)column * x.column], from[at] * factor);
     }
 }
+// How many keys the queries before `end` see.
+OF_FN int visible_to(const of_attention& p, int end) {
+    const int sees = end + p.offset;
+    return p.causal && sees < p.keys ? (sees > 0 ? sees : 0) : p.keys;
+}
 // The inner product of two rows.
 OF_FN A dot(const A* a, const A* b, int n) {
     A sum = (A)0;
@@ -68,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     A* total = largest + TILE;
     A* factors = total + TILE;
     const int head = blockIdx.x / p.blocks, first = (p.blocks - 1 - (int)(blockIdx.x % p.blocks)) * TILE;
-    const int visible = p.causal && first + TILE < p.keys ? first + TILE : p.keys;
+    const int visible = visible_to(p, first + TILE);
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     load(q, p.q, head, p.heads, first, p.queries - first, p.depth);
     for (int at = threadIdx.x; at < TILE * p.value_depth; at += THREADS) sums[at] = (A)0;
@@ -80,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
         for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
             int i = at / TILE, j = at % TILE;
             A score = (A)p.scale * dot(q + i * (p.depth + 1), kv + j * (p.depth + 1), p.depth);
-            bool hidden = start + j >= p.keys || (p.causal && start + j > first + i);
+            bool hidden = start + j >= p.keys || (p.causal && start + j > first + i + p.offset);
             s[i * (TILE + 1) + j] = hidden ? -(A)OF_INF : score;
         }
         __syncthreads();
@@ -116,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     if (threadIdx.x < TILE && first + (int)threadIdx.x < p.queries)
         *lse_of(p, head, first + (int)threadIdx.x) = largest[threadIdx.x] + logarithm(total[threadIdx.x]);
     for (int at = threadIdx.x; at < TILE * p.value_depth; at += THREADS)
-        sums[at] *= p.keys > 0 ? (A)1 / total[at / p.value_depth] : (A)0;
+        sums[at] = visible_to(p, first + at / p.value_depth + 1) > 0 ? sums[at] * ((A)1 / total[at / p.value_depth]) : (A)0;
     __syncthreads();
     store(sums, p.out, head, p.heads, first, p.queries - first, p.value_depth, (A)1);
 }
@@ -143,7 +149,7 @@ OF_FN void scores_grad(const of_attention& p, int head, int query, int key, cons
                        const A* v, A* weights, A* ds) {
     for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
         int i = at / TILE, j = at % TILE;
-        bool hidden = query + i >= p.queries || key + j >= p.keys || (p.causal && key + j > query + i);
+        bool hidden = query + i >= p.queries || key + j >= p.keys || (p.causal && key + j > query + i + p.offset);
         A weight = (A)0, slope = (A)0;
         if (!hidden) {
             A shift = *lse_of(p, head, query + i), delta = p.delta[(i64)head * p.queries + query + i];
@@ -173,7 +179,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     load(v, p.v, head, p.heads, first, p.keys - first, p.value_depth);
     for (int at = threadIdx.x; at < tile; at += THREADS) dk[at] = (A)0;
     for (int at = threadIdx.x; at < value_tile; at += THREADS) dv[at] = (A)0;
-    for (int start = p.causal ? first : 0; start < p.queries; start += TILE) {
+    // The first queries that see the first of these keys.
+    const int begin = p.causal && first > p.offset ? (first - p.offset) / TILE * TILE : 0;
+    for (int start = begin; start < p.queries; start += TILE) {
         __syncthreads();
         load(q, p.q, head, p.heads, start, p.queries - start, p.depth);
         load(dout, p.dout, head, p.heads, start, p.queries - start, p.value_depth);
@@ -209,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     A* weights = dout + value_tile;
     A* ds = weights + TILE * (TILE + 1);
     const int head = blockIdx.x / p.blocks, first = (p.blocks - 1 - (int)(blockIdx.x % p.blocks)) * TILE;
-    const int visible = p.causal && first + TILE < p.keys ? first + TILE : p.keys;
+    const int visible = visible_to(p, first + TILE);
     load(q, p.q, head, p.heads, first, p.queries - first, p.depth);
     load(dout, p.dout, head, p.heads, first, p.queries - first, p.value_depth);
     for (int at = threadIdx.x; at < tile; at += THREADS) dq[at] = (A)0;

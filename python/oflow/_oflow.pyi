@@ -383,6 +383,8 @@ class Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
     def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of attention, from its inputs and results."""
+    def attention_parts(self, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor]:
+        """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
     @overload
     def avg_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The average of each window of the last dims."""
@@ -1830,6 +1832,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *,
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
+def attention_parts(q: Tensor, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor]:
+    """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
 def average_many(tensors: Sequence[Tensor], decay: builtins.float) -> None:
     """Moves many averages towards values by 1 - `decay` of the difference."""
 @overload

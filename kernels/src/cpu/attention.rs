@@ -41,18 +41,35 @@ pub struct Qkv<'a> {
 pub struct Attention {
     /// Factor of the scores, usually `1 / sqrt(D)`.
     pub scale: f64,
-    /// Query `i` sees keys `0..=i` only (aligned at the first key, as PyTorch's `is_causal`).
+    /// Query `i` sees keys `0..=i + offset` only (aligned at the first key, as PyTorch's `is_causal`).
     pub causal: bool,
+    /// How much later than the first key the first query stands: 0 for whole sequences, more where the queries are a later part of
+    /// theirs, less than 0 where the keys are.
+    pub offset: i64,
 }
 
 impl Attention {
     fn block(&self) -> usize {
         if self.causal { CAUSAL_QUERIES } else { QUERIES }
     }
+
+    /// How many of `keys` keys query `query` sees: the first ones.
+    fn sees(&self, query: usize, keys: usize) -> usize {
+        match self.causal {
+            true => (query as i64 + 1).saturating_add(self.offset).clamp(0, keys as i64) as usize,
+            false => keys,
+        }
+    }
+
+    /// How many of the keys `start..start + count` query `query` sees.
+    fn seen(&self, query: usize, start: usize, count: usize) -> usize {
+        self.sees(query, start + count).saturating_sub(start)
+    }
 }
 
 /// `out = softmax(scale Q Kᵀ) V`, and per query `lse`, the logarithm of the sum of the exponentials of its scores.
-/// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Without keys `out` is zero.
+/// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Of a query that sees no key `out` is
+/// zero and `lse` minus infinity.
 ///
 /// # Errors
 /// If dims or dtypes do not match.
@@ -126,11 +143,6 @@ impl Sizes {
         }
         Ok(sizes)
     }
-
-    /// How many keys the queries of a block that ends before `end` can see.
-    fn visible(&self, end: usize, causal: bool) -> usize {
-        if causal { self.keys.min(end) } else { self.keys }
-    }
 }
 
 /// A `[B, H, T, D]` operand.
@@ -174,11 +186,6 @@ fn row_major<A>(buffer: &mut [A], columns: usize) -> Mat<A> {
     Mat { ptr: buffer.as_mut_ptr(), rs: columns as isize, cs: 1 }
 }
 
-/// How many of the keys `start..start + count` query `query` sees.
-fn seen(query: usize, start: usize, count: usize, causal: bool) -> usize {
-    if causal { (query + 1).saturating_sub(start).min(count) } else { count }
-}
-
 fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, settings: &Attention) {
     let Sizes { heads, queries, keys, depth, value_depth } = *sizes;
     let (q, k, v) = (Operand::new(inputs.q), Operand::new(inputs.k), Operand::new(inputs.v));
@@ -200,7 +207,7 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
                 sums.fill(A::ZERO);
                 // SAFETY: steps of a head that exist; inputs are only read.
                 let q = unsafe { q.tile(head, first, count, q_tile) };
-                let visible = sizes.visible(first + count, settings.causal);
+                let visible = settings.sees(first + count - 1, keys);
                 for start in (0..visible).step_by(KEYS) {
                     let width = KEYS.min(visible - start);
                     // SAFETY: steps of a head that exist; the buffers are this task's and as large as the tiles.
@@ -209,7 +216,7 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
                         gemm_serial(count, width, depth, scale, q, k.t(), false, row_major(scores, width));
                     }
                     for (i, scores) in scores.chunks_exact_mut(width).take(count).enumerate() {
-                        let (scores, hidden) = scores.split_at_mut(seen(first + i, start, width, settings.causal));
+                        let (scores, hidden) = scores.split_at_mut(settings.seen(first + i, start, width));
                         hidden.fill(A::ZERO);
                         let (max, sum) = state[i];
                         let (max, sum, factor) = rowmath::online_softmax(scores, max, sum);
@@ -227,9 +234,11 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
                 }
                 for (i, (max, sum)) in state[..count].iter().enumerate() {
                     let at = out.row(head, first + i);
-                    let factor = if keys == 0 { A::ZERO } else { A::ONE / *sum };
                     let from = &mut sums[i * value_depth..(i + 1) * value_depth];
-                    rowmath::scale(from, factor);
+                    match settings.sees(first + i, keys) {
+                        0 => from.fill(A::ZERO),
+                        _ => rowmath::scale(from, A::ONE / *sum),
+                    }
                     // SAFETY: rows that exist; blocks of queries do not overlap.
                     unsafe {
                         lses.set(at, *max + sum.log());
@@ -290,7 +299,7 @@ fn backward<A: Buffered>(
                     // SAFETY: steps of a head that exist; inputs are only read.
                     let (q, dout) =
                         unsafe { (q.tile(head, first, count, q_tile), dout.tile(head, first, count, do_tile)) };
-                    let visible = sizes.visible(first + count, settings.causal);
+                    let visible = settings.sees(first + count - 1, keys);
                     for start in (0..visible).step_by(KEYS) {
                         let width = KEYS.min(visible - start);
                         // SAFETY (here and below): steps of a head that exist; the buffers are this task's and as large as
@@ -304,12 +313,8 @@ fn backward<A: Buffered>(
                         }
                         for i in 0..count {
                             let (lse, delta) = of_row[i];
-                            let (p, hidden) = p[i * width..(i + 1) * width].split_at_mut(seen(
-                                first + i,
-                                start,
-                                width,
-                                settings.causal,
-                            ));
+                            let (p, hidden) =
+                                p[i * width..(i + 1) * width].split_at_mut(settings.seen(first + i, start, width));
                             hidden.fill(A::ZERO);
                             rowmath::exp_in_place(p, lse);
                             let (ds, hidden) = ds[i * width..(i + 1) * width].split_at_mut(p.len());

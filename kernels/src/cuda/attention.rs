@@ -163,6 +163,8 @@ struct HalfArgs {
     scale_log2: f32,
     negative: i32,
     signed_log2: f32,
+    offset: i32,
+    pad: i32,
 }
 
 /// `of_attention` of attention_plain.cu.
@@ -182,7 +184,7 @@ struct PlainArgs {
     value_depth: i32,
     blocks: i32,
     causal: i32,
-    pad: i32,
+    offset: i32,
 }
 
 /// What a tensor-core program is compiled for.
@@ -203,8 +205,8 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn new(q: &'a Queue<'a>, sizes: &'a Sizes, inputs: &Qkv, settings: &'a Attention) -> Result<Pass<'a>> {
-        // Blocks of rows are counted in 32 bits, and an index may run past the last row by a tile.
-        let most = i32::MAX as usize - 1024;
+        // Blocks of rows are counted in 32 bits, an index may run past the last row by a tile, and the offset is added to it.
+        let most = i32::MAX as usize / 2 - 1024;
         if sizes.queries > most || sizes.keys > most || sizes.depth > most || sizes.value_depth > most {
             return Err(KernelError::new(format!(
                 "attention of queries {:?} and keys {:?} is too long for a GPU kernel",
@@ -225,6 +227,11 @@ impl<'a> Pass<'a> {
         let padded = |d: usize| d.next_multiple_of(16).max(32);
         let aligned = views.operands().into_iter().flatten().all(vectors);
         Some(TensorCores { depth: padded(depth), value_depth: padded(value_depth), aligned })
+    }
+
+    /// Beyond these ends all keys are seen, or none.
+    fn offset(&self) -> i32 {
+        self.settings.offset.clamp(-(self.sizes.queries as i64), self.sizes.keys as i64) as i32
     }
 
     fn grid(&self, blocks: usize) -> Result<u32> {
@@ -267,6 +274,8 @@ impl<'a> Pass<'a> {
             scale_log2: ((scale.abs() * std::f64::consts::LOG2_E) as f32).max(f32::MIN_POSITIVE),
             negative: i32::from(scale < 0.0),
             signed_log2: (scale * std::f64::consts::LOG2_E) as f32,
+            offset: self.offset(),
+            pad: 0,
         };
         self.q.launch(f, Launch::new(grid, THREADS).shared(shared), Args::new().value(args))
     }
@@ -296,7 +305,7 @@ impl<'a> Pass<'a> {
             value_depth: self.sizes.value_depth as i32,
             blocks: blocks as i32,
             causal: i32::from(self.settings.causal),
-            pad: 0,
+            offset: self.offset(),
         }
     }
 

@@ -3,12 +3,52 @@
 use super::{OpKernel, kernel};
 use crate::error::Result;
 use crate::ops::KernelCx;
+use crate::placement::shard_range;
 use oflow_kernels::cpu::attention::{self, Attention, Qkv};
 use oflow_kernels::cpu::rotary;
+use oflow_kernels::{Dims, View};
+use std::ops::Range;
 
-/// Scale and mask of a call.
-pub(in crate::backend) fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
-    Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")? })
+/// Scale and mask of a call whose queries are input `q`, before the keys. Queries and keys may be parts of their sequences.
+pub(in crate::backend) fn settings(cx: &KernelCx<'_>, q: usize) -> Result<Attention> {
+    let (first, first_key) = (cx.input_box(q)?.offset[2], cx.input_box(q + 1)?.offset[2]);
+    let offset = first as i64 - first_key as i64;
+    Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")?, offset })
+}
+
+/// Steps `range` of a `[B, H, T, D]` view.
+fn steps(v: &View, range: &Range<usize>) -> Result<View> {
+    let (mut offset, mut size) = (Dims::from_elem(0, v.rank()), Dims::from_slice(v.dims()));
+    (offset[2], size[2]) = (range.start, range.len());
+    Ok(v.sub_box(&offset, &size)?)
+}
+
+/// Element `i` of dim 0.
+fn nth(v: &View, i: usize) -> Result<View> {
+    let (mut offset, mut size) = (Dims::from_elem(0, v.rank()), Dims::from_slice(v.dims()));
+    (offset[0], size[0]) = (i, 1);
+    let v = v.sub_box(&offset, &size)?;
+    // SAFETY: the same elements, without a dim of one.
+    Ok(unsafe { v.restride(0, v.dims()[1..].into(), v.strides()[1..].into()) })
+}
+
+/// Gives attention of each part of the keys that is computed here: its inputs, its part of `out` and of `lse`.
+pub(in crate::backend) fn each_part(
+    cx: &KernelCx<'_>,
+    run: impl Fn(&Qkv<'_>, &View, &View, &Attention) -> Result<()>,
+) -> Result<()> {
+    let (at, own) = (cx.output_box(0), cx.input_box(1)?);
+    let whole = settings(cx, 0)?;
+    for i in 0..at.size[0] {
+        let part = shard_range(own.logical[2], at.logical[0], at.offset[0] + i);
+        // An empty part may stand anywhere.
+        let start = if part.is_empty() { 0 } else { part.start - own.offset[2] };
+        let here = start..start + part.len();
+        let (k, v) = (steps(cx.input(1)?, &here)?, steps(cx.input(2)?, &here)?);
+        let set = Attention { offset: whole.offset - start as i64, ..whole };
+        run(&Qkv { q: cx.input(0)?, k: &k, v: &v }, &nth(cx.output(0), i)?, &nth(cx.output(1), i)?, &set)?;
+    }
+    Ok(())
 }
 
 pub(super) fn kernels() -> Vec<OpKernel> {
@@ -19,12 +59,15 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         }),
         kernel("attention", |cx| {
             let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
-            Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
+            Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx, 0)?)?)
+        }),
+        kernel("attention_parts", |cx| {
+            each_part(cx, |qkv, out, lse, set| Ok(attention::attention(qkv, out, lse, set)?))
         }),
         kernel("attention_grad", |cx| {
             let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
             let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
-            let set = settings(cx)?;
+            let set = settings(cx, 1)?;
             Ok(attention::attention_grad(cx.input(0)?, &qkv, cx.input(4)?, cx.input(5)?, &grads, &set)?)
         }),
     ]

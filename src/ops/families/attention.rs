@@ -1,11 +1,13 @@
 //! Scaled dot-product attention over `[B, H, T, D]`, with memory linear in the length.
 
-use super::attention_grad::{gradient, second_gradient};
+use super::attention_grad::{gradient, gradient_of_parts, second_gradient};
+use super::softmax::{cast_to, reduce_whole, widened};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
-use crate::sbp::{Sbp, Signature};
-use oflow_kernels::Dims;
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, NdSignature, OpDef, Value};
+use crate::placement::{Placement, shard_range};
+use crate::sbp::{Sbp, Signature, shard_box};
+use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::smallvec;
 
 fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
@@ -20,6 +22,121 @@ fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
     }
 }
 
+/// Those of the result and of `lse`.
+fn shapes(c: &InferCtx<'_>) -> Result<[Dims; 2]> {
+    let (q, v) = (c.shape(0)?, c.shape(2)?);
+    let lse: Dims = q[..3].into();
+    let mut out = lse.clone();
+    out.push(v[3]);
+    Ok([out, lse])
+}
+
+/// The dtypes of the result and of `lse`.
+fn dtypes() -> DTypeRule {
+    DTypeRule::Fn(std::sync::Arc::new(|c| {
+        let d = c.input(0)?.dtype;
+        Ok([d, statistics(d)].into_iter().collect())
+    }))
+}
+
+fn flops(c: &InferCtx<'_>) -> Result<u64> {
+    Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64))
+}
+
+/// Attention over split keys: of all queries and a rank's own keys, then weighted by how much of each query's sum those are.
+fn merged(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let qkv = [call.input(0)?, call.input(1)?, call.input(2)?];
+    let (dtype, shards) = (e.dtype(qkv[0]), e.shards(qkv[1], 2));
+    let attrs = [("parts", shards.into()), ("causal", call.bool("causal")?.into()), ("scale", call.runtime("scale")?)];
+    let parts = e.emit("attention_parts", &qkv.map(Some), &attrs)?;
+    let (out, lse) = (widened(e, parts[0])?, parts[1]);
+    let over_parts = AttrValue::from([0i64]);
+    let most = reduce_whole(e, "amax", lse, over_parts.clone())?;
+    // A finite number, also where a query's scores are all minus infinity: then every weight is zero.
+    let least = if e.dtype(lse) == DType::F64 { f64::MIN } else { f64::from(f32::MIN) };
+    let most = e.call("maximum_scalar", &[most], &[("s", Scalar::Float(least).into())])?;
+    let below = e.call("sub", &[lse, most], &[])?;
+    let weights = e.call("exp", &[below], &[])?;
+    let sum = reduce_whole(e, "sum", weights, over_parts.clone())?;
+    let mut beside = e.shape(weights);
+    beside.push(1);
+    let weights = e.call("reshape", &[weights], &[("shape", beside.as_slice().into())])?;
+    let out = e.call("mul", &[out, weights], &[])?;
+    let out = e.call("sum", &[out], &[("dims", over_parts)])?;
+    let out = e.reduce_partials(out)?;
+    let by = e.call("reshape", &[sum], &[("shape", beside[1..].into())])?;
+    let out = e.call("div", &[out, by], &[])?;
+    let log = e.call("log", &[sum], &[])?;
+    let lse = e.call("add", &[log, most], &[])?;
+    let lse = e.call("reshape", &[lse], &[("shape", beside[1..4].into())])?;
+    Ok(vec![cast_to(e, out, dtype)?, lse])
+}
+
+/// Whether each rank has the keys of its parts.
+fn parts_fit(c: &InferCtx<'_>, placement: &Placement, sig: &NdSignature) -> Result<bool> {
+    if !sig.inputs[1].contains(&Sbp::Split(2)) {
+        return Ok(true);
+    }
+    let (keys, parts) = (c.shape(1)?, c.size("parts")?);
+    let list: Dims = [parts].into_iter().collect();
+    Ok((0..placement.len()).all(|p| {
+        let own = shard_box(keys, placement, &sig.inputs[1], p);
+        let at = sig.outputs[0].map(|s| if s == Sbp::Split(0) { s } else { Sbp::Broadcast });
+        let mine = shard_box(&list, placement, &at, p);
+        let (first, end) = (mine.offset[0], mine.offset[0] + mine.size[0]);
+        let count = (first..end).map(|i| shard_range(keys[2], parts, i).len()).sum::<usize>();
+        let starts = first == end || shard_range(keys[2], parts, first).start == own.offset[2];
+        count == own.size[2] && (count == 0 || starts)
+    }))
+}
+
+fn attention_parts() -> Result<OpDef> {
+    let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+    let mut def = OpDef::new(
+        "attention_parts(q: float, k: float, v: float; parts: int, causal: bool = false, scale: runtime float) -> (out, lse: no_grad)",
+    )?
+    .doc(
+        "Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a \
+         query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient.",
+    )
+    .by_name_only()
+    .strided()
+    .check(|c| {
+        check(c, 0)?;
+        match c.int("parts")? {
+            1.. => Ok(()),
+            n => Err(Error::argument(format!("keys {:?} cannot be {n} parts", c.shape(1)?)).help("one or more")),
+        }
+    })
+    .shapes(|c| {
+        let parts = c.size("parts")?;
+        Ok(shapes(c)?.map(|s| std::iter::once(parts).chain(s).collect()).into_iter().collect())
+    })
+    .dtype(dtypes())
+    .get_sbp(move |_| {
+        let mut s: Vec<Signature> =
+            (0..2).map(|d| Signature::new(&[Sbp::Split(d); 3], &[Sbp::Split(d + 1); 2])).collect();
+        let (time, part) = (Sbp::Split(2), Sbp::Split(0));
+        s.push(Signature::new(&[time, b, b], &[Sbp::Split(3); 2]));
+        s.push(Signature::new(&[b, time, time], &[part; 2]));
+        s.push(Signature::new(&[b, b, Sbp::Split(3)], &[Sbp::Split(4), b]));
+        s.push(Signature::new(&[b, b, p], &[p, b]));
+        Ok(s)
+    })
+    .localize(|c| {
+        c.with("parts", c.outputs[0].size[0])
+    })
+    .flops(flops)
+    .grad(Grad::rule_saving(&[0, 1, 2], &[1], gradient_of_parts))
+    .samples(&[
+        "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; parts=2, scale=0.5",
+        "f64[1, 2, 5, 3] f64[1, 2, 6, 3] f64[1, 2, 6, 2]; parts=3, causal=true, scale=0.5",
+        "f32[1, 2, 4, 3] f32[1, 2, 3, 3] f32[1, 2, 3, 2]; parts=4, causal=true, scale=0.5",
+    ]);
+    def.nd_valid = Some(std::sync::Arc::new(|c, placement, sig| parts_fit(c, placement, sig).unwrap_or(false)));
+    Ok(def)
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     // Batch and heads split everything.
@@ -32,33 +149,33 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 o.doc("softmax(scale q kᵀ) v; causal: query i sees keys 0..=i.")
                     .strided()
                     .check(|c| check(c, 0))
-                    .shapes(|c| {
-                        let (q, v) = (c.shape(0)?, c.shape(2)?);
-                        let lse: Dims = q[..3].into();
-                        let mut out = lse.clone();
-                        out.push(v[3]);
-                        Ok(smallvec![out, lse])
-                    })
-                    .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
-                        let d = c.input(0)?.dtype;
-                        Ok([d, statistics(d)].into_iter().collect())
-                    })))
-                    .get_sbp(move |c| {
+                    .shapes(|c| Ok(shapes(c)?.into_iter().collect()))
+                    .dtype(dtypes())
+                    .get_sbp(move |_| {
                         let mut s = both(3, 2);
-                        if !c.bool("causal")? {
-                            // Every query sees every key, so queries may be split too.
-                            let q = Sbp::Split(2);
-                            s.push(Signature::new(&[q, b, b], &[q, q]));
-                        }
+                        let q = Sbp::Split(2);
+                        s.push(Signature::new(&[q, b, b], &[q, q]));
                         s.push(Signature::new(&[b, b, Sbp::Split(3)], &[Sbp::Split(3), b]));
                         s.push(Signature::new(&[b, b, p], &[p, b]));
                         Ok(s)
                     })
-                    .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
+                    .lowering(
+                        move |c| {
+                            // Without keys nothing is there to be weighted.
+                            let keys = Sbp::Split(2);
+                            let some = c.shape(1)?[2] > 0;
+                            Ok(some.then(|| Signature::new(&[b, keys, keys], &[b, b])).into_iter().collect())
+                        },
+                        merged,
+                    )
+                    .flops(flops)
                     .grad(Grad::rule_saving(&[0, 1, 2], &[0, 1], gradient))
                     .samples(&[
                         "f32[2, 3, 5, 4] f32[2, 3, 5, 4] f32[2, 3, 5, 4]; causal=true, scale=0.5",
                         "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; scale=0.5",
+                        "f64[1, 2, 4, 3] f64[1, 2, 9, 3] f64[1, 2, 9, 2]; causal=true, scale=0.5",
+                        "f32[1, 2, 9, 3] f32[1, 2, 4, 3] f32[1, 2, 4, 2]; causal=true, scale=0.5",
+                        "bf16[1, 2, 6, 4] bf16[1, 2, 6, 4] bf16[1, 2, 6, 4]; causal=true, scale=0.5",
                     ])
             }),
         OpDef::new(
@@ -80,17 +197,21 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 })
                 .shapes(|c| Ok(smallvec![c.shape(1)?.into(), c.shape(2)?.into(), c.shape(3)?.into()]))
                 .dtype(DTypeRule::Input(1))
-                .get_sbp(move |c| {
+                .get_sbp(move |_| {
                     let mut s = both(6, 3);
-                    if !c.bool("causal")? {
-                        let q = Sbp::Split(2);
-                        s.push(Signature::new(&[q, q, b, b, q, q], &[q, p, p]));
-                    }
+                    let time = Sbp::Split(2);
+                    s.push(Signature::new(&[time, time, b, b, time, time], &[time, p, p]));
+                    s.push(Signature::new(&[b, b, time, time, b, b], &[p, time, time]));
                     Ok(s)
                 })
                 .grad(Grad::rule_saving(&[0, 1, 2, 3, 4, 5], &[], second_gradient))
                 .traits(|t| t.run_empty = true)
-                .samples(&["f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3]+; causal=true, scale=0.5"])
+                .samples(&[
+                    "f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3, 4] f64[2, 2, 3]+; causal=true, scale=0.5",
+                    "f64[1, 2, 3, 2] f64[1, 2, 3, 4] f64[1, 2, 5, 4] f64[1, 2, 5, 2] f64[1, 2, 3, 2] f64[1, 2, 3]+; scale=0.5",
+                    "f64[1, 2, 6, 2] f64[1, 2, 6, 3] f64[1, 2, 4, 3] f64[1, 2, 4, 2] f64[1, 2, 6, 2] f64[1, 2, 6]+; causal=true, scale=0.5",
+                ])
         }),
+        attention_parts(),
     ]
 }

@@ -5,6 +5,9 @@ use super::softmax::cast_to;
 use super::terms::{product, set_total, times, total};
 use crate::error::Result;
 use crate::ops::{AttrValue, GradCtx, Value};
+use crate::placement::shard_range;
+use oflow_kernels::Scalar;
+use std::ops::Range;
 
 fn matmul(g: &mut dyn GradCtx, a: (Value, bool), b: (Value, bool)) -> Result<Value> {
     g.call("matmul", &[a.0, b.0], &[("transpose_a", a.1.into()), ("transpose_b", b.1.into())])
@@ -40,17 +43,23 @@ fn scaled(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
 
 /// P = exp(scale q kᵀ - lse), 0 where a query does not see a key.
 fn weights(g: &mut dyn GradCtx, q: Value, k: Value, lse: Value) -> Result<Value> {
+    weights_from(g, q, k, lse, 0)
+}
+
+/// The same where the first key is that of number `first`.
+fn weights_from(g: &mut dyn GradCtx, q: Value, k: Value, lse: Value, first: usize) -> Result<Value> {
     let causal = g.bool("causal")?;
+    let lower = [("diagonal", AttrValue::from(-(first as i64)))];
     let s = matmul(g, (q, false), (k, true))?;
     let s = scaled(g, s)?;
     let lse = beside(g, lse)?;
     let mut z = minus(g, s, lse)?;
     if causal {
         // Before, too: what is hidden may be too large for exp.
-        z = g.call("tril", &[z], &[])?;
+        z = g.call("tril", &[z], &lower)?;
     }
     let p = g.call("exp", &[z], &[])?;
-    if causal { g.call("tril", &[p], &[]) } else { Ok(p) }
+    if causal { g.call("tril", &[p], &lower) } else { Ok(p) }
 }
 
 /// In the dtype of `lse`, which is f32 where the others are halves.
@@ -83,6 +92,53 @@ pub(super) fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     for i in 0..2 {
         if g.needs(i) {
             set_total(g, i, [of_out[i], of_lse[i]])?;
+        }
+    }
+    Ok(())
+}
+
+/// Gradients of `attention_parts`: those of attention, part by part.
+pub(super) fn gradient_of_parts(g: &mut dyn GradCtx) -> Result<()> {
+    let Some(dout) = g.grad(0) else { return Ok(()) };
+    let lse = g.output(1)?;
+    let (dout, q) = (wide(g, dout, lse)?, g.input(0).and_then(|v| wide(g, v, lse))?);
+    let (k, v) = (g.input(1).and_then(|v| wide(g, v, lse))?, g.input(2).and_then(|v| wide(g, v, lse))?);
+    let (parts, keys) = (g.shape(lse)[0], g.shape(k)[2]);
+    let piece = |g: &mut dyn GradCtx, v: Value, dim: usize, range: &Range<usize>| {
+        g.call("slice", &[v], &[("dim", dim.into()), ("start", range.start.into()), ("end", range.end.into())])
+    };
+    let part = |g: &mut dyn GradCtx, v: Value, i: usize| {
+        let v = piece(g, v, 0, &(i..i + 1))?;
+        let shape = g.shape(v);
+        g.call("reshape", &[v], &[("shape", shape[1..].into())])
+    };
+    let (mut of_q, mut of_k, mut of_v) = (vec![], vec![], vec![]);
+    for i in 0..parts {
+        let own = shard_range(keys, parts, i);
+        let (k, v) = (piece(g, k, 2, &own)?, piece(g, v, 2, &own)?);
+        let (d_o, lse) = (part(g, dout, i)?, part(g, lse, i)?);
+        // `lse` has no gradient, so the weights are divided by their sum, which is 1, or 0 where nothing is seen.
+        let e = weights_from(g, q, k, lse, own.start)?;
+        let sum = row_sum(g, e)?;
+        let sum = g.call("maximum_scalar", &[sum], &[("s", Scalar::Float(f64::from(f32::MIN_POSITIVE)).into())])?;
+        let p = g.call("div", &[e, sum], &[])?;
+        let dp = matmul(g, (d_o, false), (v, true))?;
+        let d = product(g, p, dp)?;
+        let d = row_sum(g, d)?;
+        let ds = minus(g, dp, d)?;
+        let ds = product(g, p, ds)?;
+        let ds = scaled(g, ds)?;
+        of_q.push(Some(matmul(g, (ds, false), (k, false))?));
+        of_k.push(Some(matmul(g, (ds, true), (q, false))?));
+        of_v.push(Some(matmul(g, (p, true), (d_o, false))?));
+    }
+    if g.needs(0) {
+        set_total(g, 0, of_q)?;
+    }
+    for (i, pieces) in [(1, of_k), (2, of_v)] {
+        if g.needs(i) {
+            let d = g.emit("concat", &pieces, &[("dim", 2usize.into())])?[0];
+            g.set(i, d)?;
         }
     }
     Ok(())

@@ -7,7 +7,8 @@ fn oracle(q: &[f64], k: &[f64], v: &[f64], s: &Shape, settings: &Attention) -> (
     let (mut out, mut lses) = (Vec::new(), Vec::new());
     for head in 0..s.b * s.h {
         for i in 0..s.tq {
-            let keys = if settings.causal { s.tk.min(i + 1) } else { s.tk };
+            let keys =
+                if settings.causal { (i as i64 + 1 + settings.offset).clamp(0, s.tk as i64) as usize } else { s.tk };
             let query = &q[(head * s.tq + i) * s.d..][..s.d];
             let exps: Vec<f64> = (0..keys)
                 .map(|j| (inner(query, &k[(head * s.tk + j) * s.d..][..s.d]) * settings.scale).exp())
@@ -55,14 +56,17 @@ const SHAPES: [Shape; 9] = [
     shape(1, 2, 3, 0, 2, 2),
 ];
 
+/// Causal or not, and how much later than the first key the first query stands: queries that see all keys, and that see none.
+const MASKS: [(bool, i64); 6] = [(false, 0), (true, 0), (true, 4), (true, -2), (true, 260), (true, -70)];
+
 #[test]
 fn forward_matches_the_definition() {
     let mut rng = Rng::new(1);
     for s in &SHAPES {
         let [q_dims, k_dims, v_dims, o_dims] = s.dims();
         for dtype in FLOATS {
-            for causal in [false, true] {
-                let settings = Attention { scale: 1.7, causal };
+            for (causal, offset) in MASKS {
+                let settings = Attention { scale: 1.7, causal, offset };
                 let (q, k, v) = (
                     Tensor::random(&mut rng, dtype, &q_dims),
                     Tensor::random(&mut rng, dtype, &k_dims),
@@ -85,8 +89,8 @@ fn gradients_match_differences_and_other_dtypes() {
     let mut rng = Rng::new(2);
     for s in &SHAPES {
         let dims = s.dims();
-        for causal in [false, true] {
-            let settings = Attention { scale: 0.9, causal };
+        for (causal, offset) in MASKS {
+            let settings = Attention { scale: 0.9, causal, offset };
             let d = DType::F64;
             let inputs = [0, 1, 2].map(|i| Tensor::random(&mut rng, d, &dims[i]));
             let dout = Tensor::random(&mut rng, d, &dims[3]);
@@ -145,7 +149,7 @@ fn rows_without_any_finite_score() {
     );
     let (out, lse) = (Tensor::of(DType::F32, &[1, 1, 1, 1], &[0.0]), Tensor::of(DType::F32, &[1, 1, 1], &[0.0]));
     let (qv, kv, vv) = (q.view(), k.view(), v.view());
-    let settings = Attention { scale: 1.0, causal: false };
+    let settings = Attention { scale: 1.0, causal: false, offset: 0 };
     attention(&Qkv { q: &qv, k: &kv, v: &vv }, &out.view(), &lse.view(), &settings).unwrap();
     out.expect(&[1.0], 0.0, "out");
     lse.expect(&[0.0], 0.0, "lse");
@@ -153,6 +157,27 @@ fn rows_without_any_finite_score() {
     attention(&Qkv { q: &qv, k: &first(&kv), v: &first(&vv) }, &out.view(), &lse.view(), &settings).unwrap();
     out.expect(&[f64::NAN], 0.0, "out");
     lse.expect(&[f64::NEG_INFINITY], 0.0, "lse");
+}
+
+#[test]
+fn what_is_not_seen_is_not_read() {
+    // Keys and values that no query sees are NaN.
+    let (tq, tk, offset) = (70, 600, 20);
+    let mut rng = Rng::new(5);
+    let mut tensor = |dims: &[usize]| Tensor::contiguous(&mut rng, DType::F32, dims);
+    let (q, out, lse) = (tensor(&[1, 1, tq, 4]), tensor(&[1, 1, tq, 4]), tensor(&[1, 1, tq]));
+    let values: Vec<f64> = (0..tk * 4).map(|i| if i < (tq + 20) * 4 { (i % 7) as f64 } else { f64::NAN }).collect();
+    let k = Tensor::of(DType::F32, &[1, 1, tk, 4], &values);
+    let [dq, dk, dv] = [tq, tk, tk].map(|t| tensor(&[1, 1, t, 4]));
+    let (qv, kv) = (q.view(), k.view());
+    let (inputs, settings) = (Qkv { q: &qv, k: &kv, v: &kv }, Attention { scale: 0.1, causal: true, offset });
+    attention(&inputs, &out.view(), &lse.view(), &settings).unwrap();
+    let [a, b, c] = [&dq, &dk, &dv].map(Tensor::view);
+    attention_grad(&q.view(), &inputs, &out.view(), &lse.view(), &Qkv { q: &a, k: &b, v: &c }, &settings).unwrap();
+    for t in [&out, &lse, &dq, &dk, &dv] {
+        assert!(t.values().iter().all(|x| x.is_finite()));
+    }
+    assert!(dk.values()[(tq + 20) * 4..].iter().all(|x| *x == 0.0));
 }
 
 #[test]
@@ -165,7 +190,7 @@ fn bits_do_not_depend_on_threads() {
         let (lse, dq, dk, dv) = (tensor(&dims[..3]), tensor(&dims), tensor(&dims), tensor(&dims));
         let (qv, kv, vv) = (q.view(), k.view(), v.view());
         let (dqv, dkv, dvv) = (dq.view(), dk.view(), dv.view());
-        let settings = Attention { scale: 0.2, causal: true };
+        let settings = Attention { scale: 0.2, causal: true, offset: 0 };
         let inputs = Qkv { q: &qv, k: &kv, v: &vv };
         attention(&inputs, &out.view(), &lse.view(), &settings).unwrap();
         let grads = Qkv { q: &dqv, k: &dkv, v: &dvv };
@@ -181,7 +206,7 @@ fn refusals_say_why() {
     let q = tensor(DType::F32, &[1, 2, 3, 4]);
     let k = tensor(DType::F32, &[1, 2, 5, 3]);
     let lse = tensor(DType::F32, &[1, 2, 3]);
-    let settings = Attention { scale: 1.0, causal: false };
+    let settings = Attention { scale: 1.0, causal: false, offset: 0 };
     let (qv, kv, lv) = (q.view(), k.view(), lse.view());
     let run = |q, k, v| attention(&Qkv { q, k, v }, &qv, &lv, &settings).unwrap_err().0;
     assert_eq!(run(&qv, &kv, &qv), "k has dims [1, 2, 5, 3], expected [1, 2, 5, 4]");

@@ -86,7 +86,7 @@ fn check(rig: &Rig, seed: u64, dtype: DType, shape: Shape, settings: Attention, 
 }
 
 fn settings(scale: f64, causal: bool) -> Attention {
-    Attention { scale, causal }
+    Attention { scale, causal, offset: 0 }
 }
 
 #[test]
@@ -125,6 +125,20 @@ fn everything_else_by_the_plain_kernel() {
         }
     }
     check(&rig, 7, DType::BF16, [1, 1, 20, 30, 144, 16], settings(0.1, false), Layout::Contiguous, 0.02);
+}
+
+#[test]
+fn parts_of_sequences() {
+    let Some(rig) = Rig::new() else { return };
+    // Queries that stand later than the first key, or before it: those see nothing at first.
+    for offset in [1, 50, 63, 64, 65, 500, -1, -40, -64, -129, -500] {
+        let set = Attention { offset, ..settings(0.2, true) };
+        check(&rig, 1, DType::F16, [1, 1, 150, 200, 32, 32], set, Layout::Contiguous, 0.004);
+        check(&rig, 2, DType::BF16, [1, 1, 70, 90, 20, 7], set, Layout::Random, 0.02);
+        check(&rig, 3, DType::F32, [1, 2, 40, 70, 5, 4], set, Layout::Random, 2e-5);
+        // It is for causal ones only.
+        check(&rig, 4, DType::F32, [1, 1, 5, 7, 5, 4], Attention { causal: false, ..set }, Layout::Contiguous, 2e-5);
+    }
 }
 
 #[test]
