@@ -84,9 +84,11 @@ fn parts_fit(c: &InferCtx<'_>, placement: &Placement, sig: &NdSignature) -> Resu
         let at = sig.outputs[0].map(|s| if s == Sbp::Split(0) { s } else { Sbp::Broadcast });
         let mine = shard_box(&list, placement, &at, p);
         let (first, end) = (mine.offset[0], mine.offset[0] + mine.size[0]);
-        let count = (first..end).map(|i| shard_range(keys[2], parts, i).len()).sum::<usize>();
-        let starts = first == end || shard_range(keys[2], parts, first).start == own.offset[2];
-        count == own.size[2] && (count == 0 || starts)
+        let range = match first == end {
+            true => 0..0,
+            false => shard_range(keys[2], parts, first).start..shard_range(keys[2], parts, end - 1).end,
+        };
+        range.len() == own.size[2] && (range.is_empty() || range.start == own.offset[2])
     }))
 }
 
@@ -123,9 +125,7 @@ fn attention_parts() -> Result<OpDef> {
         s.push(Signature::new(&[b, b, p], &[p, b]));
         Ok(s)
     })
-    .localize(|c| {
-        c.with("parts", c.outputs[0].size[0])
-    })
+    .localize(|c| c.with("parts", c.outputs[0].size[0]))
     .flops(flops)
     .grad(Grad::rule_saving(&[0, 1, 2], &[1], gradient_of_parts))
     .samples(&[
