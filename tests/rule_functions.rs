@@ -123,6 +123,30 @@ fn what_a_rule_cannot_call_is_an_error_of_the_line_of_the_call() {
     }
 }
 
+/// A value that a step takes twice is there the second time, also where nobody takes it afterwards.
+#[test]
+fn a_lowering_gives_one_value_twice() {
+    let op = twice_turned("squared", Grad::None).unwrap().samples(&[]).lowering(
+        |_| Ok(vec![oflow::sbp::Signature::new(&[Sbp::Split(0)], &[Sbp::Split(1)])]),
+        |e, call| {
+            let x = call.inputs[0].ok_or_else(|| Error::argument("no input"))?;
+            let y = e.call("permute", &[x], &[("dims", vec![1i64, 0].into())])?;
+            let y = e.call("neg", &[y], &[])?;
+            Ok(vec![e.call("mul", &[y, y], &[])?])
+        },
+    );
+    let mut op = op;
+    op.sbp = oflow::ops::SbpRule::AllB;
+    let op = register(op).unwrap();
+    let all = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = from_vec((0..12).map(|i| i as f32).collect(), [4, 3], (&mesh, sbp![S(0)]))?;
+        Call::new(op, &[Some(&x)]).run1()?.to_vec::<f32>()
+    });
+    let want: Vec<f32> = (0..12).map(|i| ((i % 4 * 3 + i / 4) as f32).powi(2)).collect();
+    assert_eq!(all.unwrap(), [want.clone(), want]);
+}
+
 #[test]
 fn a_lowering_calls_ops_only() {
     let op = twice_turned("lowered", Grad::None).unwrap().samples(&[]).lowering(

@@ -87,7 +87,7 @@ impl View {
     /// an output, no other thread reads or writes those elements, and no two indices of the view address one element.
     pub unsafe fn from_raw(ptr: *mut u8, dtype: DType, dims: Dims, strides: Strides) -> Self {
         debug_assert_eq!(dims.len(), strides.len());
-        debug_assert_eq!(ptr as usize % dtype.size(), 0, "misaligned");
+        debug_assert_eq!(ptr as usize % dtype.align(), 0, "misaligned");
         View { ptr, dtype, dims, strides }
     }
 

@@ -280,7 +280,9 @@ impl Plan {
         for (n, step) in self.steps.iter().enumerate() {
             self.hands_on_numbers |= matches!(step, Step::Kernel(k) if matches!(k.numbers, Numbers::Each(..)));
             for b in step.reads() {
-                self.buffers[b.index()].last_use = Some(n);
+                // One that a step reads twice is there for the second time, too: nothing takes it out.
+                let once = step.reads().filter(|other| *other == b).count() == 1;
+                self.buffers[b.index()].last_use = once.then_some(n);
             }
         }
         for b in &self.outputs {

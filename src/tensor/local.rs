@@ -62,8 +62,9 @@ impl LocalTensor {
                 strides.as_slice()
             )));
         }
-        if !(storage.ptr() as usize).is_multiple_of(size) {
-            return Err(Error::argument(format!("elements of {} must lie at multiples of {size} bytes", ty.ty.dtype))
+        let align = ty.ty.dtype.align();
+        if !(storage.ptr() as usize).is_multiple_of(align) {
+            return Err(Error::argument(format!("elements of {} must lie at multiples of {align} bytes", ty.ty.dtype))
                 .help("copy the data first"));
         }
         Ok(LocalTensor { ty: ty.clone(), storage, offset, strides, shard: false })

@@ -1,7 +1,7 @@
 //! Tensors for tests: any dtype, random values, random strides with gaps that must stay untouched.
 
 use crate::view::contiguous_strides;
-use crate::{Builtin, DType, Dims, Element, F8E4M3FN, F8E5M2, Scalar, Strides, View};
+use crate::{Builtin, Complex, DType, Dims, Element, F8E4M3FN, F8E5M2, Scalar, Strides, View};
 use half::{bf16, f16};
 
 /// A small random number generator (splitmix64): the same numbers on every machine.
@@ -147,6 +147,8 @@ impl Tensor {
             Builtin::U32 => put::<u32>(memory, offset, value),
             Builtin::F8E4M3FN => put::<F8E4M3FN>(memory, offset, value),
             Builtin::F8E5M2 => put::<F8E5M2>(memory, offset, value),
+            Builtin::C64 => put::<Complex<f32>>(memory, offset, value),
+            Builtin::C128 => put::<Complex<f64>>(memory, offset, value),
         }
     }
 
@@ -174,6 +176,8 @@ impl Tensor {
             Builtin::U32 => pick::<u32>(memory, offset),
             Builtin::F8E4M3FN => pick::<F8E4M3FN>(memory, offset),
             Builtin::F8E5M2 => pick::<F8E5M2>(memory, offset),
+            Builtin::C64 => pick::<Complex<f32>>(memory, offset),
+            Builtin::C128 => pick::<Complex<f64>>(memory, offset),
         }
     }
 

@@ -120,6 +120,11 @@ impl Builtin {
         }
     }
 
+    /// Returns the alignment of an element in the memory of the host: its size, of c128 that of a part.
+    pub const fn align(self) -> usize {
+        if matches!(self, Builtin::C128) { Builtin::F64.size() } else { self.size() }
+    }
+
     /// Returns the short name, such as `f32`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -346,6 +351,11 @@ impl DType {
     /// Returns the bytes of one element.
     pub const fn size(self) -> usize {
         self.storage().size()
+    }
+
+    /// Returns the alignment of an element in the memory of the host: its size, of c128 that of a part.
+    pub const fn align(self) -> usize {
+        self.storage().align()
     }
 
     /// Returns the text that [`FromStr`] accepts: a short name such as `f32`, of a registered dtype with its parameters:
