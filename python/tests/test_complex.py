@@ -86,16 +86,20 @@ def test_pytorch_shares_and_agrees():
         close(have.detach(), want.detach().numpy())
         (want.abs() ** 3).sum().backward()
         (have.abs() ** 3).sum().backward()
-        close(ours.grad, leaf.grad.numpy())
+        close(ours.grad, leaf.grad.resolve_conj().numpy())
+    signal, window = torch.tensor(RNG.normal(size=(2, 30))), torch.hann_window(8, dtype=torch.float64)
+    pieces = flow.fft.stft(flow.tensor(signal.numpy()), 8, hop_length=2, window=flow.tensor(window.numpy()))
+    close(pieces, torch.stft(signal, 8, hop_length=2, window=window, return_complex=True).numpy())
+    close(flow.fft.istft(pieces, 8, hop_length=2, window=flow.tensor(window.numpy()), length=30), signal.numpy())
 
 
 def test_every_transform_is_there_with_its_type():
     there = {name.removeprefix("fft.") for name in _oflow._function_names() if name.startswith("fft.")}
     assert {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"} <= there
-    assert {"fftshift", "ifftshift", "fftfreq", "rfftfreq"} <= there and set(dir(flow.fft)) == there
+    assert {"fftshift", "ifftshift", "fftfreq", "rfftfreq", "stft", "istft"} <= there and set(dir(flow.fft)) == there
     stub = ast.parse((pathlib.Path(flow.__file__).parent / "fft.pyi").read_text())
     assert {node.name for node in stub.body if isinstance(node, ast.FunctionDef)} == there
     close(flow.fft.fftshift(flow.fft.fftfreq(5, d=0.5)).cast(flow.float64), np.fft.fftshift(np.fft.fftfreq(5, d=0.5)).astype(np.float32))
     close(flow.fft.irfft(flow.fft.rfft(flow.tensor(Z.real), n=4), n=4), Z.real)
     with pytest.raises(AttributeError, match="oflow.fft"):
-        flow.fft.stft
+        flow.fft.dct

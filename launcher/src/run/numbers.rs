@@ -5,7 +5,7 @@ use oflow::kernels::{Builtin, DTypeKind, F8E4M3FN, F8E5M2, Scalar};
 
 use super::json::{Json, special};
 
-/// Elements of one built-in dtype, row-major.
+/// Elements of one built-in dtype, row-major. Those of a complex one are given by their parts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// Of a float dtype, which holds each of them.
@@ -214,7 +214,7 @@ mod tests {
         let n = Numbers::Ints(Builtin::I32, (0..12).collect());
         assert_eq!(n.cut(&[3, 4], &[1, 2], &[2, 2]), Numbers::Ints(Builtin::I32, vec![6, 7, 10, 11]));
         assert_eq!(n.cut(&[3, 4], &[1, 2], &[0, 2]).len(), 0);
-        for dtype in Builtin::ALL {
+        for dtype in Builtin::ALL.into_iter().filter(|d| !d.is_complex()) {
             let n = match has_fractions(dtype) {
                 true => Numbers::Floats(dtype, vec![1.0, 0.0]),
                 false => Numbers::Ints(dtype, vec![1, 0]),
