@@ -1,7 +1,7 @@
 //! The right operand of a function of two tensors, one of which may be a number.
 
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{Complex, Scalar};
 
 /// The right operand of a binary function: a tensor, which broadcasts with the left one, or a number.
 #[derive(Clone, Debug)]
@@ -20,4 +20,4 @@ impl<'a> From<&'a Tensor> for Operand<'a> {
 macro_rules! operand {
     ($($t:ty),*) => {$(impl From<$t> for Operand<'_> { fn from(x: $t) -> Self { Operand::Scalar(x.into()) } })*};
 }
-operand!(f32, f64, i32, i64, bool, Scalar);
+operand!(f32, f64, i32, i64, bool, Complex<f32>, Complex<f64>, Scalar);

@@ -1,14 +1,14 @@
 //! `+ - * /` and unary `-` on tensors and numbers. They return `Result<Tensor>`: `(&a + &b)?`.
 //!
-//! The right side may be a tensor, a number (f32, f64, i32, i64) or the `Result` of another operator. The left side may be a
-//! tensor, an f64, an i64, or, where the right side is a tensor, a `Result`. One type of each kind of number is what lets an
+//! The right side may be a tensor, a number (f32, f64, i32, i64, `Complex`) or the `Result` of another operator. The left side may be a
+//! tensor, an f64, an i64, a `Complex<f64>`, or, where the right side is a tensor, a `Result`. One type of each kind of number is what lets an
 //! unsuffixed literal stand on the left; `f64::from(s) * &x` or `&x * s` serves an f32. Rust allows no impl of `Result + Result`
 //! and of `Result + number` outside the standard library: [`eval!`](crate::eval) takes any expression.
 
 use super::Operand;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{Complex, Scalar};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// The value of a right side.
@@ -115,7 +115,17 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(f32 f64 i32 i64);
+numbers!(f32 f64 i32 i64 Complex<f32> Complex<f64>);
+
+/// A number as a complex one.
+fn complex(s: Scalar) -> Complex<f64> {
+    let (re, im) = s.to_complex();
+    Complex { re, im }
+}
+
+fn is_complex(s: Scalar) -> bool {
+    matches!(s, Scalar::Complex(..))
+}
 
 /// `trait function sign, (number on the left of a tensor), (two whole numbers)`.
 macro_rules! binary {
@@ -142,7 +152,7 @@ macro_rules! binary {
             #[track_caller]
             fn $f(self, other: Tensor) -> Result<Tensor> { Tensor::$f(&self?, &other) }
         }
-        binary!(@left $trait $f $left, f64 i64);
+        binary!(@left $trait $f $left, f64 i64 Complex<f64>);
         impl $trait for Term {
             type Output = Term;
             #[track_caller]
@@ -153,6 +163,9 @@ macro_rules! binary {
                     (Term::Tensor(a), Term::Number(b)) => Tensor::$f(&a, b).into(),
                     (Term::Number(a), Term::Tensor(b)) => $left(&b, a).into(),
                     (Term::Number(Scalar::Int(a)), Term::Number(Scalar::Int(b))) => Term::Number($whole(a, b)),
+                    (Term::Number(a), Term::Number(b)) if is_complex(a) || is_complex(b) => {
+                        Term::from(complex(a) $sign complex(b))
+                    }
                     (Term::Number(a), Term::Number(b)) => Term::from(a.to_f64() $sign b.to_f64()),
                 }
             }
@@ -205,6 +218,7 @@ impl Neg for Term {
         match self {
             Term::Tensor(t) => Tensor::neg(&t).into(),
             Term::Number(Scalar::Int(i)) => Term::Number(whole(i.checked_neg(), -(i as f64))),
+            Term::Number(s) if is_complex(s) => Term::from(-complex(s)),
             Term::Number(s) => Term::from(-s.to_f64()),
             failed => failed,
         }

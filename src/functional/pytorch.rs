@@ -47,7 +47,6 @@ const HERE: &[(&str, &str)] = &[
     ("not_equal", "x.ne(y)?"),
     ("range", "range(start, end, step, target)?"),
     ("reshape_as", "x.reshape(y.shape())?"),
-    ("sgn", "x.sign()?"),
     ("softmin", "x.neg()?.softmax(dim)?"),
     ("subtract", "x.sub(y)?"),
     ("swapaxes", "x.transpose(a, b)?"),
@@ -57,34 +56,26 @@ const HERE: &[(&str, &str)] = &[
     ("to", "x.cast(dtype)?, x.to_device(device)? or x.to_global(layout)?"),
     ("true_divide", "x.div(y)?"),
     ("type", "x.cast(dtype)?"),
-    ("vdot", "a.matmul(&b)?"),
+    ("vdot", "a.conj()?.matmul(&b)?"),
     ("view", "x.reshape(shape)?"),
     ("view_as", "x.reshape(y.shape())?"),
 ];
 
 /// Functions of PyTorch that no function here composes.
 const ABSENT: &[&str] = &[
-    "angle",
     "argwhere",
     "as_strided",
     "bilinear",
     "block_diag",
     "cdist",
-    "complex",
-    "conj",
     "corrcoef",
     "cov",
     "digamma",
     "eig",
     "eigvals",
     "erfinv",
-    "fft",
     "gcd",
     "gumbel_softmax",
-    "ifft",
-    "imag",
-    "irfft",
-    "istft",
     "lcm",
     "lgamma",
     "logdet",
@@ -93,14 +84,10 @@ const ABSENT: &[&str] = &[
     "matrix_exp",
     "mode",
     "poisson",
-    "polar",
     "quantile",
-    "real",
-    "rfft",
     "rnn",
     "rrelu",
     "scatter_reduce",
-    "stft",
     "take",
     "trapezoid",
     "unique_consecutive",
@@ -134,22 +121,48 @@ const LINALG: &[&str] = &[
     "tensorsolve",
 ];
 
+/// Functions of PyTorch that the crate `oflow-fft` has, in the same way.
+const FFT: &[&str] = &[
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "istft",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+    "stft",
+];
+
 /// What to do instead of calling a function of PyTorch's that has another name here, or none.
 pub(super) fn instead(name: &str) -> Option<String> {
     let name = name.rsplit(['.', ':']).next().unwrap_or(name);
     if let Ok(i) = HERE.binary_search_by_key(&name, |(n, _)| n) {
         return Some(format!("PyTorch's `{name}` is written here as `{}`", HERE[i].1));
     }
-    if LINALG.binary_search(&name).is_ok() {
-        let name = match name {
-            "inverse" => "inv",
-            "pinverse" => "pinv",
-            name => name,
-        };
-        return Some(format!(
-            "`{name}` is in the crate oflow-linalg: call `oflow_linalg::{name}`, or `oflow_linalg::register()?` and then \
-             'linalg.{name}'; in Python `oflow.linalg.{name}`"
-        ));
+    for (names, domain) in [(LINALG, "linalg"), (FFT, "fft")] {
+        if names.binary_search(&name).is_ok() {
+            let name = match name {
+                "inverse" => "inv",
+                "pinverse" => "pinv",
+                name => name,
+            };
+            return Some(format!(
+                "`{name}` is in the crate oflow-{domain}: call `oflow_{domain}::{name}`, or `oflow_{domain}::register()?` and then \
+                 '{domain}.{name}'; in Python `oflow.{domain}.{name}`"
+            ));
+        }
     }
     ABSENT.binary_search(&name).is_ok().then(|| {
         format!(
@@ -166,9 +179,9 @@ mod tests {
     #[test]
     fn names_are_sorted_and_are_no_functions_of_ours() {
         assert!(HERE.is_sorted_by(|a, b| a.0 < b.0) && ABSENT.is_sorted_by(|a, b| a < b));
-        assert!(LINALG.is_sorted_by(|a, b| a < b));
+        assert!(LINALG.is_sorted_by(|a, b| a < b) && FFT.is_sorted_by(|a, b| a < b));
         let ours: Vec<String> = functions().into_iter().map(|f| f.sig.name).collect();
-        for name in HERE.iter().map(|(n, _)| *n).chain(ABSENT.iter().chain(LINALG).copied()) {
+        for name in HERE.iter().map(|(n, _)| *n).chain(ABSENT.iter().chain(LINALG).chain(FFT).copied()) {
             assert!(!ours.iter().any(|o| o == name), "'{name}' is a function of ours");
         }
     }

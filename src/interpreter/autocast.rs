@@ -79,8 +79,8 @@ fn castable(t: &Tensor) -> bool {
 #[inline]
 pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
     let low = autocast_mode().dtype()?;
-    // What is written in place has the dtype that it has.
-    if call.given.is_some() {
+    // What is written in place has the dtype that it has. Beside a complex number nothing is lowered: the result has its parts.
+    if call.given.is_some() || call.inputs.iter().flatten().any(|t| t.dtype().is_complex()) {
         return None;
     }
     let floats = || call.inputs.iter().flatten().filter(|t| t.dtype().is_float());

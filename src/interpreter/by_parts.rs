@@ -3,10 +3,10 @@
 
 use super::call::Call;
 use super::dispatch::Outputs;
-use crate::context::inner_calls;
+use crate::context::{inner_calls, set_autocast};
 use crate::error::{Error, Result};
 use crate::op;
-use crate::ops::{ByParts, Op};
+use crate::ops::{Autocast, ByParts, Op};
 use crate::tensor::Tensor;
 use oflow_kernels::DTypeKind;
 use smallvec::{SmallVec, smallvec};
@@ -31,12 +31,13 @@ fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
         return Err(Error::unsupported("complex numbers are not computed in place by this op")
             .help("use the function that returns a new tensor, and `copy_` to write it"));
     }
-    let inner = inner_calls();
+    // Autocast leaves complex numbers alone, and so their parts.
+    let (inner, full) = (inner_calls(), set_autocast(Autocast::Off));
     let (re, im) = match how {
         ByParts::Linear => linear(call)?,
         ByParts::Product(a, b) => product(call, [a, b])?,
     };
-    drop(inner);
+    drop((inner, full));
     let both = re.iter().zip(&im).map(|(re, im)| pair(call, re, im));
     both.collect()
 }

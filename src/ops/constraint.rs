@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn sets_are_read_as_they_are_written() {
-        for t in ["float", "f32|f64", "float|bool", "any", "built-in"] {
+        for t in ["float", "f32|f64", "float|bool", "any", "built-in", "number", "f32|complex"] {
             assert_eq!(DTypeSet::parse(t).unwrap().to_string(), t);
         }
         let set = DTypeSet::parse("f32|int").unwrap();
         let has: Vec<bool> = [DType::F32, DType::F64, DType::I64, DType::Bool].map(|d| set.contains(d)).to_vec();
         assert_eq!(has, [true, false, true, false]);
-        assert!(DTypeSet::parse("f32|complex").is_err());
+        assert!(DTypeSet::parse("f32|imaginary").is_err());
         for (t, words) in [
             ("2", "2 dims"),
             ("1..=3", "1 to 3 dims"),

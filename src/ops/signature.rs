@@ -447,7 +447,7 @@ mod tests {
             "f) x( -> y",
             ")(->",
             "->",
-            "f(x: complex) -> y",
+            "f(x: imaginary) -> y",
             "f(xs..., y) -> z",
             "f((a, b)..., y) -> z",
             "f(x; a) -> y",

@@ -89,6 +89,8 @@ fn fill(b: &Boxing, position: usize) -> Vec<u8> {
             DType::F16 => half::f16::from_f64(x as f64 / 7.0).to_ne_bytes().to_vec(),
             DType::BF16 => half::bf16::from_f64(x as f64 / 7.0).to_ne_bytes().to_vec(),
             DType::F32 => (x as f32 / 7.0).to_ne_bytes().to_vec(),
+            DType::C64 => [x as f32 / 7.0, x as f32 / 3.0].iter().flat_map(|part| part.to_ne_bytes()).collect(),
+            DType::C128 => [x as f64 / 7.0, x as f64 / 3.0].iter().flat_map(|part| part.to_ne_bytes()).collect(),
             _ => (x as f64 / 7.0).to_ne_bytes().to_vec(),
         }
     };

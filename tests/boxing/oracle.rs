@@ -58,6 +58,9 @@ fn encode(dtype: DType, v: i64, out: &mut Vec<u8>) {
         DType::F64 => out.extend((v as f64).to_ne_bytes()),
         DType::I16 | DType::U16 => out.extend((v as i16).to_ne_bytes()),
         DType::U32 => out.extend((v as u32).to_ne_bytes()),
+        // The imaginary part is twice the real one, of sums too.
+        DType::C64 => [v, 2 * v].iter().for_each(|part| out.extend((*part as f32).to_ne_bytes())),
+        DType::C128 => [v, 2 * v].iter().for_each(|part| out.extend((*part as f64).to_ne_bytes())),
         // Moved only: any byte will do.
         DType::F8E4M3FN | DType::F8E5M2 => out.push(v as u8),
         _ => panic!("{dtype}"),
@@ -74,6 +77,12 @@ fn decode(dtype: DType, b: &[u8]) -> Num {
         DType::BF16 => F(half::bf16::from_ne_bytes(b.try_into().unwrap()).to_f64()),
         DType::F32 => F(f32::from_ne_bytes(b.try_into().unwrap()) as f64),
         DType::F64 => F(f64::from_ne_bytes(b.try_into().unwrap())),
+        DType::C64 | DType::C128 => {
+            let (re, im) = b.split_at(b.len() / 2);
+            let (F(re), F(im)) = (decode(dtype.part(), re), decode(dtype.part(), im)) else { panic!("{dtype}") };
+            assert_eq!(im, 2.0 * re, "{dtype}");
+            F(re)
+        }
         DType::I16 => I(i16::from_ne_bytes(b.try_into().unwrap()) as i64),
         DType::U16 => I(u16::from_ne_bytes(b.try_into().unwrap()) as i64),
         DType::U32 => I(u32::from_ne_bytes(b.try_into().unwrap()) as i64),

@@ -243,6 +243,18 @@ fn writes_views_and_numbers() {
     assert!(y.to_string().contains("1.0000-0.5000j"), "{y}");
     y.zero_().unwrap();
     assert_eq!(y.to_bytes().unwrap(), [0; 32]);
+    // Operators, with numbers on either side and among themselves.
+    let i = Complex::new(0.0, 1.0);
+    let x = from_vec(vec![2.0f64], [1], Device::Cpu).unwrap();
+    let one = |made: oflow::Result<Tensor>| made.unwrap().to_vec::<Complex<f64>>().unwrap()[0];
+    assert_eq!((one(&x * i), one(i - &x), one(i / &x)), (2.0 * i, i - 2.0, i / 2.0));
+    assert_eq!(one(oflow::eval!(-(i * i + 3.0) * x)), Complex::new(-4.0, 0.0));
+    // Autocast leaves complex numbers alone, also those of a product with real ones.
+    let mode = autocast(Autocast::Bf16);
+    let (a, b) = (drawn(&[2, 3], 1).unwrap().cast(DType::C64).unwrap(), ones([3, 2], Device::Cpu).unwrap());
+    assert_eq!(a.matmul(&b).unwrap().dtype(), DType::C64);
+    assert_eq!(b.matmul(&b.transpose(0, 1).unwrap()).unwrap().dtype(), DType::BF16);
+    drop(mode);
     // Empty tensors, and no dims.
     for shape in [vec![], vec![0], vec![2, 0]] {
         let e = drawn(&shape, 1).unwrap();
