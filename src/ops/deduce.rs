@@ -1,6 +1,7 @@
 //! What follows from a declaration and the types of a call's inputs: logical outputs, 1-d signatures, physical attributes.
 
 use super::attr::{AttrValue, Attrs};
+use super::constraint::DTypeClass;
 use super::def::{DTypeRule, OpDef, SbpRule, ShapeRule};
 use super::grad::{Grad, GradArg};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
@@ -202,8 +203,9 @@ impl OpDef {
                         true => "convert it with `.cast(dtype)`",
                         false => "a registered dtype is moved, not computed with: convert it by an op of your own",
                     };
+                    let wanted = d.dtypes.to_string().replace(DTypeClass::Number.name(), "real or complex");
                     return Err(
-                        Error::dtype(format!("input '{}' must be {}, not {}", d.name, d.dtypes, t.dtype)).help(help)
+                        Error::dtype(format!("input '{}' must be {wanted}, not {}", d.name, t.dtype)).help(help)
                     );
                 }
                 Some(t) if !d.ranks.contains(t.shape.len()) => {

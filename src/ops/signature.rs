@@ -455,7 +455,7 @@ mod tests {
             "f(x; s?: int = 1) -> y",
             "f(x: float[1..2]) -> y",
             "f(x: float[2) -> y",
-            "f(x: f32|complex) -> y",
+            "f(x: f32|imaginary) -> y",
             "f(x!: host float) -> y",
             "f(x) -> y?",
             "f(x) -> y?(x)",

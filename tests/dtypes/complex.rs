@@ -146,8 +146,9 @@ fn every_layout_gives_what_one_rank_gives() {
             let place = Placement::new(Device::Cpu, &(0..ranks).collect::<Vec<_>>(), &mesh)?;
             let mut found = vec![];
             for n in 0..64 {
-                let sbp =
-                    |k: usize| mesh.iter().enumerate().map(|(a, _)| layouts[(n >> (2 * k)) % 4 ^ a]).collect::<NdSbp>();
+                let sbp = |k: usize| {
+                    mesh.iter().enumerate().map(|(a, _)| layouts[((n >> (2 * k)) % 4) ^ a]).collect::<NdSbp>()
+                };
                 let at = |t: &Tensor, k: usize| distribute(t, (&place, sbp(k)));
                 let [z, w, x] = given()?;
                 found.push(numbers(program(&at(&z, 0)?, &at(&w, 1)?, &at(&x, 2)?)?)?);

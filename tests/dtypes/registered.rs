@@ -208,7 +208,7 @@ type Refused = (&'static str, fn(&Tensor, &Tensor) -> Result<Tensor>, &'static s
 
 /// What is refused: `x` has a registered dtype, `f` is f32 of the same layout.
 const REFUSED: [Refused; 19] = [
-    ("add", |x, _| x.add(x), "input 'a' must be real, not qint8(scale=0.5, zero=3)"),
+    ("add", |x, _| x.add(x), "input 'a' must be real or complex, not qint8(scale=0.5, zero=3)"),
     ("add f32", |x, f| f.add(x), "input 'b' must be real"),
     ("add number", |x, _| x.add(1.0), "must be real"),
     ("relu", |x, _| x.relu(), "input 'x' must be real"),
@@ -222,7 +222,7 @@ const REFUSED: [Refused; 19] = [
     ("cast to", |x, f| f.cast(x.dtype()), "the result cannot be qint8(scale=0.5, zero=3)"),
     ("cat", |x, f| cat(&[x, f], 0), "qint8(scale=0.5, zero=3) and f32 do not promote to a common dtype"),
     ("copy_", |x, f| f.copy_(x).cloned(), "f32 and qint8(scale=0.5, zero=3) do not promote"),
-    ("gradient", |x, _| x.detach().requires_grad_(true), "only float tensors can"),
+    ("gradient", |x, _| x.detach().requires_grad_(true), "only float and complex tensors can"),
     ("arange", |x, _| arange(3, Device::Cpu.dtype(x.dtype())), "the result cannot be qint8(scale=0.5, zero=3)"),
     (
         "randint",

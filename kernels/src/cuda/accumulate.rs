@@ -22,6 +22,8 @@ pub fn reduce_slices(q: &Queue, out: *mut u8, from: &[*const u8], n: usize, dtyp
     if n == 0 {
         return Ok(());
     }
+    // Sums of complex numbers are those of their parts.
+    let (dtype, n) = if dtype.is_complex() { (dtype.part(), 2 * n) } else { (dtype, n) };
     let aligned = from.iter().map(|p| p.addr()).chain([out.addr()]).all(|a| a.is_multiple_of(16));
     let vector = if aligned { 16 / dtype.size() } else { 1 };
     let few = from.len() <= FEW;
@@ -51,5 +53,7 @@ fn addresses<const N: usize>(from: &[*const u8]) -> [u64; N] {
 
 /// Sets every element of a contiguous view to the op's neutral element.
 pub fn fill_identity(q: &Queue, out: &View, op: ReduceOp) -> Result<()> {
-    fill::fill(q, out, Reduce::from(op).identity(out.dtype().computed()?))
+    let dtype = out.dtype();
+    let number = if dtype.is_complex() && dtype.reduces(op) { dtype.part() } else { dtype };
+    fill::fill(q, out, Reduce::from(op).identity(number.computed()?))
 }
