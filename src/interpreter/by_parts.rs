@@ -27,10 +27,6 @@ pub(super) fn run(call: Call<'_>, how: ByParts) -> Result<Outputs> {
 }
 
 fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
-    if call.given.is_some() {
-        return Err(Error::unsupported("complex numbers are not computed in place by this op")
-            .help("use the function that returns a new tensor, and `copy_` to write it"));
-    }
     // Autocast leaves complex numbers alone, and so their parts.
     let (inner, full) = (inner_calls(), set_autocast(Autocast::Off));
     let (re, im) = match how {
@@ -39,7 +35,12 @@ fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
     };
     drop((inner, full));
     let both = re.iter().zip(&im).map(|(re, im)| pair(call, re, im));
-    both.collect()
+    let mut outs: Outputs = both.collect::<Result<_>>()?;
+    // In place the first result is written over the tensor, after all has been read.
+    if let (Some(given), Some(out)) = (call.given, outs.first_mut()) {
+        *out = Call::of(op!("copy")?, &[Some(&*out)], smallvec![], smallvec![], call.site).given(given).run1()?;
+    }
+    Ok(outs)
 }
 
 fn unary(op: &'static Op, x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
@@ -114,7 +115,7 @@ fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
         }
         again(call, &inputs).map(Some)
     };
-    let difference = |a: Outputs, b: Option<Outputs>, op: &'static Op| -> Result<Outputs> {
+    let joined = |a: Outputs, b: Option<Outputs>, op: &'static Op| -> Result<Outputs> {
         let Some(b) = b else { return Ok(a) };
         let each = a
             .iter()
@@ -124,9 +125,9 @@ fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
     };
     let missing = || Error::argument("both factors of a product must be given");
     let (re_re, im_im) = (of([false, false], Some(false))?.ok_or_else(missing)?, of([true, true], None)?);
-    let re = difference(re_re, im_im, op!("sub")?)?;
+    let re = joined(re_re, im_im, op!("sub")?)?;
     let im = match of([false, true], Some(true))? {
-        Some(first) => difference(first, of([true, false], None)?, op!("add")?)?,
+        Some(first) => joined(first, of([true, false], None)?, op!("add")?)?,
         None => of([true, false], Some(true))?.ok_or_else(missing)?,
     };
     Ok((re, im))

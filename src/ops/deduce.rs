@@ -439,8 +439,12 @@ pub(crate) fn promoted(a: DType, b: DType) -> Result<DType> {
     a.promote(b).map_err(not_promoted)
 }
 
-/// The error of an op whose result cannot be of an 8-bit float or a registered dtype.
+/// The error of an op whose result cannot be of a complex dtype, an 8-bit float or a registered dtype.
 pub(crate) fn not_made(dtype: DType) -> Error {
+    if dtype.is_complex() {
+        return Error::dtype(format!("the result cannot be {dtype}: this function makes real numbers"))
+            .help("make real numbers, then `.cast(dtype)`, or `complex(re, im)` of two");
+    }
     if dtype.is_builtin() {
         return Error::dtype(format!("the result cannot be {dtype}: oflow stores and moves 8-bit floats"))
             .help("make floats, then `.cast(dtype)`");

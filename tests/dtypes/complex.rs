@@ -1,6 +1,8 @@
 //! Complex numbers against PyTorch (`tests/golden/complex.json`), in every layout, and where callers go that no table lists.
 
 use oflow::functional::{Arg, call, einsum};
+use oflow::interpreter::Call;
+use oflow::ops::{AttrValue, find};
 use oflow::prelude::*;
 use oflow::{ErrorKind, run_ranks};
 use serde_json::Value as Json;
@@ -191,6 +193,7 @@ fn what_complex_numbers_do_not_have_is_an_error_that_says_so() {
     refused(x.view_as_complex(), &["view_as_complex", "is not 2"]);
     refused(x.view_as_real(), &["view_as_real", "must be complex"]);
     refused(randn([2], Device::Cpu.dtype(DType::C64)), &["randn", "c64"]);
+    refused(eye(2, Device::Cpu.dtype(DType::C64)), &["eye", "c64", "makes real numbers"]);
     refused(x.add_(&z).cloned(), &["add", "in place"]);
     assert_eq!(z.cast(DType::C64).unwrap().add_(&x.cast(DType::F64).unwrap()).unwrap().dtype(), DType::C64);
     refused(z.matmul(&drawn(&[3, 3], 2).unwrap().cast(DType::C64).unwrap()), &["matmul"]);
@@ -222,6 +225,15 @@ fn writes_views_and_numbers() {
     // One tensor in several places of a call that writes it.
     z.mul_(&z).unwrap();
     assert_eq!(z.to_vec::<Complex<f64>>().unwrap()[1], before[1] * before[1]);
+    // An op whose calls are those of its parts, in place, with its gradient.
+    let leaf = drawn(&[2, 3], 5).unwrap().requires_grad_(true).unwrap();
+    let own = leaf.mul(2.0).unwrap();
+    let attrs = [AttrValue::from(1i64), AttrValue::from(false)];
+    Call::new(find("cumsum").unwrap(), &[Some(&own)]).attrs(attrs).given(&own).run().unwrap();
+    assert_eq!(own.to_bytes().unwrap(), leaf.detach().mul(2.0).unwrap().cumsum(1).unwrap().to_bytes().unwrap());
+    own.real().unwrap().sum(()).unwrap().backward().unwrap();
+    let of_leaf = leaf.grad().unwrap().to_vec::<Complex<f64>>().unwrap();
+    assert_eq!(of_leaf[..3], [6.0, 4.0, 2.0].map(|re| Complex::new(re, 0.0)));
     // Scattered elements of a transposed view.
     let t = z.transpose(0, 1).unwrap();
     assert_eq!(t.exp().unwrap().log().unwrap().shape(), [3, 2]);
