@@ -14,7 +14,7 @@ use oflow::state::{LoadState, SaveState, Stateful};
 use serde_json::Value as Json;
 
 fn cases() -> Vec<Json> {
-    let all: Json = serde_json::from_str(include_str!("golden/modules.json")).unwrap();
+    let all: Json = serde_json::from_str(include_str!("../golden/modules.json")).unwrap();
     all.as_array().unwrap().clone()
 }
 

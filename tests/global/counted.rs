@@ -1,8 +1,6 @@
 //! Results whose length depends on values: `nonzero`, `masked_select`, `unique`, and ops of other crates that decide theirs.
 
-mod common;
-
-use common::settle;
+use crate::common::{LARGE_MESHES, settle};
 use oflow::functional::{call, grad};
 use oflow::interpreter::Call;
 use oflow::ops::{DTypeRule, KernelDef, OpDef, find, register};
@@ -34,7 +32,7 @@ fn every_signature_of_these_ops_on_every_mesh() {
                     continue;
                 };
                 let plan = Arc::new(plan);
-                for mesh in oflow::testing::MESHES.into_iter().chain(common::LARGE_MESHES) {
+                for mesh in oflow::testing::MESHES.into_iter().chain(LARGE_MESHES) {
                     let mut cases = signature_cases(&plan, &s, mesh, 16).unwrap();
                     cases.extend(mixed_cases(&plan, mesh, 4).unwrap());
                     total += cases.len();
