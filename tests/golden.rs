@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Ops without a counterpart there: the numbers of random ops are ours alone (`tests/rng.rs` and the kernels' tests hold
 /// them to their distributions), and what takes a quantised tensor (`tests/dtypes/quantized.rs`).
-const OURS_ALONE: &[&str] = &["rand", "randn", "bernoulli", "randint", "dropout", "int_repr"];
+const OURS_ALONE: &[&str] = &["rand", "randn", "bernoulli", "randint", "dropout", "int_repr", "attention_parts"];
 
 fn value(v: &Json) -> Option<Value> {
     let shape: Vec<usize> = v.get("shape")?.as_array()?.iter().map(|n| n.as_u64().unwrap() as usize).collect();
