@@ -198,7 +198,7 @@ impl Expr {
     }
     /// True when complex numbers may be made of real ones.
     pub fn makes_complex(&self) -> bool {
-        self.any(&|e| matches!(e, Expr::Binary(BinaryOp::Complex, ..)))
+        self.any(&|e| matches!(e, Expr::Binary(op, ..) if op.makes_complex()))
     }
     /// True when the op's own output appears.
     pub fn uses_output(&self) -> bool {

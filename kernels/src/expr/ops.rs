@@ -162,6 +162,10 @@ impl BinaryOp {
         use BinaryOp::*;
         matches!(self, BitAnd | BitOr | BitXor | Shl | Shr)
     }
+    /// True where the value is complex, whatever the operands are.
+    pub fn makes_complex(self) -> bool {
+        self == BinaryOp::Complex
+    }
     /// False where the function means nothing for complex numbers. Comparisons of order take real parts: derivatives ask them.
     pub fn has_complex(self) -> bool {
         use BinaryOp::*;

@@ -175,7 +175,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; scale=0.5",
                         "f64[1, 2, 4, 3] f64[1, 2, 9, 3] f64[1, 2, 9, 2]; causal=true, scale=0.5",
                         "f32[1, 2, 9, 3] f32[1, 2, 4, 3] f32[1, 2, 4, 2]; causal=true, scale=0.5",
-                        "bf16[1, 2, 6, 4] bf16[1, 2, 6, 4] bf16[1, 2, 6, 4]; causal=true, scale=0.5",
                     ])
             }),
         OpDef::new(

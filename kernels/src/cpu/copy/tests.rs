@@ -26,7 +26,7 @@ fn every_pair_of_dtypes() {
                     }
                     (DType::F16, _) => half::f16::from_f64(*x).to_f64(),
                     (DType::BF16, _) => half::bf16::from_f64(*x).to_f64(),
-                    (DType::F32, _) => f64::from(*x as f32),
+                    (DType::F32 | DType::C64, _) => f64::from(*x as f32),
                     (DType::F8E4M3FN, _) => f64::from(F8E4M3FN::from_f32(*x as f32).to_f32()),
                     (DType::F8E5M2, _) => f64::from(F8E5M2::from_f32(*x as f32).to_f32()),
                     _ => *x,
