@@ -93,7 +93,10 @@ fn all_programs() -> Result<Vec<(String, Program)>, Box<dyn Error>> {
     let mut all: Vec<(String, Program)> = programs().into_iter().map(|p| (p.to_string(), p)).collect();
     for op in oflow::ops::all() {
         let Some(expr) = &op.expr else { continue };
-        for dtype in [DType::F32, DType::BF16] {
+        let takes = |dtype| op.sig.inputs.iter().any(|i| i.dtypes.contains(dtype));
+        // Of complex numbers one kind: the other has the same functions.
+        let all_dtypes = [DType::F32, DType::BF16, DType::C64].into_iter();
+        for dtype in all_dtypes.filter(|d| !d.is_complex() || takes(*d)) {
             // Ops that do not take floats, or whose dtype is an attribute without a default, say so here.
             let Ok((inputs, out)) = dtypes(op, dtype) else { continue };
             let Ok(program) = elementwise::Program::compile(expr, &inputs, out) else { continue };
