@@ -55,7 +55,12 @@ fn the_report_counts_what_was_checked() {
     assert_eq!((report.samples, report.first), (2, 24 + 15));
     assert_eq!(report.second, 24 + 15);
     assert!(report.bad_arguments > 20, "{report}");
-    assert!(report.completeness.undeclared.is_empty() && report.notes.is_empty(), "{report}");
+    assert!(report.is_thorough() && report.notes.is_empty(), "{report}");
+    // Half of the rule, or no gradient: it conforms, and the report is not thorough.
+    let half = conformance(planted(row_sum("half_a_rule").signatures(&RIGHT[..2]))).unwrap();
+    assert!(!half.is_thorough() && !half.completeness.undeclared.is_empty(), "{half}");
+    let flat = conformance(planted(row_sum("no_gradient").signatures(&RIGHT).grad(Grad::None))).unwrap();
+    assert!(!flat.is_thorough() && flat.first == 0, "{flat}");
     let text = report.to_string();
     for part in
         ["planted.row_sum: conforms on 2 samples\n", "  mesh [2, 3] ", "  39 first and ", " calls with bad arguments\n"]

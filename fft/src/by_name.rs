@@ -35,22 +35,8 @@ fn shifted_dims(b: &Bound) -> Result<Option<Vec<i64>>> {
 /// The parameters of stft and istft from parameter `i` on: hop length, length and numbers of the window, whether it is centred.
 fn pieces(b: &Bound, i: usize) -> Result<Stft> {
     let given = |i: usize| b.attr(i).map(|_| length(b.int(i)?)).transpose();
-    let n_fft = length(b.int(1)?)?;
-    let mut o = Stft { hop_length: given(i)?, center: b.bool(i + 3)?, ..Default::default() };
-    // A length without numbers is that of ones; with numbers it is theirs.
-    let width = given(i + 1)?;
-    o.window = match (b.tensor(i + 2), width) {
-        (Some(w), Some(n)) if w.shape() != [n] => {
-            return Err(Error::shape(format!(
-                "the window has the shape {:?}, its length is said to be {n}",
-                w.shape()
-            )));
-        }
-        (Some(w), _) => Some(w.clone()),
-        (None, Some(n)) if n != n_fft => Some(ones([n], Device::Cpu)?),
-        (None, _) => None,
-    };
-    Ok(o)
+    let (hop_length, win_length, window) = (given(i)?, given(i + 1)?, b.tensor(i + 2).cloned());
+    Ok(Stft { hop_length, win_length, window, center: b.bool(i + 3)?, ..Default::default() })
 }
 
 fn onesided(b: &Bound, i: usize) -> Result<Option<bool>> {
@@ -72,6 +58,7 @@ pub(crate) fn register() -> Result<()> {
     const ONE: &str = "(Tensor x, Int? n, Int dim=-1, String? norm) -> Tensor";
     const SEVERAL: &str = "(Tensor x, IntList? s, IntList? dim, String? norm) -> Tensor";
     const TWO: &str = "(Tensor x, IntList? s, IntList dim=[-2, -1], String? norm) -> Tensor";
+    const FREQUENCIES: &str = "(Int n, Target target, Float d=1.0, *, DataType dtype=f32) -> Tensor";
     let all: [(&str, &str, &str, Code); 20] = [
         ("fft", ONE, "The discrete Fourier transform along a dim.", |b| Ok(vec![fft(b.given(0)?, along_one(b)?)?])),
         ("ifft", ONE, "The inverse of fft.", |b| Ok(vec![ifft(b.given(0)?, along_one(b)?)?])),
@@ -99,11 +86,11 @@ pub(crate) fn register() -> Result<()> {
         ("ifft2", TWO, "ifft along two dims.", |b| Ok(vec![ifft2(b.given(0)?, along_several(b)?)?])),
         ("rfft2", TWO, "rfftn along two dims.", |b| Ok(vec![rfft2(b.given(0)?, along_several(b)?)?])),
         ("irfft2", TWO, "irfftn along two dims.", |b| Ok(vec![irfft2(b.given(0)?, along_several(b)?)?])),
-        ("fftfreq", "(Int n, Float d=1.0) -> Tensor", "The frequencies of fft of n samples that are d apart.", |b| {
-            Ok(vec![fftfreq(length(b.int(0)?)?, b.float(1)?, Device::Cpu)?])
+        ("fftfreq", FREQUENCIES, "The frequencies of fft of n samples that are d apart.", |b| {
+            Ok(vec![fftfreq(length(b.int(0)?)?, b.float(2)?, b.target_of(1, Some(3))?)?])
         }),
-        ("rfftfreq", "(Int n, Float d=1.0) -> Tensor", "The frequencies of rfft of n samples that are d apart.", |b| {
-            Ok(vec![rfftfreq(length(b.int(0)?)?, b.float(1)?, Device::Cpu)?])
+        ("rfftfreq", FREQUENCIES, "The frequencies of rfft of n samples that are d apart.", |b| {
+            Ok(vec![rfftfreq(length(b.int(0)?)?, b.float(2)?, b.target_of(1, Some(3))?)?])
         }),
         ("fftshift", "(Tensor x, IntList? dim) -> Tensor", "Moves frequency 0 to the middle of each dim.", |b| {
             Ok(vec![fftshift(b.given(0)?, shifted_dims(b)?.as_deref())?])

@@ -1,9 +1,9 @@
 //! What programs call: PyTorch's `torch.fft`.
 
-use oflow::functional::IntoTarget;
+use oflow::functional::{IntoTarget, TargetSpec};
 use oflow::interpreter::Call;
 use oflow::op;
-use oflow::ops::{AttrValue, Op};
+use oflow::ops::{AttrValue, Op, normalize_dim};
 use oflow::prelude::*;
 use std::sync::OnceLock;
 
@@ -117,14 +117,17 @@ fn named<R>(name: &str, x: &Tensor, made: Result<R>) -> Result<R> {
     made.map_err(|e| e.within(|| format!("{name}({})", x.short())))
 }
 
-/// The dim as one from 0 on.
+/// The dim as one from 0 on. A number without dims has none that could be transformed.
 fn place(x: &Tensor, dim: i64) -> Result<usize> {
-    let rank = x.ndim() as i64;
-    let d = if dim < 0 { dim + rank } else { dim };
-    match usize::try_from(d).ok().filter(|d| *d < x.ndim()) {
-        Some(d) => Ok(d),
-        None => Err(Error::argument(format!("there is no dim {dim}: the tensor has {rank} dims"))),
+    match x.ndim() {
+        0 => Err(Error::shape("a transform needs a tensor with dims").help("`unsqueeze(0)` gives a number a dim")),
+        rank => normalize_dim(dim, rank),
     }
+}
+
+/// A length as an attribute.
+pub(crate) fn int(n: usize) -> Result<i64> {
+    i64::try_from(n).map_err(|_| Error::shape(format!("{n} elements cannot be addressed")))
 }
 
 /// A dim cut, or continued with zeros, to a length.
@@ -140,7 +143,7 @@ fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     // Pairs from the last dim on.
     let mut pairs = vec![0i64; 2 * (x.ndim() - dim)];
     if let Some(after) = pairs.last_mut() {
-        *after = (n - have) as i64;
+        *after = int(n - have)?;
     }
     x.pad(pairs)
 }
@@ -311,33 +314,56 @@ along_several! {
     irfft2(x, o) = Some(LAST_TWO), true, |s| complex_to_real(x, &s, o.norm);
 }
 
-/// The frequencies of [`fft`] of n samples that are `d` apart: 0, 1, …, then the negative ones up to -1, divided by n d.
+/// The frequencies of [`fft`] of n samples that are `d` apart: 0, 1, …, then the negative ones up to -1, divided by n d. In f32 unless the
+/// target says another dtype.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let f = oflow_fft::fftfreq(5, 0.1, Device::Cpu.dtype(DType::F64))?;
+/// assert_eq!(f.to_vec::<f64>()?, [0.0, 2.0, 4.0, -4.0, -2.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
 ///
 /// # Errors
-/// n is 0.
+/// n is 0, or too large for a tensor; the dtype has no fractions.
 #[track_caller]
 pub fn fftfreq(n: usize, d: f64, target: impl IntoTarget) -> Result<Tensor> {
-    let at = |i: usize| if i < n.div_ceil(2) { i as f64 } else { i as f64 - n as f64 };
-    frequencies(n, (0..n).map(at), d, target)
+    let target = target.into_target();
+    let made = || {
+        let (n_int, half) = (n as i64, (n / 2) as i64);
+        // 0 goes to half and back, what comes behind it to 0 and -half.
+        let k = samples(n, n, &target)?.add(half)?.remainder(n_int)?.sub(half)?;
+        frequencies(k, n, d, &target)
+    };
+    made().map_err(|e| e.within(|| format!("fftfreq({n}, {d})")))
 }
 
-/// The frequencies of [`rfft`] of n samples that are `d` apart: 0, 1, … n/2, divided by n d.
+/// The frequencies of [`rfft`] of n samples that are `d` apart: 0, 1, … n/2, divided by n d. In f32 unless the target says another dtype.
 ///
 /// # Errors
-/// n is 0.
+/// n is 0, or too large for a tensor; the dtype has no fractions.
 #[track_caller]
 pub fn rfftfreq(n: usize, d: f64, target: impl IntoTarget) -> Result<Tensor> {
-    frequencies(n, (0..n / 2 + 1).map(|i| i as f64), d, target)
+    let target = target.into_target();
+    let made = || frequencies(samples(n, n / 2 + 1, &target)?, n, d, &target);
+    made().map_err(|e| e.within(|| format!("rfftfreq({n}, {d})")))
 }
-
+/// The first numbers 0, 1, … of those of n samples.
 #[track_caller]
-fn frequencies(n: usize, at: impl Iterator<Item = f64>, d: f64, target: impl IntoTarget) -> Result<Tensor> {
+fn samples(n: usize, count: usize, target: &TargetSpec) -> Result<Tensor> {
     if n == 0 {
         return Err(Error::argument("no samples have no frequencies"));
     }
-    let all: Vec<f32> = at.map(|i| (i / (n as f64 * d)) as f32).collect();
-    let len = all.len();
-    from_vec(all, [len], target)
+    int(n)?;
+    arange(int(count)?, target.target().clone().dtype(DType::I64))
+}
+
+#[track_caller]
+fn frequencies(k: Tensor, n: usize, d: f64, target: &TargetSpec) -> Result<Tensor> {
+    match target.dtype_or(DType::F32) {
+        dtype if dtype.has_gradients() => k.cast(DType::F64)?.div(n as f64 * d)?.cast(dtype),
+        dtype => Err(Error::dtype(format!("frequencies are fractions, and {dtype} has none"))),
+    }
 }
 
 /// Moves frequency 0 to the middle of each dim (none given: all).

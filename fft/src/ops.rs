@@ -2,7 +2,7 @@
 
 use crate::kernels::{complex, from_real, to_real};
 use oflow::kernels::Dims;
-use oflow::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, Value};
+use oflow::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value, normalize_dim};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
 use std::sync::Arc;
@@ -49,12 +49,6 @@ fn with_dim(c: &InferCtx<'_>, size: usize) -> Result<Dims> {
     Ok(shape)
 }
 
-/// The dim of a call; negative ones count from the end.
-fn along(cx: &KernelCx<'_>) -> Result<usize> {
-    let (d, rank) = (cx.int("dim")?, cx.output(0).rank() as i64);
-    usize::try_from(if d < 0 { d + rank } else { d }).map_err(|_| Error::argument(format!("dim {d} is outside {rank}")))
-}
-
 pub(crate) fn all() -> Vec<Result<OpDef>> {
     vec![complex_to_complex(), real_to_complex(), complex_to_real()]
 }
@@ -64,7 +58,7 @@ fn complex_to_complex() -> Result<OpDef> {
         .doc("The discrete Fourier transform along a dim, without a factor; the inverse one if `inverse`.")
         .dtype(DTypeRule::Input(0))
         .cpu(|cx| {
-            let (x, y, dim, inverse) = (cx.input(0)?, cx.output(0), along(cx)?, cx.bool("inverse")?);
+            let (x, y, dim, inverse) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?, cx.bool("inverse")?);
             match x.dtype() {
                 DType::C128 => complex::<f64>(x, y, dim, inverse),
                 _ => complex::<f32>(x, y, dim, inverse),
@@ -86,7 +80,7 @@ fn real_to_complex() -> Result<OpDef> {
         .shape1(|c| with_dim(c, c.shape(0)?[dim(c)?] / 2 + 1))
         .dtype(DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.complex()].into_iter().collect()))))
         .cpu(|cx| {
-            let (x, y, dim) = (cx.input(0)?, cx.output(0), along(cx)?);
+            let (x, y, dim) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?);
             match x.dtype() {
                 DType::F64 => from_real::<f64>(x, y, dim),
                 _ => from_real::<f32>(x, y, dim),
@@ -123,7 +117,7 @@ fn complex_to_real() -> Result<OpDef> {
         .shape1(|c| with_dim(c, c.size("n")?))
         .dtype(DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.part()].into_iter().collect()))))
         .cpu(|cx| {
-            let (y, x, dim) = (cx.input(0)?, cx.output(0), along(cx)?);
+            let (y, x, dim) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?);
             match y.dtype() {
                 DType::C128 => to_real::<f64>(y, x, dim),
                 _ => to_real::<f32>(y, x, dim),
@@ -142,7 +136,7 @@ fn complex_to_real() -> Result<OpDef> {
 fn doubled(g: &mut dyn GradCtx, dy: Value) -> Result<Value> {
     let shape = g.input_shape(0);
     let (d, n) = match (g.attr("dim")?, g.attr("n")?) {
-        (AttrValue::Int(d), AttrValue::Int(n)) => (if d < 0 { d + shape.len() as i64 } else { d }, n),
+        (AttrValue::Int(d), AttrValue::Int(n)) => (normalize_dim(d, shape.len())? as i64, n),
         other => return Err(Error::argument(format!("c2r has the attributes {other:?}"))),
     };
     let (half, twice_to) = (n / 2 + 1, (n + 1) / 2);

@@ -1,6 +1,6 @@
 //! Transforms of short pieces of a signal, and back.
 
-use crate::functions::{Dft, Norm, fft, ifft, irfft, rfft};
+use crate::functions::{Dft, Norm, fft, ifft, int, irfft, rfft};
 use oflow::functional::PadOptions;
 use oflow::prelude::*;
 
@@ -9,7 +9,10 @@ use oflow::prelude::*;
 pub struct Stft {
     /// Samples from one piece to the next; a quarter of `n_fft` unless given.
     pub hop_length: Option<usize>,
-    /// The window, of at most `n_fft` numbers, in the middle of a piece with zeros around it. Ones unless given.
+    /// Numbers of the window, at most `n_fft`, which stand in the middle of a piece with zeros around them. Those of `window`, or `n_fft`,
+    /// unless given.
+    pub win_length: Option<usize>,
+    /// The window. Ones unless given.
     pub window: Option<Tensor>,
     /// The signal is continued by half a piece on both sides, so that piece k has sample `k * hop_length` in its middle.
     pub center: bool,
@@ -23,7 +26,15 @@ pub struct Stft {
 
 impl Default for Stft {
     fn default() -> Stft {
-        Stft { hop_length: None, window: None, center: true, pad_mode: "reflect", normalized: false, onesided: None }
+        Stft {
+            hop_length: None,
+            win_length: None,
+            window: None,
+            center: true,
+            pad_mode: "reflect",
+            normalized: false,
+            onesided: None,
+        }
     }
 }
 
@@ -31,14 +42,25 @@ impl Stft {
     fn hop(&self, n_fft: usize) -> Result<usize> {
         match self.hop_length.unwrap_or(n_fft / 4) {
             0 => Err(Error::argument("the hop length is 0").help("give a `hop_length` of at least 1")),
-            hop => Ok(hop),
+            hop => int(hop).map(|_| hop),
         }
     }
 
-    /// The window with zeros around it.
+    /// The window with zeros around it; none for ones. What is made lies where x is.
     #[track_caller]
-    fn whole_window(&self, n_fft: usize) -> Result<Option<Tensor>> {
-        let Some(w) = &self.window else { return Ok(None) };
+    fn whole_window(&self, n_fft: usize, x: &Tensor) -> Result<Option<Tensor>> {
+        let w = match (&self.window, self.win_length) {
+            (Some(w), Some(n)) if w.shape() != [n] => {
+                let have = w.shape();
+                return Err(Error::shape(format!("the window has the shape {have:?}, its length is said to be {n}")));
+            }
+            (Some(w), _) => w.clone(),
+            (None, Some(n)) if n > n_fft => {
+                return Err(Error::shape(format!("a window of {n} numbers is longer than a piece of {n_fft}")));
+            }
+            (None, Some(n)) if n != n_fft => beside(ones([n], Device::Cpu.dtype(x.dtype().part()))?, x)?,
+            (None, _) => return Ok(None),
+        };
         match w.shape() {
             [n] if *n <= n_fft => {
                 let before = (n_fft - n) / 2;
@@ -52,6 +74,15 @@ impl Stft {
 
     fn norm(&self) -> Norm {
         if self.normalized { Norm::Ortho } else { Norm::Backward }
+    }
+}
+
+/// A tensor of the CPU where x lies: whole on every rank of a global x.
+#[track_caller]
+fn beside(t: Tensor, x: &Tensor) -> Result<Tensor> {
+    match x.is_global() {
+        true => distribute(&t, (x.placement()?, NdSbp::broadcast(x.placement()?.axes()))),
+        false => t.to_device(x.device()),
     }
 }
 
@@ -95,7 +126,7 @@ pub fn stft(x: &Tensor, n_fft: usize, o: &Stft) -> Result<Tensor> {
             return Err(Error::shape(format!("the signal has {have} samples, a piece {n_fft}")));
         }
         let mut pieces = x.unfold(-1, n_fft as i64, o.hop(n_fft)? as i64)?;
-        if let Some(w) = o.whole_window(n_fft)? {
+        if let Some(w) = o.whole_window(n_fft, &x)? {
             pieces = pieces.mul(&w)?;
         }
         let options = Dft { norm: o.norm(), ..Default::default() };
@@ -129,33 +160,31 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         let turned = y.transpose(-1, -2)?;
         let options = Dft { n: Some(n_fft), norm: o.norm(), ..Default::default() };
         let x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)? };
-        let whole = n_fft + hop * (pieces - 1);
-        // What else is made lies where the pieces are.
-        let like = |t: Tensor| -> Result<Tensor> {
-            match x.is_global() {
-                true => distribute(&t, (x.placement()?, NdSbp::broadcast(x.placement()?.axes()))),
-                false => t.to_device(x.device()),
-            }
-        };
+        let whole = hop.checked_mul(pieces - 1).and_then(|n| n.checked_add(n_fft)).filter(|n| int(*n).is_ok());
+        let whole = whole.ok_or_else(|| {
+            Error::shape(format!(
+                "{pieces} pieces that are {hop} samples apart reach further than elements can be addressed"
+            ))
+        })?;
         let places = (0..pieces).flat_map(|p| (0..n_fft).map(move |k| (p * hop + k) as i64)).collect::<Vec<_>>();
-        let places = like(from_vec(places, [pieces * n_fft], Device::Cpu)?)?;
+        let places = beside(from_vec(places, [pieces * n_fft], Device::Cpu)?, &x)?;
         let real = x.dtype().part();
-        let window = match o.whole_window(n_fft)? {
+        let window = match o.whole_window(n_fft, &x)? {
             Some(w) => w.cast(real)?,
-            None => like(ones([n_fft], Device::Cpu.dtype(real))?)?,
+            None => beside(ones([n_fft], Device::Cpu.dtype(real))?, &x)?,
         };
         let weighted = x.mul(&window)?;
         let lead = x.shape()[..x.ndim() - 2].to_vec();
         let flat = |t: &Tensor, lead: &[usize]| t.reshape([lead, &[pieces * n_fft]].concat());
         let added = |t: &Tensor, lead: &[usize]| -> Result<Tensor> {
-            let zeros = like(zeros([lead, &[whole]].concat(), Device::Cpu.dtype(t.dtype()))?)?;
+            let zeros = beside(zeros([lead, &[whole]].concat(), Device::Cpu.dtype(t.dtype()))?, &x)?;
             zeros.index_add(-1, &places, &flat(t, lead)?)
         };
         let sum = added(&weighted, &lead)?;
         let squares = added(&window.square()?.expand([pieces, n_fft])?, &[])?;
         let start = if o.center { n_fft / 2 } else { 0 };
         let end = match length {
-            Some(n) => start + n,
+            Some(n) => start.saturating_add(n),
             None if o.center => whole.saturating_sub(n_fft / 2),
             None => whole,
         };
@@ -168,7 +197,7 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         let signal = sum.div(&squares)?;
         let have = signal.shape()[signal.ndim() - 1];
         match length {
-            Some(n) if n > have => signal.pad([0, (n - have) as i64]),
+            Some(n) if n > have => signal.pad([0, int(n - have)?]),
             _ => Ok(signal),
         }
     };

@@ -109,7 +109,13 @@ fn transforms_and_gradients_are_pytorchs() {
     for row in &all {
         let name = format!("fft.{}", row["call"].as_str().unwrap());
         if let Some(n) = row["n"].as_i64() {
-            let y = call(&name, &[n.into(), row["d"].as_f64().unwrap().into()], &[]).unwrap().swap_remove(0);
+            let y = call(
+                &name,
+                &[n.into(), oflow::interpreter::Target::Local(Device::Cpu).into(), row["d"].as_f64().unwrap().into()],
+                &[],
+            )
+            .unwrap()
+            .swap_remove(0);
             near(&y.to_f64_vec().unwrap(), &numbers(&row["y"]), true, &name);
             continue;
         }
@@ -212,7 +218,7 @@ fn long_lines_strides_and_what_is_refused() {
     refused(
         fft::fft(&x, Dft { dim: 2, ..Default::default() }),
         ErrorKind::Argument,
-        &["fft(f64[1009, 2])", "no dim 2"],
+        &["fft(f64[1009, 2])", "dim 2 is out of range"],
     );
     refused(fft::rfft(&z, Dft::default()), ErrorKind::DType, &["rfft", "must be real, not c64"]);
     refused(fft::fft(&x, Dft { n: Some(0), ..Default::default() }), ErrorKind::Argument, &["length 0"]);
@@ -229,4 +235,97 @@ fn long_lines_strides_and_what_is_refused() {
     refused(fft::fftfreq(0, 1.0, Device::Cpu), ErrorKind::Argument, &["no samples"]);
     let e = call("fft.fft", &[(&x).into()], &[("norm", Arg::Attr(AttrValue::Str("half".into())))]).unwrap_err();
     assert!(e.to_string().contains("'backward', 'ortho', 'forward'"), "{e}");
+}
+
+#[test]
+fn frequencies_are_exact_in_their_dtype_and_layout() {
+    for n in [1usize, 2, 5, 8, 9] {
+        let k = |i: usize| if i < n.div_ceil(2) { i as f64 } else { i as f64 - n as f64 };
+        let want: Vec<f64> = (0..n).map(|i| k(i) / (n as f64 * 0.1)).collect();
+        let half: Vec<f64> = (0..n / 2 + 1).map(|i| i as f64 / (n as f64 * 0.1)).collect();
+        assert_eq!(fft::fftfreq(n, 0.1, Device::Cpu.dtype(DType::F64)).unwrap().to_vec::<f64>().unwrap(), want);
+        assert_eq!(fft::rfftfreq(n, 0.1, Device::Cpu.dtype(DType::F64)).unwrap().to_vec::<f64>().unwrap(), half);
+        let single: Vec<f32> = want.iter().map(|x| *x as f32).collect();
+        assert_eq!(fft::fftfreq(n, 0.1, Device::Cpu).unwrap().to_vec::<f32>().unwrap(), single);
+        let same = run_ranks(3, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let split = fft::fftfreq(n, 0.1, (&mesh, sbp![S(0)]).dtype(DType::F64))?;
+            assert_eq!(split.sbp()?, &NdSbp::from(Sbp::Split(0)));
+            split.to_vec::<f64>()
+        });
+        assert!(same.unwrap().iter().all(|have| *have == want));
+    }
+    for (made, kind, words) in [
+        (fft::fftfreq(usize::MAX, 1.0, Device::Cpu), ErrorKind::Shape, "fftfreq(18446744073709551615, 1)"),
+        (fft::rfftfreq(0, 1.0, Device::Cpu), ErrorKind::Argument, "rfftfreq(0, 1)"),
+        (fft::fftfreq(4, 1.0, Device::Cpu.dtype(DType::I32)), ErrorKind::DType, "i32 has none"),
+    ] {
+        let e = made.map(|t| format!("{t:?}")).expect_err("refused");
+        assert!(e.kind() == kind && e.to_string().contains(words), "{e}");
+    }
+}
+
+#[test]
+fn a_window_said_by_its_length_lies_where_the_signal_is() {
+    fft::register().unwrap();
+    let signal = |of: DType| made(&(0..46).map(|i| ((i * 5) % 11) as f64 - 4.0).collect::<Vec<_>>(), &[2, 23], of);
+    let options = |w: Option<&Tensor>| {
+        let mut all = vec![("hop_length", Arg::from(2i64)), ("win_length", 6i64.into())];
+        all.extend(w.map(|w| ("window", Arg::from(w))));
+        all
+    };
+    let both = |x: &Tensor, w: Option<&Tensor>| -> Result<[Vec<f64>; 2]> {
+        let y = call("fft.stft", &[x.into(), 8i64.into()], &options(w))?.swap_remove(0);
+        let back = call("fft.istft", &[(&y).into(), 8i64.into()], &options(w))?.swap_remove(0);
+        Ok([parts(&y)?, back.to_f64_vec()?])
+    };
+    let want = both(&signal(DType::F64), Some(&ones([6], Device::Cpu.dtype(DType::F64)).unwrap())).unwrap();
+    near(&want[1][..22], &signal(DType::F64).to_f64_vec().unwrap()[..22], false, "there and back");
+    assert_eq!(both(&signal(DType::F64), None).unwrap(), want);
+    // The dtype of the window that is made follows the signal: f32 stays f32.
+    let y = call("fft.stft", &[(&signal(DType::F32)).into(), 8i64.into()], &options(None)).unwrap();
+    assert_eq!(y[0].dtype(), DType::C64);
+    for sbp in [Sbp::Split(0), Sbp::Broadcast, Sbp::PARTIAL_SUM] {
+        let all = run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            both(&distribute(&signal(DType::F64), (&mesh, sbp))?, None)
+        });
+        for have in all.unwrap() {
+            near(&have[0], &want[0], false, &format!("{sbp}"));
+            near(&have[1], &want[1], false, &format!("{sbp}, back"));
+        }
+    }
+    let x = signal(DType::F64);
+    let long = fft::Stft { win_length: Some(9), ..Default::default() };
+    let e = fft::stft(&x, 8, &long).map(|t| format!("{t:?}")).expect_err("refused");
+    assert!(e.to_string().contains("a window of 9 numbers is longer than a piece of 8"), "{e}");
+}
+
+/// Sizes that wrap when they are added or multiplied.
+#[test]
+fn sizes_that_cannot_be_addressed_are_errors() {
+    let x = made(&(0..23).map(f64::from).collect::<Vec<_>>(), &[23], DType::F64);
+    let y = fft::stft(&x, 8, &Default::default()).unwrap();
+    let with = |hop: usize| fft::Stft { hop_length: Some(hop), ..Default::default() };
+    let off = fft::Stft { center: false, ..Default::default() };
+    for made in [
+        fft::istft(&y, 8, Some(usize::MAX), &Default::default()),
+        fft::istft(&y, 8, Some(usize::MAX - 3), &Default::default()),
+        fft::istft(&y, 8, Some(usize::MAX / 2), &Default::default()),
+        fft::istft(&y, 8, None, &with(usize::MAX)),
+        fft::istft(&y, 8, None, &with(usize::MAX / 8)),
+        fft::istft(&y, 8, None, &with(usize::MAX / 2)),
+        fft::stft(&x, 8, &with(usize::MAX)),
+        fft::stft(&x, 8, &with(0)),
+        fft::stft(&x, usize::MAX, &Default::default()),
+        fft::stft(&x, usize::MAX, &off),
+        fft::fft(&x, Dft { n: Some(usize::MAX), ..Default::default() }),
+        fft::irfft(&y, Dft { n: Some(usize::MAX), ..Default::default() }),
+        fft::rfft(&x, Dft { n: Some(usize::MAX - 22), ..Default::default() }),
+    ] {
+        let e = made.map(|t| format!("{t:?}")).expect_err("refused");
+        assert!(e.to_string().contains("ft("), "{e}");
+    }
+    // Steps longer than the signal leave one piece.
+    assert_eq!(fft::stft(&x, 8, &with(1 << 40)).unwrap().shape(), [5, 1]);
 }

@@ -170,8 +170,8 @@ impl Bound {
             _ => Err(of_other_type(i, "a target")),
         }
     }
-    /// Where the new tensor of parameter `i` lives, of the dtype of parameter `dtype`.
-    pub(super) fn target_of(&self, i: usize, dtype: Option<usize>) -> Result<TargetSpec> {
+    /// Where the new tensor of parameter `i` lives, of the dtype of parameter `dtype` if that was given.
+    pub fn target_of(&self, i: usize, dtype: Option<usize>) -> Result<TargetSpec> {
         let target = self.target(i)?.into_target();
         Ok(match dtype.and_then(|d| self.dtype(d)) {
             Some(dtype) => target.dtype(dtype),

@@ -51,7 +51,8 @@ impl TargetSpec {
     pub fn target(&self) -> &Target {
         &self.target
     }
-    pub(crate) fn dtype_or(&self, default: DType) -> DType {
+    /// The dtype, or the factory's default where none was asked for.
+    pub fn dtype_or(&self, default: DType) -> DType {
         self.dtype.unwrap_or(default)
     }
 }

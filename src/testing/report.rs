@@ -41,6 +41,21 @@ pub struct Report {
     pub derived: Vec<Report>,
 }
 
+impl Report {
+    /// Whether it looked everywhere: signatures on every mesh, derivatives of both orders, bad arguments, and no right signature is
+    /// undeclared. A test of an op that should have all of them asserts it beside `conformance(op)?`: an op whose samples are too small
+    /// for a mesh, or whose gradient was forgotten, conforms too.
+    #[must_use]
+    pub fn is_thorough(&self) -> bool {
+        let everywhere = !self.meshes.is_empty() && self.meshes.iter().all(|m| m.signatures > 0);
+        everywhere
+            && self.first > 0
+            && self.second > 0
+            && self.bad_arguments > 0
+            && self.completeness.undeclared.is_empty()
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: conforms on {} samples", self.op, self.samples)?;
