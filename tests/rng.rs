@@ -1,7 +1,7 @@
 //! Random numbers: the same for every placement and SBP; a rank makes only its shard. The balanced split as properties.
 
 use oflow::Generator;
-use oflow::functional::MultinomialOptions;
+use oflow::functional::{MultinomialOptions, normal, normal_of};
 use oflow::kernels::cpu::random;
 use oflow::kernels::{ShardBox, View};
 use oflow::placement::shard_range;
@@ -19,7 +19,7 @@ fn layouts(axes: usize) -> Vec<NdSbp> {
 type Draw = fn(&Placement, &NdSbp) -> Result<Tensor>;
 
 /// Each random function, global.
-const DRAWS: [(&str, Draw); 9] = [
+const DRAWS: [(&str, Draw); 16] = [
     ("rand", |p, s| rand([7, 5], (p, s))),
     ("randn", |p, s| randn([7, 5], (p, s))),
     ("randn bf16", |p, s| randn([7, 5], (p, s).dtype(DType::BF16))),
@@ -28,6 +28,15 @@ const DRAWS: [(&str, Draw); 9] = [
     ("dropout", |p, s| ones([7, 5], (p, s))?.dropout(0.4)),
     ("multinomial", |p, s| rand([7, 5], (p, s))?.multinomial(5, false)?.to_global((p, s))),
     ("multinomial with replacement", |p, s| rand([7, 5], (p, s))?.multinomial(5, true)?.to_global((p, s))),
+    ("normal", |p, s| normal(2.0, 0.5, [7, 5], (p, s))),
+    ("normal of tensors", |p, s| {
+        normal_of(&zeros([5], (p, NdSbp::broadcast(p.axes())))?, &ones([7, 5], (p, s))?)?.to_global((p, s))
+    }),
+    ("normal_", |p, s| ones([7, 5], (p, s))?.normal_(1.0, 2.0, None).cloned()),
+    ("normal_ bf16", |p, s| ones([7, 5], (p, s).dtype(DType::BF16))?.normal_(1.0, 2.0, None).cloned()),
+    ("uniform_", |p, s| ones([7, 5], (p, s))?.uniform_(-1.0, 3.0, None).cloned()),
+    ("exponential_", |p, s| ones([7, 5], (p, s))?.exponential_(0.5, None).cloned()),
+    ("bernoulli_", |p, s| ones([7, 5], (p, s))?.bernoulli_(0.3, None).cloned()),
     ("randperm", |p, s| randperm(35, (p, NdSbp::broadcast(p.axes())))?.reshape([7, 5])?.to_global((p, s))),
 ];
 
@@ -56,6 +65,86 @@ fn i10_numbers_do_not_depend_on_placement_or_sbp() {
         }
     }
     println!("{count} layouts of random tensors");
+}
+
+/// Mean, standard deviation, least and greatest number.
+fn moments(x: &Tensor) -> [f64; 4] {
+    let v = x.to_f64_vec().unwrap();
+    let mean = v.iter().sum::<f64>() / v.len() as f64;
+    let var = v.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / v.len() as f64;
+    [mean, var.sqrt(), v.iter().copied().fold(f64::MAX, f64::min), v.iter().copied().fold(f64::MIN, f64::max)]
+}
+
+#[test]
+fn numbers_drawn_in_place_follow_their_distribution() {
+    manual_seed(3);
+    let x = zeros([40_000], Device::Cpu).unwrap();
+    let near = |have: f64, want: f64| assert!((have - want).abs() < 0.05, "{have} and not {want}");
+    let [mean, std, ..] = moments(x.normal_(1.0, 2.0, None).unwrap());
+    (near(mean, 1.0), near(std, 2.0));
+    let [mean, std, least, most] = moments(x.uniform_(-1.0, 3.0, None).unwrap());
+    (near(mean, 1.0), near(std, 4.0 / 12f64.sqrt()));
+    assert!((-1.0..-0.99).contains(&least) && (2.99..3.0).contains(&most));
+    let [mean, std, least, _] = moments(x.exponential_(0.5, None).unwrap());
+    (near(mean, 2.0), near(std, 2.0));
+    assert!(least >= 0.0);
+    let [mean, _, least, most] = moments(x.bernoulli_(0.3, None).unwrap());
+    near(mean, 0.3);
+    assert_eq!((least, most), (0.0, 1.0));
+    let (means, stds) = (arange(2, Device::Cpu.dtype(DType::F32)).unwrap(), ones([40_000, 1], Device::Cpu).unwrap());
+    let [mean, ..] = moments(&normal_of(&means, &stds.mul(2.0).unwrap()).unwrap().select(1, 1).unwrap());
+    near(mean, 1.0);
+    // The same numbers from the same generator; views are written through.
+    let (a, b) = (zeros([6], Device::Cpu).unwrap(), zeros([2, 3], Device::Cpu).unwrap());
+    a.normal_(0.0, 1.0, Some(&Generator::new(4))).unwrap();
+    b.reshape([6]).unwrap().normal_(0.0, 1.0, Some(&Generator::new(4))).unwrap();
+    assert_eq!(a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
+    // What is refused: no floats, no distribution, a leaf.
+    let ints = arange(3, Device::Cpu).unwrap();
+    let leaf = zeros([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    for (made, words) in [
+        (ints.normal_(0.0, 1.0, None), "normal_(i64[3])"),
+        (a.normal_(0.0, -1.0, None), "the standard deviation is -1"),
+        (a.uniform_(1.0, 0.0, None), "from 1 to 0"),
+        (a.exponential_(0.0, None), "the rate is 0"),
+        (a.bernoulli_(1.5, None), "p is 1.5"),
+        (a.normal_(0.0, f64::NAN, None), "NaN"),
+        (leaf.uniform_(0.0, 1.0, None), "leaf"),
+    ] {
+        let e = made.map(|t| format!("{t:?}")).expect_err("refused");
+        assert!(e.to_string().contains(words) && e.site().is_some_and(|site| site.file == file!()), "{e}");
+    }
+    let _guard = oflow::no_grad();
+    assert!(leaf.fill_(2.5).and_then(|x| x.to_vec::<f32>()).unwrap() == [2.5, 2.5]);
+}
+
+#[test]
+fn gumbel_softmax_draws_categories() {
+    manual_seed(5);
+    let logits = from_vec(vec![0.0f64, 1.0, 2.0], [3], Device::Cpu).unwrap().expand([20_000, 3]).unwrap();
+    let hard = oflow::functional::GumbelSoftmaxOptions { hard: true, ..Default::default() };
+    let drawn = logits.gumbel_softmax_with(&hard).unwrap();
+    let shares = drawn.mean(0).unwrap().to_f64_vec().unwrap();
+    let sum: f64 = (0..3).map(|k| f64::from(k).exp()).sum();
+    for (k, share) in shares.iter().enumerate() {
+        assert!((share - (k as f64).exp() / sum).abs() < 0.02, "{shares:?}");
+    }
+    // One-hot up to rounding; the gradient is that of the soft numbers.
+    let x = zeros([4, 3], Device::Cpu.dtype(DType::F64)).unwrap().requires_grad_(true).unwrap();
+    let weight = arange(3, Device::Cpu.dtype(DType::F64)).unwrap();
+    let with = |hard| oflow::functional::GumbelSoftmaxOptions {
+        hard,
+        tau: 0.7,
+        generator: Some(Generator::new(9)),
+        ..Default::default()
+    };
+    let grad = |hard: bool| {
+        x.set_grad(None);
+        x.gumbel_softmax_with(&with(hard)).unwrap().mul(&weight).unwrap().sum(()).unwrap().backward().unwrap();
+        x.grad().unwrap().to_f64_vec().unwrap()
+    };
+    let (soft, hard) = (grad(false), grad(true));
+    assert!(soft.iter().any(|g| g.abs() > 1e-3) && soft.iter().zip(&hard).all(|(a, b)| (a - b).abs() < 1e-12));
 }
 
 #[test]

@@ -49,6 +49,27 @@ impl CallSite {
     pub fn scope(self) -> SiteGuard {
         SiteGuard { saved: SITE.replace(Some(self)), _not_send: PhantomData }
     }
+
+    /// Runs the body of a function that calls others for its caller: receipts, gradients and errors name this line, also errors that
+    /// the body makes itself.
+    ///
+    /// ```
+    /// use oflow_base::{CallSite, Error, Result};
+    /// #[track_caller]
+    /// fn half(n: u32) -> Result<u32> {
+    ///     CallSite::here().run(|| if n % 2 == 0 { Ok(n / 2) } else { Err(Error::argument(format!("{n} is odd"))) })
+    /// }
+    /// let line = line!() + 1;
+    /// let error = half(3).unwrap_err();
+    /// assert_eq!(error.site().map(|site| site.line), Some(line));
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the body.
+    pub fn run<R>(self, body: impl FnOnce() -> crate::Result<R>) -> crate::Result<R> {
+        let _scope = self.scope();
+        body().map_err(|e| e.at(self))
+    }
 }
 
 thread_local! {

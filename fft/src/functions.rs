@@ -1,5 +1,6 @@
 //! What programs call: PyTorch's `torch.fft`.
 
+use oflow::CallSite;
 use oflow::functional::{IntoTarget, TargetSpec};
 use oflow::interpreter::Call;
 use oflow::op;
@@ -101,7 +102,6 @@ pub struct DftN {
     pub norm: Norm,
 }
 
-#[track_caller]
 fn transform(op: Result<&'static Op>, x: &Tensor, attrs: Vec<AttrValue>) -> Result<Tensor> {
     Call::new(op?, &[Some(x)]).attrs(attrs.into_iter().collect::<oflow::ops::Attrs>()).run1()
 }
@@ -113,8 +113,10 @@ macro_rules! fft_op {
     };
 }
 
-fn named<R>(name: &str, x: &Tensor, made: Result<R>) -> Result<R> {
-    made.map_err(|e| e.within(|| format!("{name}({})", x.short())))
+/// Runs the body of the function of that name for its caller.
+#[track_caller]
+fn named<R>(name: &str, x: &Tensor, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    CallSite::here().run(body).map_err(|e| e.within(|| format!("{name}({})", x.short())))
 }
 
 /// The dim as one from 0 on. A number without dims has none that could be transformed.
@@ -131,7 +133,6 @@ pub(crate) fn int(n: usize) -> Result<i64> {
 }
 
 /// A dim cut, or continued with zeros, to a length.
-#[track_caller]
 fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     let have = x.shape()[dim];
     if n == 0 {
@@ -148,12 +149,10 @@ fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     x.pad(pairs)
 }
 
-#[track_caller]
 fn as_complex(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() { Ok(x.clone()) } else { x.cast(x.dtype().complex()) }
 }
 
-#[track_caller]
 fn as_real(x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         d if d.is_complex() => {
@@ -164,7 +163,6 @@ fn as_real(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-#[track_caller]
 fn times(x: Tensor, factor: f64) -> Result<Tensor> {
     if factor == 1.0 { Ok(x) } else { x.mul(factor) }
 }
@@ -200,7 +198,6 @@ fn product(sizes: &[(usize, usize)]) -> usize {
     sizes.iter().fold(1, |n, (_, size)| n.saturating_mul(*size))
 }
 
-#[track_caller]
 fn to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm, inverse: bool) -> Result<Tensor> {
     let mut y = as_complex(x)?;
     for (dim, n) in sizes {
@@ -209,7 +206,6 @@ fn to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm, inverse: bool) -
     times(y, norm.factor(product(sizes), inverse))
 }
 
-#[track_caller]
 fn real_to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<Tensor> {
     let (last, others) = sizes.split_last().ok_or_else(|| Error::argument("a transform needs at least one dim"))?;
     // The lengths of all dims first: what is cut away is not transformed.
@@ -222,7 +218,6 @@ fn real_to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<T
     times(y, norm.factor(product(sizes), false))
 }
 
-#[track_caller]
 fn complex_to_real(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<Tensor> {
     let ((dim, n), others) = sizes.split_last().ok_or_else(|| Error::argument("a transform needs at least one dim"))?;
     if *n == 0 {
@@ -251,7 +246,7 @@ macro_rules! along_one {
         /// The tensor has no such dim, or nothing along it.
         #[track_caller]
         pub fn $name($x: &Tensor, $o: Dft) -> Result<Tensor> {
-            named(stringify!($name), $x, one($x, $o, $real).and_then(|$sizes| $made))
+            named(stringify!($name), $x, || one($x, $o, $real).and_then(|$sizes| $made))
         }
     )*};
 }
@@ -290,7 +285,7 @@ macro_rules! along_several {
         /// The tensor has no such dims, or nothing along one; there are not as many lengths as dims.
         #[track_caller]
         pub fn $name($x: &Tensor, $o: DftN) -> Result<Tensor> {
-            named(stringify!($name), $x, sizes($x, &$o, $usual, $real).and_then(|$sizes| $made))
+            named(stringify!($name), $x, || sizes($x, &$o, $usual, $real).and_then(|$sizes| $made))
         }
     )*};
 }
@@ -329,13 +324,13 @@ along_several! {
 #[track_caller]
 pub fn fftfreq(n: usize, d: f64, target: impl IntoTarget) -> Result<Tensor> {
     let target = target.into_target();
-    let made = || {
+    let body = || {
         let (n_int, half) = (n as i64, (n / 2) as i64);
         // 0 goes to half and back, what comes behind it to 0 and -half.
         let k = samples(n, n, &target)?.add(half)?.remainder(n_int)?.sub(half)?;
         frequencies(k, n, d, &target)
     };
-    made().map_err(|e| e.within(|| format!("fftfreq({n}, {d})")))
+    CallSite::here().run(body).map_err(|e| e.within(|| format!("fftfreq({n}, {d})")))
 }
 
 /// The frequencies of [`rfft`] of n samples that are `d` apart: 0, 1, … n/2, divided by n d. In f32 unless the target says another dtype.
@@ -345,11 +340,10 @@ pub fn fftfreq(n: usize, d: f64, target: impl IntoTarget) -> Result<Tensor> {
 #[track_caller]
 pub fn rfftfreq(n: usize, d: f64, target: impl IntoTarget) -> Result<Tensor> {
     let target = target.into_target();
-    let made = || frequencies(samples(n, n / 2 + 1, &target)?, n, d, &target);
-    made().map_err(|e| e.within(|| format!("rfftfreq({n}, {d})")))
+    let body = || frequencies(samples(n, n / 2 + 1, &target)?, n, d, &target);
+    CallSite::here().run(body).map_err(|e| e.within(|| format!("rfftfreq({n}, {d})")))
 }
 /// The first numbers 0, 1, … of those of n samples.
-#[track_caller]
 fn samples(n: usize, count: usize, target: &TargetSpec) -> Result<Tensor> {
     if n == 0 {
         return Err(Error::argument("no samples have no frequencies"));
@@ -358,7 +352,6 @@ fn samples(n: usize, count: usize, target: &TargetSpec) -> Result<Tensor> {
     arange(int(count)?, target.target().clone().dtype(DType::I64))
 }
 
-#[track_caller]
 fn frequencies(k: Tensor, n: usize, d: f64, target: &TargetSpec) -> Result<Tensor> {
     match target.dtype_or(DType::F32) {
         dtype if dtype.has_gradients() => k.cast(DType::F64)?.div(n as f64 * d)?.cast(dtype),
@@ -372,7 +365,7 @@ fn frequencies(k: Tensor, n: usize, d: f64, target: &TargetSpec) -> Result<Tenso
 /// The tensor has no such dim.
 #[track_caller]
 pub fn fftshift(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
-    named("fftshift", x, shifted(x, dims, |n| n / 2))
+    named("fftshift", x, || shifted(x, dims, |n| n / 2))
 }
 
 /// The inverse of [`fftshift`].
@@ -381,13 +374,12 @@ pub fn fftshift(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
 /// The tensor has no such dim.
 #[track_caller]
 pub fn ifftshift(x: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
-    named("ifftshift", x, shifted(x, dims, |n| n.div_ceil(2)))
+    named("ifftshift", x, || shifted(x, dims, |n| n.div_ceil(2)))
 }
 
-#[track_caller]
 fn shifted(x: &Tensor, dims: Option<&[i64]>, by: impl Fn(usize) -> usize) -> Result<Tensor> {
     let all: Vec<i64> = (0..x.ndim() as i64).collect();
     let dims = dims.unwrap_or(&all);
     let shifts = dims.iter().map(|d| Ok(by(x.shape()[place(x, *d)?]) as i64)).collect::<Result<Vec<i64>>>()?;
-    if dims.is_empty() { Ok(x.clone()) } else { x.roll(shifts, dims.to_vec()) }
+    if dims.is_empty() { x.copy() } else { x.roll(shifts, dims.to_vec()) }
 }

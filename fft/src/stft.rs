@@ -1,6 +1,7 @@
 //! Transforms of short pieces of a signal, and back.
 
 use crate::functions::{Dft, Norm, fft, ifft, int, irfft, rfft};
+use oflow::CallSite;
 use oflow::functional::PadOptions;
 use oflow::prelude::*;
 
@@ -47,7 +48,6 @@ impl Stft {
     }
 
     /// The window with zeros around it; none for ones. What is made lies where x is.
-    #[track_caller]
     fn whole_window(&self, n_fft: usize, x: &Tensor) -> Result<Option<Tensor>> {
         let w = match (&self.window, self.win_length) {
             (Some(w), Some(n)) if w.shape() != [n] => {
@@ -78,7 +78,6 @@ impl Stft {
 }
 
 /// A tensor of the CPU where x lies: whole on every rank of a global x.
-#[track_caller]
 fn beside(t: Tensor, x: &Tensor) -> Result<Tensor> {
     match x.is_global() {
         true => distribute(&t, (x.placement()?, NdSbp::broadcast(x.placement()?.axes()))),
@@ -111,7 +110,7 @@ fn checked(x: &Tensor, n_fft: usize, dims: [usize; 2]) -> Result<()> {
 /// The signal is shorter than a piece, or half a piece cannot be reflected; the window is longer than a piece.
 #[track_caller]
 pub fn stft(x: &Tensor, n_fft: usize, o: &Stft) -> Result<Tensor> {
-    let made = || {
+    let body = || {
         checked(x, n_fft, [1, 2])?;
         let mut x = x.clone();
         if o.center {
@@ -136,7 +135,7 @@ pub fn stft(x: &Tensor, n_fft: usize, o: &Stft) -> Result<Tensor> {
         };
         y.transpose(-1, -2)
     };
-    made().map_err(|e| e.within(|| format!("stft({}, {n_fft})", x.short())))
+    CallSite::here().run(body).map_err(|e| e.within(|| format!("stft({}, {n_fft})", x.short())))
 }
 
 /// The signal of which these are the transforms of pieces, `[.., frequency, piece]`: pieces are added up where they overlap, and divided by
@@ -146,7 +145,7 @@ pub fn stft(x: &Tensor, n_fft: usize, o: &Stft) -> Result<Tensor> {
 /// Sizes do not fit, or some sample is in no window.
 #[track_caller]
 pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Result<Tensor> {
-    let made = || {
+    let body = || {
         checked(y, n_fft, [2, 3])?;
         let (hop, pieces) = (o.hop(n_fft)?, y.shape()[y.ndim() - 1]);
         let rows = y.shape()[y.ndim() - 2];
@@ -201,5 +200,5 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
             _ => Ok(signal),
         }
     };
-    made().map_err(|e| e.within(|| format!("istft({}, {n_fft})", y.short())))
+    CallSite::here().run(body).map_err(|e| e.within(|| format!("istft({}, {n_fft})", y.short())))
 }

@@ -209,6 +209,7 @@ fn long_lines_strides_and_what_is_refused() {
     let refused = |made: Result<Tensor>, kind: ErrorKind, words: &[&str]| {
         let e = made.map(|t| format!("{t:?}")).expect_err("refused");
         assert_eq!(e.kind(), kind, "{e}");
+        assert_eq!(e.site().map(|site| site.file), Some(file!()), "{e}");
         for word in words {
             assert!(e.to_string().contains(word), "{e}");
         }
@@ -262,6 +263,7 @@ fn frequencies_are_exact_in_their_dtype_and_layout() {
     ] {
         let e = made.map(|t| format!("{t:?}")).expect_err("refused");
         assert!(e.kind() == kind && e.to_string().contains(words), "{e}");
+        assert_eq!(e.site().map(|site| site.file), Some(file!()), "{e}");
     }
 }
 
@@ -325,6 +327,7 @@ fn sizes_that_cannot_be_addressed_are_errors() {
     ] {
         let e = made.map(|t| format!("{t:?}")).expect_err("refused");
         assert!(e.to_string().contains("ft("), "{e}");
+        assert_eq!(e.site().map(|site| site.file), Some(file!()), "{e}");
     }
     // Steps longer than the signal leave one piece.
     assert_eq!(fft::stft(&x, 8, &with(1 << 40)).unwrap().shape(), [5, 1]);

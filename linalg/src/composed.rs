@@ -1,6 +1,7 @@
 //! Functions of several ops, with the names and the meaning of `torch.linalg`, and the same by name.
 
 use crate::functions::{eigh, inv, output, register, solve, svd};
+use oflow::CallSite;
 use oflow::functional::{Bound, FnBody, FnDef, ones_like, register_function};
 use oflow::op;
 use oflow::prelude::*;
@@ -69,7 +70,7 @@ fn of_triangle(a: &Tensor, upper: bool) -> Result<Tensor> {
 /// As [`svd`](crate::svd).
 #[track_caller]
 pub fn svdvals(a: &Tensor) -> Result<Tensor> {
-    Ok(named("svdvals", svd(a))?.1)
+    CallSite::here().run(|| Ok(named("svdvals", svd(a))?.1))
 }
 
 /// The eigenvalues `[.., n]` of symmetric matrices `[.., n, n]`, of which the lower triangle is read, from the least on.
@@ -78,7 +79,7 @@ pub fn svdvals(a: &Tensor) -> Result<Tensor> {
 /// As [`eigh`](crate::eigh).
 #[track_caller]
 pub fn eigvalsh(a: &Tensor) -> Result<Tensor> {
-    Ok(named("eigvalsh", eigh(a))?.0)
+    CallSite::here().run(|| Ok(named("eigvalsh", eigh(a))?.0))
 }
 
 /// The pseudo-inverses `[.., n, m]` of matrices `[.., m, n]`.
@@ -95,15 +96,17 @@ pub fn eigvalsh(a: &Tensor) -> Result<Tensor> {
 /// The tensor is no batch of matrices, or neither f32 nor f64; a matrix has an infinity or a NaN.
 #[track_caller]
 pub fn pinv(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
-    register()?;
-    let (atol, rtol) = tolerance.of(a);
-    let attrs = smallvec![atol.into(), rtol.into()];
-    let op = op!("linalg.pseudo_inverse")?;
-    if !tolerance.hermitian {
-        return named("pinv", output(op, &[a], attrs));
-    }
-    square("pinv of symmetric matrices", a)?;
-    named("pinv", output(op, &[&of_triangle(a, false)?], attrs))
+    CallSite::here().run(|| {
+        register()?;
+        let (atol, rtol) = tolerance.of(a);
+        let attrs = smallvec![atol.into(), rtol.into()];
+        let op = op!("linalg.pseudo_inverse")?;
+        if !tolerance.hermitian {
+            return named("pinv", output(op, &[a], attrs));
+        }
+        square("pinv of symmetric matrices", a)?;
+        named("pinv", output(op, &[&of_triangle(a, false)?], attrs))
+    })
 }
 
 /// The ranks of matrices: how many singular values are above the tolerance, as i64 `[..]`.
@@ -112,16 +115,18 @@ pub fn pinv(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
 /// As [`svd`](crate::svd).
 #[track_caller]
 pub fn matrix_rank(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
-    let (atol, rtol) = tolerance.of(a);
-    let s = match tolerance.hermitian {
-        true => named("matrix_rank", eigvalsh(&a.detach()))?.abs()?,
-        false => named("matrix_rank", svdvals(&a.detach()))?,
-    };
-    if size(&s, 1) == 0 {
-        return s.sum(-1)?.cast(DType::I64);
-    }
-    let least = s.amax_keepdim(-1)?.mul(rtol)?.maximum(atol)?;
-    s.gt(&least)?.sum(-1)
+    CallSite::here().run(|| {
+        let (atol, rtol) = tolerance.of(a);
+        let s = match tolerance.hermitian {
+            true => named("matrix_rank", eigvalsh(&a.detach()))?.abs()?,
+            false => named("matrix_rank", svdvals(&a.detach()))?,
+        };
+        if size(&s, 1) == 0 {
+            return s.sum(-1)?.cast(DType::I64);
+        }
+        let least = s.amax_keepdim(-1)?.mul(rtol)?.maximum(atol)?;
+        s.gt(&least)?.sum(-1)
+    })
 }
 
 /// A solution of least squares; see [`lstsq`].
@@ -144,23 +149,27 @@ pub struct LeastSquares {
 /// Sizes or dtypes do not fit; A has an infinity or a NaN.
 #[track_caller]
 pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<LeastSquares> {
-    matrices("lstsq", a)?;
-    let tolerance = Tolerance { rtol: rcond, ..Tolerance::default() };
-    let vectors = b.ndim() == 1 || (b.ndim() + 1 == a.ndim() && b.shape() == &a.shape()[..b.ndim()]);
-    if b.ndim() == 0 || size(b, if vectors { 1 } else { 2 }) != size(a, 2) || a.dtype() != b.dtype() {
-        return Err(Error::shape(format!("lstsq: {a:?} and {b:?} do not fit: B has as many rows as A, and its dtype")));
-    }
-    let columns = if vectors { b.unsqueeze(-1)? } else { b.clone() };
-    let x = named("lstsq", pinv(a, tolerance))?.matmul(&columns)?;
-    let residuals = match size(a, 2) > size(a, 1) {
-        true => a.matmul(&x)?.sub(&columns)?.square()?.sum(-2)?,
-        false => x.narrow(-2, 0, 0)?.reshape([0])?,
-    };
-    Ok(LeastSquares {
-        solution: if vectors { x.squeeze(-1)? } else { x },
-        residuals,
-        rank: matrix_rank(a, tolerance)?,
-        singular_values: svdvals(a)?,
+    CallSite::here().run(|| {
+        matrices("lstsq", a)?;
+        let tolerance = Tolerance { rtol: rcond, ..Tolerance::default() };
+        let vectors = b.ndim() == 1 || (b.ndim() + 1 == a.ndim() && b.shape() == &a.shape()[..b.ndim()]);
+        if b.ndim() == 0 || size(b, if vectors { 1 } else { 2 }) != size(a, 2) || a.dtype() != b.dtype() {
+            return Err(Error::shape(format!(
+                "lstsq: {a:?} and {b:?} do not fit: B has as many rows as A, and its dtype"
+            )));
+        }
+        let columns = if vectors { b.unsqueeze(-1)? } else { b.clone() };
+        let x = named("lstsq", pinv(a, tolerance))?.matmul(&columns)?;
+        let residuals = match size(a, 2) > size(a, 1) {
+            true => a.matmul(&x)?.sub(&columns)?.square()?.sum(-2)?,
+            false => x.narrow(-2, 0, 0)?.reshape([0])?,
+        };
+        Ok(LeastSquares {
+            solution: if vectors { x.squeeze(-1)? } else { x },
+            residuals,
+            rank: matrix_rank(a, tolerance)?,
+            singular_values: svdvals(a)?,
+        })
     })
 }
 
@@ -170,29 +179,31 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<LeastSquares>
 /// The matrices are not square; for a negative `n` as [`inv`](crate::inv).
 #[track_caller]
 pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
-    square("matrix_power", a)?;
-    let mut factor = if n < 0 { named("matrix_power", inv(a))? } else { a.clone() };
-    let mut left = n.unsigned_abs();
-    if left == 0 {
-        return match a.numel() {
-            0 => a.copy(),
-            _ => ones_like(&a.detach().select(-1, 0)?)?.diag_embed(0),
-        };
-    }
-    let mut made: Option<Tensor> = None;
-    loop {
-        if left & 1 == 1 {
-            made = Some(match made {
-                Some(m) => m.matmul(&factor)?,
-                None => factor.clone(),
-            });
+    CallSite::here().run(|| {
+        square("matrix_power", a)?;
+        let mut factor = if n < 0 { named("matrix_power", inv(a))? } else { a.clone() };
+        let mut left = n.unsigned_abs();
+        if left == 0 {
+            return match a.numel() {
+                0 => a.copy(),
+                _ => ones_like(&a.detach().select(-1, 0)?)?.diag_embed(0),
+            };
         }
-        left >>= 1;
-        match made {
-            Some(m) if left == 0 => return m.copy(),
-            _ => factor = factor.matmul(&factor)?,
+        let mut made: Option<Tensor> = None;
+        loop {
+            if left & 1 == 1 {
+                made = Some(match made {
+                    Some(m) => m.matmul(&factor)?,
+                    None => factor.clone(),
+                });
+            }
+            left >>= 1;
+            match made {
+                Some(m) if left == 0 => return m.copy(),
+                _ => factor = factor.matmul(&factor)?,
+            }
         }
-    }
+    })
 }
 
 /// Which norm of a matrix.
@@ -224,24 +235,26 @@ impl MatrixNorm {
 /// The dims are not two of the tensor's, or there is no norm of that number.
 #[track_caller]
 pub fn matrix_norm(a: &Tensor, ord: MatrixNorm, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
-    matrices("matrix_norm", a)?;
-    let m = a.movedim(dims.as_slice(), [-2, -1].as_slice())?;
-    let ends = |sums: Tensor, largest: bool| if largest { sums.amax(-1) } else { sums.amin(-1) };
-    let norm = match ord {
-        MatrixNorm::Frobenius => m.norm(2.0, [-2, -1])?,
-        MatrixNorm::Nuclear => named("matrix_norm", svdvals(&m))?.sum(-1)?,
-        MatrixNorm::P(p) if p.abs() == 2.0 => ends(named("matrix_norm", svdvals(&m))?, p > 0.0)?,
-        MatrixNorm::P(p) if p.abs() == 1.0 => ends(m.abs()?.sum(-2)?, p > 0.0)?,
-        MatrixNorm::P(p) if p.is_infinite() => ends(m.abs()?.sum(-1)?, p > 0.0)?,
-        MatrixNorm::P(p) => {
-            return Err(Error::argument(format!("matrix_norm has no norm of {p}"))
-                .help("there are 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'"));
+    CallSite::here().run(|| {
+        matrices("matrix_norm", a)?;
+        let m = a.movedim(dims.as_slice(), [-2, -1].as_slice())?;
+        let ends = |sums: Tensor, largest: bool| if largest { sums.amax(-1) } else { sums.amin(-1) };
+        let norm = match ord {
+            MatrixNorm::Frobenius => m.norm(2.0, [-2, -1])?,
+            MatrixNorm::Nuclear => named("matrix_norm", svdvals(&m))?.sum(-1)?,
+            MatrixNorm::P(p) if p.abs() == 2.0 => ends(named("matrix_norm", svdvals(&m))?, p > 0.0)?,
+            MatrixNorm::P(p) if p.abs() == 1.0 => ends(m.abs()?.sum(-2)?, p > 0.0)?,
+            MatrixNorm::P(p) if p.is_infinite() => ends(m.abs()?.sum(-1)?, p > 0.0)?,
+            MatrixNorm::P(p) => {
+                return Err(Error::argument(format!("matrix_norm has no norm of {p}"))
+                    .help("there are 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'"));
+            }
+        };
+        match keepdim {
+            true => norm.unsqueeze(-1)?.unsqueeze(-1)?.movedim([-2, -1].as_slice(), dims.as_slice()),
+            false => Ok(norm),
         }
-    };
-    match keepdim {
-        true => norm.unsqueeze(-1)?.unsqueeze(-1)?.movedim([-2, -1].as_slice(), dims.as_slice()),
-        false => Ok(norm),
-    }
+    })
 }
 
 /// The condition numbers of matrices: the largest singular value by the least, or for another norm, of square ones, that of the matrix
@@ -251,19 +264,21 @@ pub fn matrix_norm(a: &Tensor, ord: MatrixNorm, dims: [i64; 2], keepdim: bool) -
 /// As [`matrix_norm`] and, for another norm than 2 and -2, [`inv`](crate::inv).
 #[track_caller]
 pub fn cond(a: &Tensor, ord: MatrixNorm) -> Result<Tensor> {
-    matrices("cond", a)?;
-    match ord {
-        MatrixNorm::P(p) if p.abs() == 2.0 => {
-            let s = named("cond", svdvals(a))?;
-            let (largest, least) = (s.amax(-1)?, s.amin(-1)?);
-            if p > 0.0 { largest.div(&least) } else { least.div(&largest) }
+    CallSite::here().run(|| {
+        matrices("cond", a)?;
+        match ord {
+            MatrixNorm::P(p) if p.abs() == 2.0 => {
+                let s = named("cond", svdvals(a))?;
+                let (largest, least) = (s.amax(-1)?, s.amin(-1)?);
+                if p > 0.0 { largest.div(&least) } else { least.div(&largest) }
+            }
+            _ => {
+                square("cond", a)?;
+                let of = |m: &Tensor| matrix_norm(m, ord, [-2, -1], false);
+                named("cond", of(a).and_then(|norm| norm.mul(&of(&inv(a)?)?)))
+            }
         }
-        _ => {
-            square("cond", a)?;
-            let of = |m: &Tensor| matrix_norm(m, ord, [-2, -1], false);
-            named("cond", of(a).and_then(|norm| norm.mul(&of(&inv(a)?)?)))
-        }
-    }
+    })
 }
 
 /// The product of matrices in the order of the least count of operations (Cormen et al., matrix-chain multiplication). The first may
@@ -273,52 +288,54 @@ pub fn cond(a: &Tensor, ord: MatrixNorm) -> Result<Tensor> {
 /// There are fewer than two tensors, one between is no matrix, or sizes do not fit.
 #[track_caller]
 pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
-    let [first, .., last] = tensors else {
-        return Err(Error::argument(format!("multi_dot needs two tensors or more, not {}", tensors.len())));
-    };
-    let outer = |t: &Tensor| matches!(t.ndim(), 1 | 2);
-    let inner = &tensors[1..tensors.len() - 1];
-    if let Some(t) = inner.iter().find(|t| t.ndim() != 2).or([first, last].into_iter().find(|t| !outer(t))) {
-        return Err(Error::shape(format!(
-            "multi_dot takes matrices, the first and the last may be vectors; not {t:?}"
-        )));
-    }
-    let mut chain: Vec<Tensor> = tensors.iter().map(|t| (*t).clone()).collect();
-    let n = chain.len();
-    let (row, column) = (first.ndim() == 1, last.ndim() == 1);
-    if row {
-        chain[0] = first.unsqueeze(0)?;
-    }
-    if column {
-        chain[n - 1] = last.unsqueeze(-1)?;
-    }
-    let sizes: Vec<u128> =
-        chain.iter().map(|t| t.shape()[0]).chain([size(&chain[n - 1], 1)]).map(|n| n as u128).collect();
-    if let Some(i) = (0..n - 1).find(|i| size(&chain[*i], 1) != chain[i + 1].shape()[0]) {
-        return Err(Error::shape(format!("multi_dot: {:?} and {:?} do not fit", tensors[i], tensors[i + 1])));
-    }
-    // The least cost of the products from i to j, and where the last of them is.
-    let mut best = vec![vec![(0u128, 0usize); n]; n];
-    for len in 1..n {
-        for i in 0..n - len {
-            let j = i + len;
-            let cost = |k: usize| best[i][k].0 + best[k + 1][j].0 + sizes[i] * sizes[k + 1] * sizes[j + 1];
-            let found = (i..j).map(|k| (cost(k), k)).min();
-            best[i][j] = found.unwrap_or_default();
+    CallSite::here().run(|| {
+        let [first, .., last] = tensors else {
+            return Err(Error::argument(format!("multi_dot needs two tensors or more, not {}", tensors.len())));
+        };
+        let outer = |t: &Tensor| matches!(t.ndim(), 1 | 2);
+        let inner = &tensors[1..tensors.len() - 1];
+        if let Some(t) = inner.iter().find(|t| t.ndim() != 2).or([first, last].into_iter().find(|t| !outer(t))) {
+            return Err(Error::shape(format!(
+                "multi_dot takes matrices, the first and the last may be vectors; not {t:?}"
+            )));
         }
-    }
-    fn product(chain: &[Tensor], best: &[Vec<(u128, usize)>], i: usize, j: usize) -> Result<Tensor> {
-        if i == j {
-            return Ok(chain[i].clone());
+        let mut chain: Vec<Tensor> = tensors.iter().map(|t| (*t).clone()).collect();
+        let n = chain.len();
+        let (row, column) = (first.ndim() == 1, last.ndim() == 1);
+        if row {
+            chain[0] = first.unsqueeze(0)?;
         }
-        let k = best[i][j].1;
-        product(chain, best, i, k)?.matmul(&product(chain, best, k + 1, j)?)
-    }
-    let mut y = product(&chain, &best, 0, n - 1)?;
-    if column {
-        y = y.squeeze(-1)?;
-    }
-    if row { y.squeeze(0) } else { Ok(y) }
+        if column {
+            chain[n - 1] = last.unsqueeze(-1)?;
+        }
+        let sizes: Vec<u128> =
+            chain.iter().map(|t| t.shape()[0]).chain([size(&chain[n - 1], 1)]).map(|n| n as u128).collect();
+        if let Some(i) = (0..n - 1).find(|i| size(&chain[*i], 1) != chain[i + 1].shape()[0]) {
+            return Err(Error::shape(format!("multi_dot: {:?} and {:?} do not fit", tensors[i], tensors[i + 1])));
+        }
+        // The least cost of the products from i to j, and where the last of them is.
+        let mut best = vec![vec![(0u128, 0usize); n]; n];
+        for len in 1..n {
+            for i in 0..n - len {
+                let j = i + len;
+                let cost = |k: usize| best[i][k].0 + best[k + 1][j].0 + sizes[i] * sizes[k + 1] * sizes[j + 1];
+                let found = (i..j).map(|k| (cost(k), k)).min();
+                best[i][j] = found.unwrap_or_default();
+            }
+        }
+        fn product(chain: &[Tensor], best: &[Vec<(u128, usize)>], i: usize, j: usize) -> Result<Tensor> {
+            if i == j {
+                return Ok(chain[i].clone());
+            }
+            let k = best[i][j].1;
+            product(chain, best, i, k)?.matmul(&product(chain, best, k + 1, j)?)
+        }
+        let mut y = product(&chain, &best, 0, n - 1)?;
+        if column {
+            y = y.squeeze(-1)?;
+        }
+        if row { y.squeeze(0) } else { Ok(y) }
+    })
 }
 
 /// The tensor X with `tensordot(X, A, ind)` the identity: the inverse of A as a matrix of its first `ind` dims and the others.
@@ -327,16 +344,20 @@ pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
 /// The product of the first `ind` sizes is not that of the others; as [`inv`](crate::inv).
 #[track_caller]
 pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
-    let shape = a.shape();
-    if ind == 0 || ind > shape.len() || shape[..ind].iter().product::<usize>() != shape[ind..].iter().product::<usize>()
-    {
-        return Err(Error::shape(format!(
-            "tensorinv: the first {ind} dims of {a:?} have not as many elements as the others"
-        )));
-    }
-    let n = shape[..ind].iter().product::<usize>();
-    let whole: Vec<usize> = shape[ind..].iter().chain(&shape[..ind]).copied().collect();
-    named("tensorinv", inv(&a.reshape([n, n])?))?.reshape(whole)
+    CallSite::here().run(|| {
+        let shape = a.shape();
+        if ind == 0
+            || ind > shape.len()
+            || shape[..ind].iter().product::<usize>() != shape[ind..].iter().product::<usize>()
+        {
+            return Err(Error::shape(format!(
+                "tensorinv: the first {ind} dims of {a:?} have not as many elements as the others"
+            )));
+        }
+        let n = shape[..ind].iter().product::<usize>();
+        let whole: Vec<usize> = shape[ind..].iter().chain(&shape[..ind]).copied().collect();
+        named("tensorinv", inv(&a.reshape([n, n])?))?.reshape(whole)
+    })
 }
 
 /// The X with `tensordot(A, X, X.ndim())` equal to B, whose dims are the first ones of A.
@@ -345,15 +366,17 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
 /// The sizes of A do not make a square matrix; as [`solve`](crate::solve).
 #[track_caller]
 pub fn tensorsolve(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let n = b.numel();
-    let fits = a.ndim() >= b.ndim() && a.shape()[..b.ndim()] == *b.shape();
-    let rest = if fits { &a.shape()[b.ndim()..] } else { &[] };
-    if !fits || rest.iter().product::<usize>() != n {
-        return Err(Error::shape(format!(
-            "tensorsolve: {a:?} has not the dims of {b:?} and as many elements in the others"
-        )));
-    }
-    named("tensorsolve", solve(&a.reshape([n, n])?, &b.reshape([n])?))?.reshape(rest)
+    CallSite::here().run(|| {
+        let n = b.numel();
+        let fits = a.ndim() >= b.ndim() && a.shape()[..b.ndim()] == *b.shape();
+        let rest = if fits { &a.shape()[b.ndim()..] } else { &[] };
+        if !fits || rest.iter().product::<usize>() != n {
+            return Err(Error::shape(format!(
+                "tensorsolve: {a:?} has not the dims of {b:?} and as many elements in the others"
+            )));
+        }
+        named("tensorsolve", solve(&a.reshape([n, n])?, &b.reshape([n])?))?.reshape(rest)
+    })
 }
 
 /// The functions by name.

@@ -303,6 +303,31 @@ fn errors_name_op_matrix_and_line() -> Result<()> {
     Ok(())
 }
 
+/// What the functions of several ops refuse by themselves or in one of these ops: the line is that of the call.
+#[test]
+fn composed_functions_name_the_line_of_their_call() -> Result<()> {
+    let (wide, cube, row) = (random(&[2, 3], 1)?, random(&[2, 2, 2], 2)?, random(&[3], 3)?);
+    let bad = from_vec(vec![f64::NAN; 4], [2, 2], Device::Cpu)?;
+    let (none, fro) = (linalg::Tolerance::default(), linalg::MatrixNorm::Frobenius);
+    let hermitian = linalg::Tolerance { hermitian: true, ..none };
+    use ErrorKind::{Argument, Shape, Value};
+    refused(linalg::svdvals(&bad), Value, &["svdvals"]);
+    refused(linalg::eigvalsh(&bad), Value, &["eigvalsh"]);
+    refused(linalg::pinv(&row, none), Shape, &["pinv"]);
+    refused(linalg::pinv(&wide, hermitian), Shape, &["pinv"]);
+    refused(linalg::matrix_rank(&bad, none), Value, &["matrix_rank"]);
+    refused(linalg::lstsq(&wide, &row, None), Shape, &["lstsq"]);
+    refused(linalg::matrix_power(&wide, 2), Shape, &["matrix_power"]);
+    refused(linalg::matrix_power(&bad.mul(0.0)?.nansum([0, 1])?.expand([2, 2])?, -1), Value, &["matrix_power"]);
+    refused(linalg::matrix_norm(&wide, fro, [0, 5], false), Argument, &["dim"]);
+    refused(linalg::matrix_norm(&wide, linalg::MatrixNorm::P(3.0), [0, 1], false), Argument, &["no norm of 3"]);
+    refused(linalg::cond(&wide, fro), Shape, &["cond"]);
+    refused(linalg::multi_dot(&[&wide, &wide]), Shape, &["multi_dot"]);
+    refused(linalg::tensorinv(&cube, 1), Shape, &["tensorinv"]);
+    refused(linalg::tensorsolve(&cube, &wide), Shape, &["tensorsolve"]);
+    Ok(())
+}
+
 /// Infinities and NaN anywhere: an error or NaN, no panic and no endless loop.
 #[test]
 fn numbers_that_are_not_finite() -> Result<()> {

@@ -333,6 +333,8 @@ class Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
+    def allclose(self, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
+        """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -417,6 +419,10 @@ class Tensor:
         """The binary cross entropy of a logit x and a target t."""
     def bce_logits_weighted_each(self, t: Tensor, w: Tensor) -> Tensor:
         """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
+    def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
+        """x becomes 1 with probability `p` and 0 otherwise, in place."""
+    def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`."""
     def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
     def binary_cross_entropy_with_logits(self, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -491,6 +497,8 @@ class Tensor:
         """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
+    def cdist(self, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
+        """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
     def ceil(self) -> Tensor:
         """The smallest integer not below x."""
     def ceil_(self) -> Tensor:
@@ -514,6 +522,8 @@ class Tensor:
         """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
+    def close_to(self, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
+        """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
     @overload
     def col2im(self, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
         """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
@@ -581,6 +591,12 @@ class Tensor:
         """A copy in new memory. The gradient passes through."""
     def copy_(self, other: Tensor) -> Tensor:
         """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+    def copysign(self, b: Tensor) -> Tensor:
+        """|a| with the sign of b, also where b is zero."""
+    def copysign_(self, b: Tensor) -> Tensor:
+        """`copysign` in place: the result is written over the first argument."""
+    def corrcoef(self) -> Tensor:
+        """The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations."""
     def cos(self) -> Tensor:
         """The cosine, of radians."""
     def cos_(self) -> Tensor:
@@ -597,6 +613,8 @@ class Tensor:
         """How often each index below `size` occurs, i64."""
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+    def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
     def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
@@ -613,14 +631,24 @@ class Tensor:
         """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
+    def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+        """The integrals up to each place but the first, by the trapezoid rule."""
+    def deg2rad(self) -> Tensor:
+        """Degrees in radians."""
+    def deg2rad_(self) -> Tensor:
+        """`deg2rad` in place: the result is written over the first argument."""
     def dequantize(self) -> Tensor:
         """The numbers of a quantised tensor, in f32."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
     def diag_embed(self, offset: builtins.int = 0) -> Tensor:
         """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """All elements as the diagonal of a matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
+    def diff(self, *, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
     def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """A global tensor from its logical value, which every rank gives."""
     @overload
@@ -657,6 +685,8 @@ class Tensor:
     @overload
     def eq(self, s: Number) -> Tensor:
         """True where x == s."""
+    def equal(self, y: Tensor) -> builtins.bool:
+        """Whether shapes and all elements are equal. On global tensors a collective of the world."""
     def erf(self) -> Tensor:
         """The error function."""
     def erf_(self) -> Tensor:
@@ -683,8 +713,12 @@ class Tensor:
         """eˣ - 1, accurate near zero."""
     def expm1_(self) -> Tensor:
         """`expm1` in place: the result is written over the first argument."""
+    def exponential_(self, rate: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+        """x becomes numbers of the exponential distribution with this rate, in place."""
     def fake_quantize_per_tensor_affine(self, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
         """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
+    def fill_(self, value: Number) -> Tensor:
+        """x becomes `value` everywhere, in place."""
     def flatten(self, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
         """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
     @overload
@@ -693,6 +727,10 @@ class Tensor:
     @overload
     def flip(self, *dims: builtins.int) -> Tensor:
         """The elements of each of the dims in reverse order, in new memory."""
+    def fliplr(self) -> Tensor:
+        """Dim 1 from the end to the start: columns from right to left."""
+    def flipud(self) -> Tensor:
+        """Dim 0 from the end to the start: rows from the last to the first."""
     def floor(self) -> Tensor:
         """The largest integer not above x."""
     def floor_(self) -> Tensor:
@@ -709,6 +747,14 @@ class Tensor:
     @overload
     def floor_divide_(self, s: Number) -> Tensor:
         """`floor_divide` in place: the result is written over the first argument."""
+    def fmax(self, b: Tensor) -> Tensor:
+        """The larger element of each pair, or the one that is no NaN."""
+    def fmax_(self, b: Tensor) -> Tensor:
+        """`fmax` in place: the result is written over the first argument."""
+    def fmin(self, b: Tensor) -> Tensor:
+        """The smaller element of each pair, or the one that is no NaN."""
+    def fmin_(self, b: Tensor) -> Tensor:
+        """`fmin` in place: the result is written over the first argument."""
     @overload
     def fmod(self, b: Tensor) -> Tensor:
         """The remainder of a / b with the sign of a."""
@@ -769,6 +815,8 @@ class Tensor:
     @overload
     def gt(self, s: Number) -> Tensor:
         """True where x > s."""
+    def gumbel_softmax(self, *, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, generator: Generator | None = None) -> Tensor:
+        """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """x, or 0 where |x| is not above lambd."""
     def hardshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
@@ -785,12 +833,22 @@ class Tensor:
         """x, but not below lo and not above hi."""
     def hardtanh_(self, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
         """`hardtanh` in place: the result is written over the first argument."""
+    def heaviside(self, values: Tensor) -> Tensor:
+        """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """`heaviside` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
         """x where t is 1, else max(0, margin - x)."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
         """x where the target is 1, else max(0, margin - x)."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+    @overload
+    def histogram(self, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths."""
+    @overload
+    def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """`histogram` with these bounds, which rise."""
     def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
         """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
     def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
@@ -813,6 +871,8 @@ class Tensor:
         """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
     def index_copy(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
+    def index_fill(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+        """x with `value` in each slice at an index along `dim`: `ids` is a list."""
     @overload
     def index_put(self, index: Index, value: Tensor) -> Tensor:
         """A copy with the value, which broadcasts, at what an index names."""
@@ -841,12 +901,20 @@ class Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
     def is_complex(self) -> builtins.bool:
         """Whether the dtype is complex."""
+    def isclose(self, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
+        """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
     def isfinite(self) -> Tensor:
         """True where x is neither infinite nor NaN."""
+    def isin(self, values: Tensor, *, invert: builtins.bool = False) -> Tensor:
+        """True where an element of x is among those of `values`, or with `invert` where it is not."""
     def isinf(self) -> Tensor:
         """True where x is infinite."""
     def isnan(self) -> Tensor:
         """True where x is NaN."""
+    def isneginf(self) -> Tensor:
+        """True where x is -inf."""
+    def isposinf(self) -> Tensor:
+        """True where x is inf."""
     def isreal(self) -> Tensor:
         """True where the imaginary part is 0, everywhere for real numbers."""
     def kl_div(self, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
@@ -869,6 +937,10 @@ class Tensor:
         """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
     def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of layer_norm."""
+    def ldexp(self, b: Tensor) -> Tensor:
+        """a times 2 to the power b."""
+    def ldexp_(self, b: Tensor) -> Tensor:
+        """`ldexp` in place: the result is written over the first argument."""
     @overload
     def le(self, b: Tensor) -> Tensor:
         """True where a <= b."""
@@ -921,6 +993,10 @@ class Tensor:
         """Gradient of log-softmax: dy - exp(y) sum(dy)."""
     def logaddexp(self, b: Tensor) -> Tensor:
         """log(eᵃ + eᵇ), also where the powers overflow."""
+    def logaddexp2(self, b: Tensor) -> Tensor:
+        """log2(2ᵃ + 2ᵇ), also where the powers overflow."""
+    def logaddexp2_(self, b: Tensor) -> Tensor:
+        """`logaddexp2` in place: the result is written over the first argument."""
     def logaddexp_(self, b: Tensor) -> Tensor:
         """`logaddexp` in place: the result is written over the first argument."""
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
@@ -933,6 +1009,10 @@ class Tensor:
         """True where at least one element is nonzero."""
     def logical_xor(self, b: Tensor) -> Tensor:
         """True where exactly one element is nonzero."""
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
+        """log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives NaN."""
+    def logit_within(self, eps: builtins.float = -1.0) -> Tensor:
+        """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
     def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -951,6 +1031,8 @@ class Tensor:
         """s where the mask is true, else x. Shapes broadcast."""
     def masked_fill_(self, mask: Tensor, s: Number) -> Tensor:
         """`masked_fill` in place: the result is written over the first argument."""
+    def masked_scatter(self, mask: Tensor, src: Tensor) -> Tensor:
+        """x with the elements of `src`, in row-major order, at the places where the bool tensor `mask` is true. The call waits for their number."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
     def masked_spread(self, mask: Tensor) -> Tensor:
@@ -1039,10 +1121,14 @@ class Tensor:
     @overload
     def minimum_(self, s: Number) -> Tensor:
         """`minimum` in place: the result is written over the first argument."""
+    def minus_sign(self) -> Tensor:
+        """True where x is below zero, or a zero with a minus sign."""
     def mish(self) -> Tensor:
         """x tanh(softplus(x))."""
     def mish_(self) -> Tensor:
         """`mish` in place: the result is written over the first argument."""
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The value that is most frequent along `dim`, the smallest of several, and the index of its last element."""
     @overload
     def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The dims `source` at the places `destination`; the others keep their order."""
@@ -1075,8 +1161,12 @@ class Tensor:
         """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+    def nan_to_num(self, nan: builtins.float = 0.0, *, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+        """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
+    def nanquantile(self, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+        """`quantile` of the elements that are no NaN; of none it is NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum of the elements that are no NaN."""
     def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
@@ -1099,6 +1189,10 @@ class Tensor:
         """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
     def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+    def normal(self, std: Tensor, *, generator: Generator | None = None) -> Tensor:
+        """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
+    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+        """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
     def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
         """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
     def numel(self) -> builtins.int:
@@ -1119,6 +1213,8 @@ class Tensor:
         """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
     def pairwise_distance(self, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
         """The p-norm of x1 - x2 + eps along the last dim."""
+    def pdist(self, p: builtins.float = 2.0) -> Tensor:
+        """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
     @overload
     def permute(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The dims in the order `dims`."""
@@ -1153,6 +1249,12 @@ class Tensor:
         """The scale of a quantised tensor."""
     def q_zero_point(self) -> builtins.int:
         """The zero point of a quantised tensor."""
+    @overload
+    def quantile(self, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+        """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
+    @overload
+    def quantile(self, q: builtins.float | Sequence[builtins.float], *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+        """The quantiles for several parts, along a new first dim."""
     def quantize(self, dtype: _dtype) -> Tensor:
         """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
     def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -1163,6 +1265,10 @@ class Tensor:
         """x σ(1.702 x), the sigmoid approximation of GELU."""
     def quick_gelu_(self) -> Tensor:
         """`quick_gelu` in place: the result is written over the first argument."""
+    def rad2deg(self) -> Tensor:
+        """Radians in degrees."""
+    def rad2deg_(self) -> Tensor:
+        """`rad2deg` in place: the result is written over the first argument."""
     def rand_like(self) -> Tensor:
         """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
     def randint_like(self, lo: builtins.int, hi: builtins.int) -> Tensor:
@@ -1207,6 +1313,8 @@ class Tensor:
         """The tensor repeated along each dim. More counts than dims make new dims in front."""
     def repeat_interleave(self, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
         """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+    def replace_not_finite(self, nan: builtins.float, posinf: builtins.float, neginf: builtins.float) -> Tensor:
+        """x with these numbers in the place of NaN, inf and -inf."""
     def resample(self, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
         """The last dims with other sizes: elements around them (reflect, replicate, circular, with `steps` before each dim), interpolated (nearest, nearest-exact, linear, cubic), or windows of them (with number, stride, padding, dilation of each dim)."""
     def resample_grad(self, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
@@ -1277,12 +1385,16 @@ class Tensor:
         """x with one number written at each index along a dim."""
     def scatter_into(self, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
         """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
+    def scatter_reduce(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+        """x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient."""
     def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
         """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
     def searchsorted(self, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
         """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The element `index` along `dim`, which is removed. A negative index counts from the end."""
+    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+        """x with `src` in the place of its slice `index` along `dim`."""
     def selu(self) -> Tensor:
         """SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1."""
     def selu_(self) -> Tensor:
@@ -1303,6 +1415,8 @@ class Tensor:
         """-1, 0 or 1, in the dtype of x."""
     def sign_(self) -> Tensor:
         """`sign` in place: the result is written over the first argument."""
+    def signbit(self) -> Tensor:
+        """True where x is below zero, or a zero with a minus sign."""
     def silu(self) -> Tensor:
         """x σ(x)."""
     def silu_(self) -> Tensor:
@@ -1311,6 +1425,10 @@ class Tensor:
         """The sine, of radians."""
     def sin_(self) -> Tensor:
         """`sin` in place: the result is written over the first argument."""
+    def sinc(self) -> Tensor:
+        """sin(πx) / (πx), and 1 of 0."""
+    def sinc_(self) -> Tensor:
+        """`sinc` in place: the result is written over the first argument."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:
@@ -1321,6 +1439,8 @@ class Tensor:
         """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
     def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, *, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+        """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
     def smooth_l1_each(self, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
     def smooth_l1_loss(self, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -1365,6 +1485,8 @@ class Tensor:
         """x without its dims of size 1."""
     def std(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
         """The standard deviation: the root of the variance."""
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+        """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
@@ -1383,6 +1505,8 @@ class Tensor:
         """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
     def t(self) -> Tensor:
         """Exchanges the last two dims: the transpose of a matrix."""
+    def take(self, ids: Tensor) -> Tensor:
+        """The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end."""
     def take_along_dim(self, ids: Tensor, dim: builtins.int) -> Tensor:
         """`gather` with indices that broadcast with x in the other dims."""
     def tan(self) -> Tensor:
@@ -1397,6 +1521,12 @@ class Tensor:
         """x - tanh(x)."""
     def tanhshrink_(self) -> Tensor:
         """`tanhshrink` in place: the result is written over the first argument."""
+    @overload
+    def tensor_split(self, sections: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`sections` parts of a dim, of sizes that differ by one at most: the first ones are the larger ones."""
+    @overload
+    def tensor_split(self, indices: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The parts of a dim between these places. Negative ones count from the end; a part that ends before it begins is empty."""
     @overload
     def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
@@ -1436,6 +1566,8 @@ class Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Exchanges two dims."""
+    def trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+        """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
     def triplet_margin_loss(self, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
@@ -1456,16 +1588,30 @@ class Tensor:
         """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
     def unfold(self, dim: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """The windows of `size` elements of `dim`, which begin `step` elements apart; the elements of a window are the last dim of the result."""
+    def uniform_(self, lo: builtins.float = 0.0, hi: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+        """x becomes uniform numbers from `lo` to below `hi`, in place."""
     @overload
     def unique(self) -> Tensor:
         """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
     @overload
     def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
+    def unique_consecutive(self, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
+    @overload
+    def unravel_index(self, shape: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
+    @overload
+    def unravel_index(self, *shape: builtins.int) -> tuple[Tensor, ...]:
+        """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
+    def vander(self, columns: builtins.int | None = None, *, increasing: builtins.bool = False) -> Tensor:
+        """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+        """The variance, as `var`, and the mean over dims (none given: all)."""
     def view_as_complex(self) -> Tensor:
         """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
     def view_as_real(self) -> Tensor:
@@ -1474,6 +1620,10 @@ class Tensor:
         """a where cond is true, else b. The three shapes broadcast."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+    def xlogy(self, b: Tensor) -> Tensor:
+        """a log(b), and 0 where a is zero."""
+    def xlogy_(self, b: Tensor) -> Tensor:
+        """`xlogy` in place: the result is written over the first argument."""
     def zero_(self) -> Tensor:
         """x becomes zero everywhere, in place."""
     def zeros_like(self) -> Tensor:
@@ -1776,6 +1926,8 @@ def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
+def allclose(x: Tensor, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
 def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1856,6 +2008,8 @@ def avg_pool_grad(dy: Tensor, kernel: builtins.int | Sequence[builtins.int], str
     """The gradient of avg_pool: each window's gradient, divided among its elements."""
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The Bartlett window, which rises and falls in straight lines."""
 def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is normalised with."""
 def batch_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -1870,6 +2024,10 @@ def bce_logits_weighted_each(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
     """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
 def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """1 with probability p, else 0."""
+def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
+    """x becomes 1 with probability `p` and 0 otherwise, in place."""
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`."""
 def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -1940,16 +2098,26 @@ def bitwise_xor_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def bitwise_xor_(x: Tensor, s: Number) -> Tensor:
     """`bitwise_xor` in place: the result is written over the first argument."""
+def blackman_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The Blackman window 0.42 - 0.5 cos(2πk / n) + 0.08 cos(4πk / n)."""
+def block_diag(xs: Sequence[Tensor]) -> Tensor:
+    """A matrix with these matrices along its diagonal and zeros elsewhere. A list is a row, a number a matrix of one element."""
 def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
+def broadcast_tensors(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Tensors repeated up to their common shape."""
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
     """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
+def cartesian_prod(xs: Sequence[Tensor]) -> Tensor:
+    """All combinations of an element of each list: the rows of a matrix, the last list fastest. Of one list its elements."""
 def cast(x: Tensor, dtype: _dtype) -> Tensor:
     """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
 def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """The tensors one after another along a dim. Their other sizes must be equal."""
+def cdist(x1: Tensor, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
+    """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
 def ceil(x: Tensor) -> Tensor:
     """The smallest integer not below x."""
 def ceil_(x: Tensor) -> Tensor:
@@ -1973,12 +2141,16 @@ def clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Te
     """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
+def close_to(a: Tensor, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
+    """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
 @overload
 def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
     """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
 @overload
 def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
     """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+def column_stack(xs: Sequence[Tensor]) -> Tensor:
+    """Tensors as columns of a matrix: those of one dim become one column each, the others are put side by side."""
 def complex(re: Tensor, im: Tensor) -> Tensor:
     """The complex numbers re + i im, c64 of f32 and c128 of f64."""
 def conj(x: Tensor) -> Tensor:
@@ -2040,6 +2212,12 @@ def copy(x: Tensor) -> Tensor:
     """A copy in new memory. The gradient passes through."""
 def copy_(x: Tensor, other: Tensor) -> Tensor:
     """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+def copysign(a: Tensor, b: Tensor) -> Tensor:
+    """|a| with the sign of b, also where b is zero."""
+def copysign_(a: Tensor, b: Tensor) -> Tensor:
+    """`copysign` in place: the result is written over the first argument."""
+def corrcoef(x: Tensor) -> Tensor:
+    """The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations."""
 def cos(x: Tensor) -> Tensor:
     """The cosine, of radians."""
 def cos_(x: Tensor) -> Tensor:
@@ -2056,6 +2234,8 @@ def count_index(ids: Tensor, size: builtins.int) -> Tensor:
     """How often each index below `size` occurs, i64."""
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+def cov(x: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
 def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
@@ -2072,14 +2252,24 @@ def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
     """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """The integrals up to each place but the first, by the trapezoid rule."""
+def deg2rad(x: Tensor) -> Tensor:
+    """Degrees in radians."""
+def deg2rad_(x: Tensor) -> Tensor:
+    """`deg2rad` in place: the result is written over the first argument."""
 def dequantize(x: Tensor) -> Tensor:
     """The numbers of a quantised tensor, in f32."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
 def diag_embed(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+def diagflat(x: Tensor, offset: builtins.int = 0) -> Tensor:
+    """All elements as the diagonal of a matrix."""
 def diagonal(x: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
+def diff(x: Tensor, *, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
 def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from its logical value, which every rank gives."""
 @overload
@@ -2101,6 +2291,8 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+def dstack(xs: Sequence[Tensor]) -> Tensor:
+    """Tensors behind each other along dim 2; those of fewer dims get dims of size 1."""
 def einsum(equation: str, xs: Sequence[Tensor]) -> Tensor:
     """The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that broadcast. Without `->` the result has the letters that occur once, in alphabetical order."""
 def elu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -2127,6 +2319,8 @@ def eq(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def eq(x: Tensor, s: Number) -> Tensor:
     """True where x == s."""
+def equal(x: Tensor, y: Tensor) -> builtins.bool:
+    """Whether shapes and all elements are equal. On global tensors a collective of the world."""
 def erf(x: Tensor) -> Tensor:
     """The error function."""
 def erf_(x: Tensor) -> Tensor:
@@ -2153,10 +2347,14 @@ def expm1(x: Tensor) -> Tensor:
     """eˣ - 1, accurate near zero."""
 def expm1_(x: Tensor) -> Tensor:
     """`expm1` in place: the result is written over the first argument."""
+def exponential_(x: Tensor, rate: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+    """x becomes numbers of the exponential distribution with this rate, in place."""
 def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
 def fake_quantize_per_tensor_affine(x: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
     """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
+def fill_(x: Tensor, value: Number) -> Tensor:
+    """x becomes `value` everywhere, in place."""
 def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
     """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
 @overload
@@ -2165,6 +2363,10 @@ def flip(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def flip(x: Tensor, *dims: builtins.int) -> Tensor:
     """The elements of each of the dims in reverse order, in new memory."""
+def fliplr(x: Tensor) -> Tensor:
+    """Dim 1 from the end to the start: columns from right to left."""
+def flipud(x: Tensor) -> Tensor:
+    """Dim 0 from the end to the start: rows from the last to the first."""
 def floor(x: Tensor) -> Tensor:
     """The largest integer not above x."""
 def floor_(x: Tensor) -> Tensor:
@@ -2181,6 +2383,14 @@ def floor_divide_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def floor_divide_(x: Tensor, s: Number) -> Tensor:
     """`floor_divide` in place: the result is written over the first argument."""
+def fmax(a: Tensor, b: Tensor) -> Tensor:
+    """The larger element of each pair, or the one that is no NaN."""
+def fmax_(a: Tensor, b: Tensor) -> Tensor:
+    """`fmax` in place: the result is written over the first argument."""
+def fmin(a: Tensor, b: Tensor) -> Tensor:
+    """The smaller element of each pair, or the one that is no NaN."""
+def fmin_(a: Tensor, b: Tensor) -> Tensor:
+    """`fmin` in place: the result is written over the first argument."""
 @overload
 def fmod(a: Tensor, b: Tensor) -> Tensor:
     """The remainder of a / b with the sign of a."""
@@ -2245,6 +2455,12 @@ def gt(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def gt(x: Tensor, s: Number) -> Tensor:
     """True where x > s."""
+def gumbel_softmax(logits: Tensor, *, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, generator: Generator | None = None) -> Tensor:
+    """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
+def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The Hamming window `alpha` - `beta` cos(2πk / n)."""
+def hann_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The Hann window sin²(πk / n) of `n` numbers; f32 unless the target says otherwise. With `periodic` it is one number longer, and the last is left out: what a Fourier transform wants. Else it is symmetric."""
 def hardshrink(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
     """x, or 0 where |x| is not above lambd."""
 def hardshrink_(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
@@ -2261,12 +2477,22 @@ def hardtanh(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> 
     """x, but not below lo and not above hi."""
 def hardtanh_(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
     """`hardtanh` in place: the result is written over the first argument."""
+def heaviside(x: Tensor, values: Tensor) -> Tensor:
+    """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
+def heaviside_(x: Tensor, values: Tensor) -> Tensor:
+    """`heaviside` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, else max(0, margin - x)."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
     """x where the target is 1, else max(0, margin - x)."""
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
+@overload
+def histogram(x: Tensor, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths."""
+@overload
+def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`histogram` with these bounds, which rise."""
 def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
     """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
 def hstack(xs: Sequence[Tensor]) -> Tensor:
@@ -2293,6 +2519,8 @@ def index_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: 
     """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
 def index_copy(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
+def index_fill(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+    """x with `value` in each slice at an index along `dim`: `ids` is a list."""
 @overload
 def index_put(x: Tensor, index: Index, value: Tensor) -> Tensor:
     """A copy with the value, which broadcasts, at what an index names."""
@@ -2323,12 +2551,20 @@ def is_complex(x: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
+def isclose(x: Tensor, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
+    """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
 def isfinite(x: Tensor) -> Tensor:
     """True where x is neither infinite nor NaN."""
+def isin(x: Tensor, values: Tensor, *, invert: builtins.bool = False) -> Tensor:
+    """True where an element of x is among those of `values`, or with `invert` where it is not."""
 def isinf(x: Tensor) -> Tensor:
     """True where x is infinite."""
 def isnan(x: Tensor) -> Tensor:
     """True where x is NaN."""
+def isneginf(x: Tensor) -> Tensor:
+    """True where x is -inf."""
+def isposinf(x: Tensor) -> Tensor:
+    """True where x is inf."""
 def isreal(x: Tensor) -> Tensor:
     """True where the imaginary part is 0, everywhere for real numbers."""
 def item(x: Tensor) -> Number:
@@ -2355,6 +2591,10 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
 def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of layer_norm."""
+def ldexp(a: Tensor, b: Tensor) -> Tensor:
+    """a times 2 to the power b."""
+def ldexp_(a: Tensor, b: Tensor) -> Tensor:
+    """`ldexp` in place: the result is written over the first argument."""
 @overload
 def le(a: Tensor, b: Tensor) -> Tensor:
     """True where a <= b."""
@@ -2411,6 +2651,10 @@ def log_softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
     """Gradient of log-softmax: dy - exp(y) sum(dy)."""
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """log(eᵃ + eᵇ), also where the powers overflow."""
+def logaddexp2(a: Tensor, b: Tensor) -> Tensor:
+    """log2(2ᵃ + 2ᵇ), also where the powers overflow."""
+def logaddexp2_(a: Tensor, b: Tensor) -> Tensor:
+    """`logaddexp2` in place: the result is written over the first argument."""
 def logaddexp_(a: Tensor, b: Tensor) -> Tensor:
     """`logaddexp` in place: the result is written over the first argument."""
 def logcumsumexp(x: Tensor, dim: builtins.int) -> Tensor:
@@ -2423,6 +2667,10 @@ def logical_or(a: Tensor, b: Tensor) -> Tensor:
     """True where at least one element is nonzero."""
 def logical_xor(a: Tensor, b: Tensor) -> Tensor:
     """True where exactly one element is nonzero."""
+def logit(x: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives NaN."""
+def logit_within(x: Tensor, eps: builtins.float = -1.0) -> Tensor:
+    """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
 def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -2443,6 +2691,8 @@ def masked_fill(x: Tensor, mask: Tensor, s: Number) -> Tensor:
     """s where the mask is true, else x. Shapes broadcast."""
 def masked_fill_(x: Tensor, mask: Tensor, s: Number) -> Tensor:
     """`masked_fill` in place: the result is written over the first argument."""
+def masked_scatter(x: Tensor, mask: Tensor, src: Tensor) -> Tensor:
+    """x with the elements of `src`, in row-major order, at the places where the bool tensor `mask` is true. The call waits for their number."""
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
 def masked_spread(values: Tensor, mask: Tensor) -> Tensor:
@@ -2533,10 +2783,14 @@ def minimum_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def minimum_(x: Tensor, s: Number) -> Tensor:
     """`minimum` in place: the result is written over the first argument."""
+def minus_sign(x: Tensor) -> Tensor:
+    """True where x is below zero, or a zero with a minus sign."""
 def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x))."""
 def mish_(x: Tensor) -> Tensor:
     """`mish` in place: the result is written over the first argument."""
+def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The value that is most frequent along `dim`, the smallest of several, and the index of its last element."""
 @overload
 def movedim(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The dims `source` at the places `destination`; the others keep their order."""
@@ -2569,8 +2823,12 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | N
     """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+def nan_to_num(x: Tensor, nan: builtins.float = 0.0, *, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
+def nanquantile(x: Tensor, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    """`quantile` of the elements that are no NaN; of none it is NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum of the elements that are no NaN."""
 def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
@@ -2595,6 +2853,17 @@ def nonzero(x: Tensor) -> Tensor:
     """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
 def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+@overload
+def normal(mean: builtins.float, std: builtins.float, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
+@overload
+def normal(mean: builtins.float, std: builtins.float, *shape: builtins.int, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
+@overload
+def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
+def normal_(x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+    """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
 def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
     """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
 def numel(x: Tensor) -> builtins.int:
@@ -2621,6 +2890,8 @@ def pad_constant(x: Tensor, before: builtins.int | Sequence[builtins.int], size:
     """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
 def pairwise_distance(x1: Tensor, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dim."""
+def pdist(x: Tensor, p: builtins.float = 2.0) -> Tensor:
+    """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
 @overload
 def permute(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The dims in the order `dims`."""
@@ -2658,6 +2929,12 @@ def q_scale(x: Tensor) -> builtins.float:
     """The scale of a quantised tensor."""
 def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
+@overload
+def quantile(x: Tensor, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
+@overload
+def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    """The quantiles for several parts, along a new first dim."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
     """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
 def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -2668,6 +2945,10 @@ def quick_gelu(x: Tensor) -> Tensor:
     """x σ(1.702 x), the sigmoid approximation of GELU."""
 def quick_gelu_(x: Tensor) -> Tensor:
     """`quick_gelu` in place: the result is written over the first argument."""
+def rad2deg(x: Tensor) -> Tensor:
+    """Radians in degrees."""
+def rad2deg_(x: Tensor) -> Tensor:
+    """`rad2deg` in place: the result is written over the first argument."""
 @overload
 def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi)."""
@@ -2734,6 +3015,8 @@ def repeat(x: Tensor, *repeats: builtins.int) -> Tensor:
     """The tensor repeated along each dim. More counts than dims make new dims in front."""
 def repeat_interleave(x: Tensor, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
     """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+def replace_not_finite(x: Tensor, nan: builtins.float, posinf: builtins.float, neginf: builtins.float) -> Tensor:
+    """x with these numbers in the place of NaN, inf and -inf."""
 def requires_grad(x: Tensor) -> builtins.bool:
     """Whether it is a leaf that wants a gradient, or depends on one."""
 def resample(x: Tensor, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
@@ -2810,12 +3093,16 @@ def scatter_fill(x: Tensor, ids: Tensor, dim: builtins.int, s: Number) -> Tensor
     """x with one number written at each index along a dim."""
 def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
     """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
+def scatter_reduce(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+    """x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient."""
 def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
     """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
 def searchsorted(sorted: Tensor, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
     """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
 def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The element `index` along `dim`, which is removed. A negative index counts from the end."""
+def select_scatter(x: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """x with `src` in the place of its slice `index` along `dim`."""
 def selu(x: Tensor) -> Tensor:
     """SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1."""
 def selu_(x: Tensor) -> Tensor:
@@ -2840,6 +3127,8 @@ def sign(x: Tensor) -> Tensor:
     """-1, 0 or 1, in the dtype of x."""
 def sign_(x: Tensor) -> Tensor:
     """`sign` in place: the result is written over the first argument."""
+def signbit(x: Tensor) -> Tensor:
+    """True where x is below zero, or a zero with a minus sign."""
 def silu(x: Tensor) -> Tensor:
     """x σ(x)."""
 def silu_(x: Tensor) -> Tensor:
@@ -2848,6 +3137,10 @@ def sin(x: Tensor) -> Tensor:
     """The sine, of radians."""
 def sin_(x: Tensor) -> Tensor:
     """`sin` in place: the result is written over the first argument."""
+def sinc(x: Tensor) -> Tensor:
+    """sin(πx) / (πx), and 1 of 0."""
+def sinc_(x: Tensor) -> Tensor:
+    """`sinc` in place: the result is written over the first argument."""
 def sinh(x: Tensor) -> Tensor:
     """The hyperbolic sine."""
 def sinh_(x: Tensor) -> Tensor:
@@ -2858,6 +3151,8 @@ def slice(x: Tensor, dim: builtins.int, start: builtins.int, end: builtins.int, 
     """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
 def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
     """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+def slice_scatter(x: Tensor, src: Tensor, dim: builtins.int = 0, *, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+    """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
 def smooth_l1_each(x: Tensor, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
 def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -2906,6 +3201,8 @@ def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """Tensors of one shape along a new dim at position `dim`."""
 def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
     """The standard deviation: the root of the variance."""
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
@@ -2929,6 +3226,8 @@ def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:
     """The sum of squares of all elements of all inputs, in f32, or f64 where one is."""
 def t(x: Tensor) -> Tensor:
     """Exchanges the last two dims: the transpose of a matrix."""
+def take(x: Tensor, ids: Tensor) -> Tensor:
+    """The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end."""
 def take_along_dim(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """`gather` with indices that broadcast with x in the other dims."""
 def tan(x: Tensor) -> Tensor:
@@ -2943,6 +3242,12 @@ def tanhshrink(x: Tensor) -> Tensor:
     """x - tanh(x)."""
 def tanhshrink_(x: Tensor) -> Tensor:
     """`tanhshrink` in place: the result is written over the first argument."""
+@overload
+def tensor_split(x: Tensor, sections: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """`sections` parts of a dim, of sizes that differ by one at most: the first ones are the larger ones."""
+@overload
+def tensor_split(x: Tensor, indices: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The parts of a dim between these places. Negative ones count from the end; a part that ends before it begins is empty."""
 @overload
 def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
@@ -2982,12 +3287,18 @@ def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
 def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Exchanges two dims."""
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
 def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def tril_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Where the elements on and below a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
 def triu(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def triu_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
 def trunc(x: Tensor) -> Tensor:
     """The integer part: x rounded towards zero."""
 def trunc_(x: Tensor) -> Tensor:
@@ -3002,16 +3313,30 @@ def unflatten(x: Tensor, dim: builtins.int, *sizes: builtins.int) -> Tensor:
     """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
 def unfold(x: Tensor, dim: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
     """The windows of `size` elements of `dim`, which begin `step` elements apart; the elements of a window are the last dim of the result."""
+def uniform_(x: Tensor, lo: builtins.float = 0.0, hi: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+    """x becomes uniform numbers from `lo` to below `hi`, in place."""
 @overload
 def unique(x: Tensor) -> Tensor:
     """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
 @overload
 def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
+def unique_consecutive(x: Tensor, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
+@overload
+def unravel_index(ids: Tensor, shape: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
+@overload
+def unravel_index(ids: Tensor, *shape: builtins.int) -> tuple[Tensor, ...]:
+    """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
+def vander(x: Tensor, columns: builtins.int | None = None, *, increasing: builtins.bool = False) -> Tensor:
+    """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    """The variance, as `var`, and the mean over dims (none given: all)."""
 def view_as_complex(x: Tensor) -> Tensor:
     """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
 def view_as_real(x: Tensor) -> Tensor:
@@ -3022,6 +3347,10 @@ def where(cond: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """a where cond is true, else b. The three shapes broadcast."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+def xlogy(a: Tensor, b: Tensor) -> Tensor:
+    """a log(b), and 0 where a is zero."""
+def xlogy_(a: Tensor, b: Tensor) -> Tensor:
+    """`xlogy` in place: the result is written over the first argument."""
 def zero_(x: Tensor) -> Tensor:
     """x becomes zero everywhere, in place."""
 @overload

@@ -9,13 +9,15 @@ use crate::interpreter::{Call, Target};
 use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "In place";
     /// x becomes zero everywhere, in place.
     "zero_(Tensor x) -> Tensor" = zero_;
+    /// x becomes `value` everywhere, in place.
+    "fill_(Tensor x, Scalar value) -> Tensor" = fill_;
     /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
     /// `other`, what x was before gets none.
     ///
@@ -37,11 +39,20 @@ pub(super) fn write_over(
 }
 
 pub(super) fn zero_(x: &Tensor, site: CallSite) -> Result<()> {
+    filled("zero_", x, false.into(), site)
+}
+
+pub(super) fn fill_(x: &Tensor, value: Scalar, site: CallSite) -> Result<()> {
+    filled("fill_", x, value, site)
+}
+
+/// One number everywhere, for the function of that name.
+fn filled(name: &str, x: &Tensor, value: Scalar, site: CallSite) -> Result<()> {
     let shape = AttrValue::from(&[] as &[usize]);
     let target = x.whole_target();
     let all = create(op!("full"), smallvec![shape, DType::Bool.into()], smallvec![true.into()], &target, site)
-        .map_err(|e| e.within(|| format!("zero_({})", x.short())))?;
-    write_over(op!("masked_fill"), &[Some(x), Some(&all)], smallvec![], smallvec![false.into()], site)
+        .map_err(|e| e.within(|| format!("{name}({})", x.short())))?;
+    write_over(op!("masked_fill"), &[Some(x), Some(&all)], smallvec![], smallvec![value], site)
 }
 
 pub(super) fn copy_(x: &Tensor, other: &Tensor, site: CallSite) -> Result<()> {

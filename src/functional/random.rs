@@ -25,6 +25,29 @@ functions! {
     /// index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to
     /// one. The indices do not depend on placement or SBP.
     "multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor" = multinomial;
+    /// Normal numbers with this mean and standard deviation; f32 unless the target says otherwise.
+    "normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor" = normal as fn normal;
+    /// Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both.
+    "normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor" = normal_of as fn normal_of;
+    /// Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over
+    /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
+    "gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor" = gumbel_softmax;
+}
+
+functions! {
+    IN_PLACE, "In place";
+    /// x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP.
+    ///
+    /// # Errors
+    /// If x is no tensor of floats or the standard deviation is negative; when x is a leaf that requires a gradient, outside `no_grad`. The
+    /// same holds for the functions below.
+    "normal_(Tensor x, Float mean=0.0, Float std=1.0, Generator? generator) -> Tensor" = normal_;
+    /// x becomes uniform numbers from `lo` to below `hi`, in place.
+    "uniform_(Tensor x, Float lo=0.0, Float hi=1.0, Generator? generator) -> Tensor" = uniform_;
+    /// x becomes numbers of the exponential distribution with this rate, in place.
+    "exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor" = exponential_;
+    /// x becomes 1 with probability `p` and 0 otherwise, in place.
+    "bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor" = bernoulli_;
 }
 
 /// The runtime attributes `seed` and `ordinal` of one random op. An ordinal of -1 stands for the generator of the rank.
@@ -119,4 +142,130 @@ pub(super) fn multinomial(
     let goal = u.rsub(1.0)?.mul(&all)?;
     drop(inner);
     invoke1(op!("searchsorted"), &[Some(&sums), Some(&goal)], smallvec![false.into(), false.into()], smallvec![], site)
+}
+
+/// A deviation that is no negative number.
+fn deviation(std: f64) -> Result<()> {
+    match std >= 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(format!("the standard deviation is {std}")).help("it is at least 0")),
+    }
+}
+
+pub(super) fn normal(mean: f64, std: f64, shape: &[usize], target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    let named = |e: Error| e.in_call(|| format!("normal({mean}, {std}, {shape:?})")).at(site);
+    deviation(std).map_err(named)?;
+    let [seed, ordinal] = target.drawn().map_err(named)?;
+    let attrs = smallvec![AttrValue::from(shape), target.dtype_or(DType::F32).into()];
+    create(op!("randn"), attrs, smallvec![mean.into(), std.into(), seed, ordinal], target.target(), site)
+}
+
+pub(super) fn normal_of(mean: &Tensor, std: &Tensor, generator: Option<&Generator>, site: CallSite) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        // In the layout of the sum, whose parts draw nothing.
+        let like = mean.detach().add(&std.detach())?;
+        let z = numbers_like(op!("randn"), &like, &[0.0, 1.0], generator, site)?;
+        let scaled = z.mul(std)?;
+        drop(inner);
+        scaled.add(mean)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("normal({}, {})", mean.short(), std.short())))
+}
+
+/// Numbers of a distribution, of the dtype and shape of x and where x lies: split as x is, whole where x is partial.
+fn numbers_like(
+    op: Result<&'static crate::ops::Op>,
+    x: &Tensor,
+    numbers: &[f64],
+    generator: Option<&Generator>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let [seed, ordinal] = drawn(generator)?;
+    let attrs = smallvec![AttrValue::from(x.shape()), x.dtype().into()];
+    let numbers = numbers.iter().map(|n| Scalar::Float(*n)).chain([seed, ordinal]).collect();
+    let target = match x.target().target() {
+        Target::Global(p, sbp) if sbp.has_partial() => Target::Global(p.clone(), NdSbp::broadcast(p.axes())),
+        other => other.clone(),
+    };
+    create(op, attrs, numbers, &target, site)
+}
+
+pub(super) fn gumbel_softmax(
+    logits: &Tensor,
+    tau: f64,
+    hard: bool,
+    dim: i64,
+    generator: Option<&Generator>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let body = || {
+        if tau.is_nan() || tau <= 0.0 {
+            return Err(Error::argument(format!("tau is {tau}")).help("it is greater than 0"));
+        }
+        let inner = inner_calls();
+        let u = numbers_like(op!("rand"), &logits.detach(), &[0.0, 1.0], generator, site)?;
+        // 1 - u is never 0.
+        let noise = u.rsub(1.0)?.log()?.neg()?.log()?.neg()?;
+        let scores = logits.add(&noise)?.div(tau)?;
+        if !hard {
+            drop(inner);
+            return scores.softmax(dim);
+        }
+        let soft = scores.softmax(dim)?;
+        let at = soft.detach().argmax_keepdim(dim)?;
+        let one = super::ones_like(&at)?.cast(soft.dtype())?;
+        let hot = super::zeros_like(&soft.detach())?.scatter(dim, &at, &one)?;
+        drop(inner);
+        soft.add(&hot.sub(&soft.detach())?)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("gumbel_softmax({})", logits.short())))
+}
+
+/// Fills x with numbers of a distribution.
+fn filled(
+    name: &str,
+    x: &Tensor,
+    right: Result<()>,
+    generator: Option<&Generator>,
+    site: CallSite,
+    make: impl FnOnce(&dyn Fn(Result<&'static crate::ops::Op>, &[f64]) -> Result<Tensor>) -> Result<Tensor>,
+) -> Result<()> {
+    let body = || {
+        right?;
+        if !x.dtype().is_float() {
+            return Err(Error::dtype(format!("x is {}; it takes floats", x.dtype())));
+        }
+        let numbers = make(&|op, numbers| numbers_like(op, &x.detach(), numbers, generator, site))?;
+        super::inplace::copy_(x, &numbers, site)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("{name}({})", x.short())))
+}
+
+pub(super) fn normal_(x: &Tensor, mean: f64, std: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
+    filled("normal_", x, deviation(std), generator, site, |draw| draw(op!("randn"), &[mean, std]))
+}
+
+pub(super) fn uniform_(x: &Tensor, lo: f64, hi: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
+    let right = match lo <= hi && (hi - lo).is_finite() {
+        true => Ok(()),
+        false => Err(Error::argument(format!("there are no numbers from {lo} to {hi}"))),
+    };
+    filled("uniform_", x, right, generator, site, |draw| draw(op!("rand"), &[lo, hi]))
+}
+
+pub(super) fn exponential_(x: &Tensor, rate: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
+    let right = match rate > 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(format!("the rate is {rate}")).help("it is greater than 0")),
+    };
+    filled("exponential_", x, right, generator, site, |draw| draw(op!("rand"), &[0.0, 1.0])?.neg()?.log1p()?.div(-rate))
+}
+
+pub(super) fn bernoulli_(x: &Tensor, p: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
+    let right = match (0.0..=1.0).contains(&p) {
+        true => Ok(()),
+        false => Err(Error::argument(format!("p is {p}")).help("it is within 0 and 1")),
+    };
+    filled("bernoulli_", x, right, generator, site, |draw| draw(op!("bernoulli"), &[p]))
 }

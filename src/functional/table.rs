@@ -7,9 +7,9 @@ use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, class_losses, complex, conv, count, create, ctc, einsum, forms, gates, gather,
-    generated, grid, image, index, inplace, layout, losses, nn, pytorch, quantize, random, recurrent, reduce, select,
-    shape, sort, values,
+    algebra, arrange, attend, channels, choose, class_losses, complex, conv, count, create, ctc, differences, einsum,
+    forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pytorch, quantize,
+    random, recurrent, reduce, select, shape, signal, sort, statistics, values,
 };
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
@@ -156,14 +156,21 @@ const ROWS: &[&[Row]] = &[
     create::LIKE,
     shape::FUNCTIONS,
     arrange::FUNCTIONS,
+    pieces::FUNCTIONS,
     image::PADDING,
     reduce::FUNCTIONS,
+    statistics::FUNCTIONS,
+    differences::FUNCTIONS,
+    differences::PAIRS,
+    differences::QUESTIONS,
     select::FUNCTIONS,
     gather::FUNCTIONS,
     gather::BY_NAME,
+    choose::FUNCTIONS,
     sort::FUNCTIONS,
     count::FUNCTIONS,
     random::FUNCTIONS,
+    signal::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
     complex::FUNCTIONS,
@@ -188,6 +195,7 @@ const ROWS: &[&[Row]] = &[
     class_losses::FUNCTIONS,
     ctc::FUNCTIONS,
     inplace::FUNCTIONS,
+    random::IN_PLACE,
     layout::FUNCTIONS,
     layout::BY_NAME,
     forms::BY_NAME,

@@ -549,6 +549,155 @@ for name, gates in GATES.items():
         states = [h, values(h.shape, "f64", start=12)] if name == "lstm" else h
         case(name, run, x, states, params, **how)
 
+# --- pieces ---------------------------------------------------------------------------------------------------------------
+
+x = values((2, 3, 4), "f64")
+
+for n, dim in ((2, 0), (3, 2), (5, -1), (1, 1)):
+    case("tensor_split", lambda x: torch.tensor_split(x, n, dim), x, n, dim)
+for places, dim in (([1, 3], 2), ([-1], 1), ([2, 1, 9], -1), ([0], 0)):
+    case("tensor_split", lambda x: torch.tensor_split(x, places, dim), x, places, dim)
+case("column_stack", lambda *xs: torch.column_stack(xs), [values((3,)), values((3, 2), start=4), values((3,), start=8)])
+case("dstack", lambda *xs: torch.dstack(xs), [values((3,)), values((3,), start=8)])
+case("dstack", lambda *xs: torch.dstack(xs), [values((2, 3)), values((2, 3, 2), start=8)])
+case("block_diag", lambda *xs: torch.block_diag(*xs), [values((2, 3)), values((2,), start=4), values((), start=8), values((0, 2)), values((1, 1), start=9)])
+for offset in (0, 2, -1):
+    case("diagflat", lambda x: torch.diagflat(x, offset), values((2, 2)), offset)
+case("fliplr", torch.fliplr, x)
+case("flipud", torch.flipud, x)
+case("broadcast_tensors", lambda *xs: torch.broadcast_tensors(*xs), [values((3, 1)), values((4,), start=3), values((2, 1, 1), start=9)])
+for dim, at in ((0, 1), (1, -1), (-1, 2)):
+    case("select_scatter", lambda x, y: torch.select_scatter(x, y, dim, at), x, values(x.select(dim, at).shape, "f64", start=5), dim, at)
+for dim, start, end, step in ((2, 1, 3, 1), (1, 0, 3, 2), (0, -1, 9, 1), (1, 2, 1, 1), (2, 0, 4, 3)):
+    part = x.transpose(0, dim)[max(start, -9) : end : step].transpose(0, dim)
+    case("slice_scatter", lambda x, y: torch.slice_scatter(x, y, dim, start, end, step), x, values(part.shape, "f64", start=5), dim, start=start, end=end, step=step)
+case("slice_scatter", lambda x, y: torch.slice_scatter(x, y, 1), x, values((2, 3, 4), "f64", start=5), 1)
+case("cartesian_prod", lambda *xs: torch.cartesian_prod(*xs), [values((2,)), values((3,), start=4), values((2,), start=9)])
+case("cartesian_prod", lambda *xs: torch.cartesian_prod(*xs), [values((3,))])
+for columns, rising in ((None, False), (3, True), (5, False), (0, True)):
+    powers = torch.arange(4 if columns is None else columns)
+    powers = powers if rising else powers.flip(0)
+    assert torch.allclose(torch.vander(values((4,)), columns, rising), values((4, 1)) ** powers)
+    # torch.vander itself has no gradient that works.
+    case("vander", lambda x: x[:, None] ** powers, values((4,), "f64"), **({} if columns is None else {"columns": columns}), increasing=rising)
+case("vander", torch.vander, torch.tensor([0, 2, -3]))
+
+# --- statistics -----------------------------------------------------------------------------------------------------------
+
+for dims, keep, correction in (([], False, 1.0), ([1], True, 0.0), ([0, 2], False, 2.0)):
+    how = dict(dim=dims or None, keepdim=keep, correction=correction)
+    case("var_mean", lambda x: torch.var_mean(x, **how), x, dims, keep, correction=correction)
+    case("std_mean", lambda x: torch.std_mean(x, **how), x, dims, keep, correction=correction)
+table, often, much = values((3, 5), "f64"), torch.tensor([1, 3, 0, 2, 1]), torch.tensor([0.5, 1.0, 2.0, 0.25, 1.5], dtype=torch.float64)
+for correction in (1, 0, 2):
+    case("cov", lambda x: torch.cov(x, correction=correction), table, correction=correction)
+case("cov", torch.cov, values((4,), "f64"))
+case("cov", lambda x, w: torch.cov(x, fweights=w), table, fweights=often)
+case("cov", lambda x, w: torch.cov(x, aweights=w), table, aweights=much, backward=False)
+case("cov", lambda x, f, a: torch.cov(x, correction=0, fweights=f, aweights=a), table, correction=0, fweights=often, aweights=much, backward=False)
+case("corrcoef", torch.corrcoef, table)
+case("corrcoef", torch.corrcoef, values((4,)))
+holes = table.clone()
+holes[0, 1] = holes[2, 0] = holes[2, 3] = nan
+holes[1] = nan
+for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+    for q in (0.0, 0.3, 0.5, 1.0):
+        case("quantile", lambda x: torch.quantile(x, q, interpolation=how), table, q, interpolation=how)
+        case("quantile", lambda x: torch.quantile(x, q, 1, True, interpolation=how), table, q, dim=1, keepdim=True, interpolation=how)
+        case("nanquantile", lambda x: torch.nanquantile(x, q, 1, interpolation=how), holes, q, dim=1, interpolation=how, backward=False)
+    parts = [0.1, 0.55, 0.9]
+    case("quantile", lambda x: torch.quantile(x, torch.tensor(parts, dtype=x.dtype), 0, interpolation=how), table, parts, dim=0, interpolation=how)
+case("quantile", lambda x: torch.quantile(x, 0.4, -1), holes, 0.4, dim=-1, backward=False)
+case("quantile", lambda x: torch.quantile(x, 0.4, keepdim=True), values((2, 3)), 0.4, keepdim=True)
+case("nanquantile", lambda x: torch.nanquantile(x, 0.4, 0), table, 0.4, dim=0)
+case("nanquantile", lambda x: torch.nanquantile(x, 0.4), holes, 0.4, backward=False)
+for d in ("f64", "i64", "i32"):
+    few = values((3, 7), d, below=4)
+    for dim, keep in ((1, False), (0, True), (-1, True)):
+        case("mode", lambda x: torch.mode(x, dim, keep), few, dim, keep)
+for n, low, high in ((4, -1.5, 1.0), (1, -9.0, 9.0)):
+    case("histogram", lambda x: torch.histogram(x, n, range=(low, high)), x, n, range=[low, high], backward=False)
+    case("histogram", lambda x: torch.histogram(x, n, range=(low, high), density=True), x, n, range=[low, high], density=True, backward=False)
+    case("histogram", lambda x, w: torch.histogram(x, n, range=(low, high), weight=w), x, n, range=[low, high], weight=values((2, 3, 4), "f64", positive=True, start=4), backward=False)
+case("histogram", lambda x: torch.histogram(x, 3), values((7,)), 3, backward=False)
+case("histogram", lambda x: torch.histogram(x, 3), torch.full((4,), 2.0), 3, backward=False)
+case("histogram", lambda x, e: torch.histogram(x, e), x, torch.tensor([-1.0, 0.0, 0.25, 2.0], dtype=torch.float64), backward=False)
+
+# --- differences ----------------------------------------------------------------------------------------------------------
+
+for n, dim in ((1, -1), (2, 1), (0, 0), (1, 0), (3, 1), (7, 2)):
+    case("diff", lambda x: torch.diff(x, n, dim), x, n=n, dim=dim)
+case("diff", lambda x, a, b: torch.diff(x, dim=1, append=a, prepend=b), x, dim=1, append=values((2, 2, 4), "f64", start=7), prepend=values((2, 1, 4), "f64", start=5))
+case("diff", torch.diff, values((6,), "bool"))
+case("diff", torch.diff, values((6,), "i32"))
+for dim in (-1, 0, 1):
+    case("trapezoid", lambda y: torch.trapezoid(y, dx=0.3, dim=dim), x, dx=0.3, dim=dim)
+    case("cumulative_trapezoid", lambda y: torch.cumulative_trapezoid(y, dx=0.3, dim=dim), x, dx=0.3, dim=dim)
+    at = values((x.shape[dim],), "f64", start=8)
+    case("trapezoid", lambda y, a: torch.trapezoid(y, a, dim=dim), x, at, dim=dim)
+    case("cumulative_trapezoid", lambda y, a: torch.cumulative_trapezoid(y, a, dim=dim), x, at, dim=dim)
+case("trapezoid", lambda y, a: torch.trapezoid(y, a, dim=1), x, values((2, 3, 4), "f64", start=8), dim=1)
+for p in (2.0, 1.0, 3.0, inf, 0.5):
+    case("cdist", lambda a, b: torch.cdist(a, b, p), values((3, 4), "f64"), values((2, 4), "f64", start=11).square(), p)
+    case("cdist", lambda a, b: torch.cdist(a, b, p), values((2, 1, 3, 2), "f64"), values((3, 2, 2), "f64", start=11).square(), p)
+    case("pdist", lambda a: F.pdist(a, p), values((4, 3), "f64"), p)
+case("cdist", lambda a, b: torch.cdist(a, b), values((27, 3), "f64"), values((2, 3), "f64", start=11), note="by a product")
+case("cdist", lambda a, b: torch.cdist(a, b, 0.0), values((3, 2)).round(), values((2, 2)).round(), 0.0, backward=False)
+case("bilinear", lambda a, b, w: F.bilinear(a, b, w), values((3, 2)), values((3, 4), start=5), values((2, 2, 4), start=9))
+case("bilinear", lambda a, b, w, c: F.bilinear(a, b, w, c), values((2, 3, 2), "f64"), values((2, 3, 4), "f64", start=5), values((2, 2, 4), "f64", start=9), values((2,), "f64"))
+odd = torch.tensor([0.0, -1.5, nan, inf, -inf, 2.0])
+for d in ("f32", "f64", "f16", "bf16"):
+    case("nan_to_num", lambda x: torch.nan_to_num(x), odd.to(DTYPES[d]), backward=False)
+    case("nan_to_num", lambda x: torch.nan_to_num(x, 0.5, 9.0, -9.0), odd.to(DTYPES[d]), 0.5, posinf=9.0, neginf=-9.0, backward=False)
+case("nan_to_num", lambda x: torch.nan_to_num(x), values((2, 3), "i32"))
+for d in ("f32", "i32", "u8", "bool"):
+    case("signbit", torch.signbit, values((2, 3), d), backward=False)
+case("nan_to_num", lambda x: torch.nan_to_num(x), x)
+chances = torch.sigmoid(x)
+case("logit", lambda x: torch.logit(x), chances)
+for eps in (0.1, 0.3, 0.0):
+    case("logit", lambda x: torch.logit(x, eps), chances, eps)
+case("logit", lambda x: torch.logit(x), torch.tensor([0.0, 1.0, -0.5, 1.5, nan]), backward=False)
+case("logit", lambda x: torch.logit(x, 1e-3), torch.tensor([0.0, 1.0, -0.5, 1.5, nan]), 1e-3, backward=False)
+other = odd + torch.tensor([1e-9, 1e-3, 0.0, 0.0, 0.0, 1e-5])
+for d in ("f32", "f64"):
+    a, b = odd.to(DTYPES[d]), other.to(DTYPES[d])
+    for rtol, atol, equal in ((1e-5, 1e-8, False), (0.0, 0.0, True), (0.0, 0.1, True), (0.1, 0.0, False)):
+        case("isclose", lambda x, y: torch.isclose(x, y, rtol, atol, equal), a, b, rtol=rtol, atol=atol, equal_nan=equal, backward=False)
+        case("isclose", lambda x, y: torch.isclose(x, y, rtol, atol, equal), a, b.flip(0), rtol=rtol, atol=atol, equal_nan=equal, backward=False)
+case("isclose", lambda x, y: torch.isclose(x, y, 0.0, 2.0), torch.tensor([1, 9, 255], dtype=torch.uint8), torch.tensor([3, 5, 0], dtype=torch.uint8), rtol=0.0, atol=2.0)
+for d in ("f32", "i64", "i32"):
+    a, b = values((3, 4), d, below=6), values((4,), d, below=3)
+    case("isin", lambda x, y: torch.isin(x, y), a, b, backward=False)
+    case("isin", lambda x, y: torch.isin(x, y, invert=True), a, b, invert=True, backward=False)
+case("isin", lambda x, y: torch.isin(x, y), torch.tensor([nan, 1.0]), torch.tensor([nan, inf]), backward=False)
+case("isin", lambda x, y: torch.isin(x, y), values((3,)), torch.zeros(0), backward=False)
+
+# --- choice by places -----------------------------------------------------------------------------------------------------
+
+case("take", torch.take, x, torch.tensor([[0, 23], [-1, 5]]))
+case("take", torch.take, values((4,)), torch.tensor(2))
+for dim, at, v in ((0, [1], 2.5), (1, [2, 0], -1.0), (-1, [3, 3, -4 + 4], 7.0)):
+    case("index_fill", lambda x, i: x.index_fill(dim, i, v), x, dim, torch.tensor(at), v)
+mask = values((2, 3, 4), "bool")
+case("masked_scatter", lambda x, m, y: torch.masked_scatter(x, m, y), x, mask, values((3, 5), "f64", start=4))
+case("masked_scatter", lambda x, m, y: torch.masked_scatter(x, m, y), x, torch.zeros(3, 1, dtype=torch.bool), values((2,), "f64"), note="nowhere")
+case("masked_scatter", lambda x, m, y: torch.masked_scatter(x, m, y), x, values((3, 1), "bool"), values((20,), "f64", start=4))
+# torch counts an element of x that does not take part among the equal ones: the shares of the gradient do not add up then.
+for reduce in ("sum", "mean", "amax", "amin"):
+    for own in (True, False):
+        at = torch.tensor([[0, 1, 1, 3], [3, 3, 0, 3]])
+        case("scatter_reduce", lambda x, i, y: x.scatter_reduce(1, i, y, reduce, include_self=own), values((3, 5), "f64"), 1, at, values((2, 4), "f64", start=6), reduce, include_self=own)
+        case("scatter_reduce", lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=own), torch.tensor([1.0, 2.0 if own else 5.0, 3.0, 4.0]), 0, torch.tensor([1, 1, 1, 3, 3]), torch.tensor([2.0, 2.0, 1.0, 9.0, 9.0]), reduce, include_self=own, note="ties")
+        case("scatter_reduce", lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=own), values((4,), "i32"), 0, torch.tensor([1, 1, 3, 3]), values((4,), "i32", start=3), reduce, include_self=own)
+        case("scatter_reduce", lambda x, i, y: x.scatter_reduce(0, i, y, reduce, include_self=own), torch.tensor([1.0, nan, inf, 0.0, 5.0]), 0, torch.tensor([0, 1, 2, 3, 3]), torch.tensor([nan, 2.0, 1.0, -inf, inf]), reduce, include_self=own, backward=False, note="edges")
+runs = torch.tensor([1, 1, 2, 2, 2, 1, 3, 3])
+for how in (dict(return_inverse=False, return_counts=False), dict(return_inverse=True, return_counts=False), dict(return_inverse=False, return_counts=True), dict(return_inverse=True, return_counts=True)):
+    for d in ("i64", "f32"):
+        case("unique_consecutive", lambda x: torch.unique_consecutive(x, **how), runs.to(DTYPES[d]).reshape(2, 4), **how, backward=False)
+case("unique_consecutive", lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), torch.tensor([5]), return_inverse=True, return_counts=True)
+case("unravel_index", lambda i: torch.unravel_index(i, (2, 3, 4)), torch.tensor([[0, 23], [7, 13]]), [2, 3, 4])
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -89,6 +89,7 @@ ANY = {
     "hardsigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hardswish": F.hardswish,
     "hardshrink": F.hardshrink, "softshrink": F.softshrink, "tanhshrink": F.tanhshrink,
     "tan": torch.tan, "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh, "asinh": torch.asinh, "exp2": torch.exp2,
+    "deg2rad": torch.deg2rad, "rad2deg": torch.rad2deg,
     "erfc": torch.erfc, "trunc": torch.trunc, "frac": torch.frac, "relu6": F.relu6, "celu": F.celu,
 }
 POSITIVE = {"log2": torch.log2, "log10": torch.log10, "log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
@@ -108,6 +109,17 @@ for op in ("exp", "sqrt", "log", "sin", "reciprocal", "sigmoid", "tanh"):
     case(op, {**ANY, **POSITIVE}[op], values((2, 3), "i64", positive=True), name="integers become f32")
 for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite}.items():
     case(op, f, torch.tensor([0.0, -1.5, nan, inf, -inf, 2.0]), backward=False)
+for op, f in {"isposinf": torch.isposinf, "isneginf": torch.isneginf, "minus_sign": torch.signbit}.items():
+    case(op, f, torch.tensor([0.0, -0.0, -1.5, nan, inf, -inf, 2.0, -1e-42]), backward=False)
+    if op != "minus_sign":
+        case(op, f, values((4,), "i32"))
+for d in ("f32", "f64", "bf16"):
+    # torch rounds every step of this gradient to bf16.
+    case("sinc", torch.sinc, values((3, 4), d), backward=d != "bf16")
+case("sinc", torch.sinc, torch.tensor([0.0, 1.0, -2.0, inf, nan]), backward=False, name="edges")
+for d in ("f32", "f64", "bf16"):
+    case("replace_not_finite", lambda x: torch.nan_to_num(x, 0.5, 9.0, -8.0), values((3, 4), d), attrs={"nan": 0.5, "posinf": 9.0, "neginf": -8.0})
+    case("logit_within", lambda x: torch.logit(x, 0.2), torch.sigmoid(values((3, 4), d)), attrs={"eps": 0.2}, backward=d != "bf16")
 edges = torch.tensor([-inf, -1.0, -0.0, 0.0, 1.0, inf, nan])
 for op in ("abs", "neg", "exp", "expm1", "relu", "sigmoid", "tanh", "erf", "floor", "round", "silu"):
     case(op, ANY[op], edges, backward=False, name="edges")
@@ -168,11 +180,21 @@ for op, f in BINARY.items():
     case(op, f, values((0, 3)), values((3,), positive=True), backward=grad, name="empty")
     for d in ("i32", "i16"):
         case(op, f, values((2, 3), d), values((2, 3), d, positive=True, start=4))
-BINARY_MORE = {"atan2": torch.atan2, "hypot": torch.hypot, "logaddexp": torch.logaddexp}
+BINARY_MORE = {"atan2": torch.atan2, "hypot": torch.hypot, "logaddexp": torch.logaddexp, "fmax": torch.fmax, "fmin": torch.fmin,
+               "copysign": torch.copysign, "logaddexp2": torch.logaddexp2}
 for op, f in BINARY_MORE.items():
     for d in ("f32", "f64", "bf16"):
         case(op, f, values((3, 4), d), values((3, 4), d, start=9))
     case(op, f, values((2, 1, 3)), values((4, 1), start=5), name="broadcast")
+for d in ("f32", "f64", "bf16"):
+    case("ldexp", lambda a, b: a * torch.exp2(b), values((3, 4), d), values((4,), d, start=9))
+    case("xlogy", torch.xlogy, values((3, 4), d), values((4,), d, start=9, positive=True))
+    case("heaviside", torch.heaviside, torch.round(values((3, 4), d)), values((4,), d, start=9), backward=False)
+    case("close_to", lambda a, b: torch.isclose(a, b, 0.1, 0.2), values((3, 4), d), values((4,), d, start=1), attrs={"rtol": 0.1, "atol": 0.2}, backward=False)
+case("xlogy", torch.xlogy, torch.tensor([0.0, 0.0, 0.0, 0.0, 1.0, nan]), torch.tensor([0.0, nan, -1.0, inf, 0.0, 0.0]), backward=False, name="edges")
+case("xlogy", torch.xlogy, values((3,), "i32"), values((3,), "i32", positive=True), name="integers become f32")
+case("heaviside", torch.heaviside, torch.tensor([nan, 0.0, -0.0, inf, -inf]), torch.tensor([2.0, 3.0, nan, 1.0, 1.0]), backward=False, name="edges")
+case("copysign", torch.copysign, values((2, 3), "i32"), values((2, 3), "i32", start=4), name="integers become f32")
 case("atan2", torch.atan2, values((2, 3), "i32"), values((2, 3), "i32", start=4), name="integers become f32")
 BITS = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
 SHIFTS = {"bitwise_left_shift": torch.bitwise_left_shift, "bitwise_right_shift": torch.bitwise_right_shift}

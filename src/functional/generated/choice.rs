@@ -38,6 +38,30 @@ impl Default for IndexAddOptions {
     }
 }
 
+/// Options of [`Tensor::scatter_reduce_with`](crate::Tensor::scatter_reduce_with).
+#[derive(Clone, Debug)]
+pub struct ScatterReduceOptions {
+    /// `Bool include_self=true`. `true` by default.
+    pub include_self: bool,
+}
+
+impl Default for ScatterReduceOptions {
+    fn default() -> ScatterReduceOptions {
+        ScatterReduceOptions {
+            include_self: true,
+        }
+    }
+}
+
+/// Options of [`functional::unique_consecutive_with`](crate::functional::unique_consecutive_with).
+#[derive(Clone, Debug, Default)]
+pub struct UniqueConsecutiveOptions {
+    /// `Bool return_inverse=false`. `false` by default.
+    pub return_inverse: bool,
+    /// `Bool return_counts=false`. `false` by default.
+    pub return_counts: bool,
+}
+
 /// Options of [`Tensor::argsort_with`](crate::Tensor::argsort_with).
 #[derive(Clone, Debug, Default)]
 pub struct ArgsortOptions {
@@ -82,6 +106,36 @@ impl Default for UniqueOfOptions {
             return_counts: false,
         }
     }
+}
+
+/// The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape
+/// of x, and how long each is. The call waits for the number of runs.
+///
+/// ```text
+/// unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn unique_consecutive(x: &Tensor) -> Result<Vec<Tensor>> {
+    super::super::choose::unique_consecutive(x, false, false, CallSite::here())
+}
+
+/// [`functional::unique_consecutive`](crate::functional::unique_consecutive) with its options.
+#[track_caller]
+pub fn unique_consecutive_with(
+    x: &Tensor,
+    options: &crate::functional::UniqueConsecutiveOptions,
+) -> Result<Vec<Tensor>> {
+    super::super::choose::unique_consecutive(x, options.return_inverse, options.return_counts, CallSite::here())
+}
+
+/// The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim.
+///
+/// ```text
+/// unravel_index(Tensor ids, IntList shape) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn unravel_index(ids: &Tensor, shape: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::choose::unravel_index(ids, &shape.ints(), CallSite::here())
 }
 
 /// The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal
@@ -422,6 +476,73 @@ impl Tensor {
         super::super::gather::min(self, dim.int(), true, CallSite::here())
     }
 
+    /// The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end.
+    ///
+    /// ```text
+    /// take(Tensor x, Tensor ids) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn take(&self, ids: &Tensor) -> Result<Tensor> {
+        super::super::choose::take(self, ids, CallSite::here())
+    }
+
+    /// x with `value` in each slice at an index along `dim`: `ids` is a list.
+    ///
+    /// ```text
+    /// index_fill(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn index_fill(&self, dim: impl IntLike, ids: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+        super::super::choose::index_fill(self, dim.int(), ids, value.into(), CallSite::here())
+    }
+
+    /// x with the elements of `src`, in row-major order, at the places where the bool tensor `mask` is true. The call waits for their
+    /// number.
+    ///
+    /// ```text
+    /// masked_scatter(Tensor x, Tensor mask, Tensor src) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = zeros([4], Device::Cpu)?;
+    /// let mask = from_vec(vec![false, true, true, false], [4], Device::Cpu)?;
+    /// let src = from_vec(vec![5.0f32, 6.0, 7.0], [3], Device::Cpu)?;
+    /// assert_eq!(x.masked_scatter(&mask, &src)?.to_vec::<f32>()?, [0.0, 5.0, 6.0, 0.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the mask is true at more places than there are elements; in a dry run.
+    #[track_caller]
+    pub fn masked_scatter(&self, mask: &Tensor, src: &Tensor) -> Result<Tensor> {
+        super::super::choose::masked_scatter(self, mask, src, CallSite::here())
+    }
+
+    /// x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the
+    /// element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient.
+    ///
+    /// ```text
+    /// scatter_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn scatter_reduce(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
+        super::super::choose::scatter_reduce(self, dim.int(), ids, src, reduce, true, CallSite::here())
+    }
+
+    /// [`Tensor::scatter_reduce`](crate::Tensor::scatter_reduce) with its options.
+    #[track_caller]
+    pub fn scatter_reduce_with(
+        &self,
+        dim: impl IntLike,
+        ids: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        options: &crate::functional::ScatterReduceOptions,
+    ) -> Result<Tensor> {
+        super::super::choose::scatter_reduce(self, dim.int(), ids, src, reduce, options.include_self, CallSite::here())
+    }
+
     /// The indices that sort each line along `dim`: those of `sort`.
     ///
     /// ```text
@@ -525,6 +646,12 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::index_copy(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::max(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::min(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("take(Tensor x, Tensor ids) -> Tensor", |b| Ok(vec![super::super::choose::take(b.given(0)?, b.given(1)?, b.site)?])),
+    ("index_fill(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor", |b| Ok(vec![super::super::choose::index_fill(b.given(0)?, b.int(1)?, b.given(2)?, b.scalar(3)?, b.site)?])),
+    ("masked_scatter(Tensor x, Tensor mask, Tensor src) -> Tensor", |b| Ok(vec![super::super::choose::masked_scatter(b.given(0)?, b.given(1)?, b.given(2)?, b.site)?])),
+    ("scatter_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor", |b| Ok(vec![super::super::choose::scatter_reduce(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.text(4)?, b.bool(5)?, b.site)?])),
+    ("unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple", |b| super::super::choose::unique_consecutive(b.given(0)?, b.bool(1)?, b.bool(2)?, b.site)),
+    ("unravel_index(Tensor ids, IntList shape) -> TensorTuple", |b| super::super::choose::unravel_index(b.given(0)?, b.ints(1)?, b.site)),
     ("argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor", |b| Ok(vec![super::super::sort::argsort(b.given(0)?, b.int(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
     ("msort(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::msort(b.given(0)?, b.site)?])),
     ("median(Tensor x) -> Tensor", |b| Ok(vec![super::super::sort::median_of_all(b.given(0)?, b.site)?])),

@@ -27,6 +27,72 @@ pub struct EyeOptions {
     pub m: Option<i64>,
 }
 
+/// Options of [`functional::hann_window_with`](crate::functional::hann_window_with).
+#[derive(Clone, Debug)]
+pub struct HannWindowOptions {
+    /// `Bool periodic=true`. `true` by default.
+    pub periodic: bool,
+}
+
+impl Default for HannWindowOptions {
+    fn default() -> HannWindowOptions {
+        HannWindowOptions {
+            periodic: true,
+        }
+    }
+}
+
+/// Options of [`functional::hamming_window_with`](crate::functional::hamming_window_with).
+#[derive(Clone, Debug)]
+pub struct HammingWindowOptions {
+    /// `Bool periodic=true`. `true` by default.
+    pub periodic: bool,
+    /// `Float alpha=0.54`. `0.54` by default.
+    pub alpha: f64,
+    /// `Float beta=0.46`. `0.46` by default.
+    pub beta: f64,
+}
+
+impl Default for HammingWindowOptions {
+    fn default() -> HammingWindowOptions {
+        HammingWindowOptions {
+            periodic: true,
+            alpha: 0.54,
+            beta: 0.46,
+        }
+    }
+}
+
+/// Options of [`functional::blackman_window_with`](crate::functional::blackman_window_with).
+#[derive(Clone, Debug)]
+pub struct BlackmanWindowOptions {
+    /// `Bool periodic=true`. `true` by default.
+    pub periodic: bool,
+}
+
+impl Default for BlackmanWindowOptions {
+    fn default() -> BlackmanWindowOptions {
+        BlackmanWindowOptions {
+            periodic: true,
+        }
+    }
+}
+
+/// Options of [`functional::bartlett_window_with`](crate::functional::bartlett_window_with).
+#[derive(Clone, Debug)]
+pub struct BartlettWindowOptions {
+    /// `Bool periodic=true`. `true` by default.
+    pub periodic: bool,
+}
+
+impl Default for BartlettWindowOptions {
+    fn default() -> BartlettWindowOptions {
+        BartlettWindowOptions {
+            periodic: true,
+        }
+    }
+}
+
 /// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
 ///
 /// ```text
@@ -246,6 +312,102 @@ pub fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
     super::super::create::full_like(x, value.into(), CallSite::here())
 }
 
+/// The Hann window sin²(πk / n) of `n` numbers; f32 unless the target says otherwise. With `periodic` it is one number longer, and
+/// the last is left out: what a Fourier transform wants. Else it is symmetric.
+///
+/// ```text
+/// hann_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor
+/// ```
+///
+/// ```
+/// use oflow::prelude::*;
+/// use oflow::functional::hann_window;
+/// assert_eq!(hann_window(4, Device::Cpu)?.to_vec::<f32>()?, [0.0, 0.5, 1.0, 0.5]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn hann_window(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::hann_window(n.int(), &target, true, CallSite::here())
+}
+
+/// [`functional::hann_window`](crate::functional::hann_window) with its options.
+#[track_caller]
+pub fn hann_window_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::HannWindowOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::hann_window(n.int(), &target, options.periodic, CallSite::here())
+}
+
+/// The Hamming window `alpha` - `beta` cos(2πk / n).
+///
+/// ```text
+/// hamming_window(Int n, Target target, *, Bool periodic=true, Float alpha=0.54, Float beta=0.46, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn hamming_window(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::hamming_window(n.int(), &target, true, 0.54, 0.46, CallSite::here())
+}
+
+/// [`functional::hamming_window`](crate::functional::hamming_window) with its options.
+#[track_caller]
+pub fn hamming_window_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::HammingWindowOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::hamming_window(n.int(), &target, options.periodic, options.alpha, options.beta, CallSite::here())
+}
+
+/// The Blackman window 0.42 - 0.5 cos(2πk / n) + 0.08 cos(4πk / n).
+///
+/// ```text
+/// blackman_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn blackman_window(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::blackman_window(n.int(), &target, true, CallSite::here())
+}
+
+/// [`functional::blackman_window`](crate::functional::blackman_window) with its options.
+#[track_caller]
+pub fn blackman_window_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::BlackmanWindowOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::blackman_window(n.int(), &target, options.periodic, CallSite::here())
+}
+
+/// The Bartlett window, which rises and falls in straight lines.
+///
+/// ```text
+/// bartlett_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn bartlett_window(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::bartlett_window(n.int(), &target, true, CallSite::here())
+}
+
+/// [`functional::bartlett_window`](crate::functional::bartlett_window) with its options.
+#[track_caller]
+pub fn bartlett_window_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::BartlettWindowOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::bartlett_window(n.int(), &target, options.periodic, CallSite::here())
+}
+
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
@@ -266,4 +428,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::randn_like(b.given(0)?, b.site)?])),
     ("randint_like(Tensor x, Int lo, Int hi) -> Tensor", |b| Ok(vec![super::super::create::randint_like(b.given(0)?, b.int(1)?, b.int(2)?, b.site)?])),
     ("full_like(Tensor x, Scalar value) -> Tensor", |b| Ok(vec![super::super::create::full_like(b.given(0)?, b.scalar(1)?, b.site)?])),
+    ("hann_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hann_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
+    ("hamming_window(Int n, Target target, *, Bool periodic=true, Float alpha=0.54, Float beta=0.46, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hamming_window(b.int(0)?, &b.target_of(1, Some(5))?, b.bool(2)?, b.float(3)?, b.float(4)?, b.site)?])),
+    ("blackman_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::blackman_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
+    ("bartlett_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::bartlett_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
 ];

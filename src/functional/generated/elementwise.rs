@@ -36,6 +36,43 @@ impl Default for AddcdivOptions {
     }
 }
 
+/// Options of [`Tensor::nan_to_num_with`](crate::Tensor::nan_to_num_with).
+#[derive(Clone, Debug, Default)]
+pub struct NanToNumOptions {
+    /// `Float? posinf`. Not given by default.
+    pub posinf: Option<f64>,
+    /// `Float? neginf`. Not given by default.
+    pub neginf: Option<f64>,
+}
+
+/// Options of [`Tensor::isclose_with`](crate::Tensor::isclose_with).
+#[derive(Clone, Debug)]
+pub struct IscloseOptions {
+    /// `Float rtol=1e-5`. `1e-5` by default.
+    pub rtol: f64,
+    /// `Float atol=1e-8`. `1e-8` by default.
+    pub atol: f64,
+    /// `Bool equal_nan=false`. `false` by default.
+    pub equal_nan: bool,
+}
+
+impl Default for IscloseOptions {
+    fn default() -> IscloseOptions {
+        IscloseOptions {
+            rtol: 1e-5,
+            atol: 1e-8,
+            equal_nan: false,
+        }
+    }
+}
+
+/// Options of [`Tensor::isin_with`](crate::Tensor::isin_with).
+#[derive(Clone, Debug, Default)]
+pub struct IsinOptions {
+    /// `Bool invert=false`. `false` by default.
+    pub invert: bool,
+}
+
 /// a where cond is true, else b. The three shapes broadcast.
 ///
 /// ```text
@@ -439,6 +476,36 @@ impl Tensor {
         invoke1(op!("erfc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
+    /// Degrees in radians.
+    ///
+    /// ```text
+    /// deg2rad(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn deg2rad(&self) -> Result<Tensor> {
+        invoke1(op!("deg2rad"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// Radians in degrees.
+    ///
+    /// ```text
+    /// rad2deg(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rad2deg(&self) -> Result<Tensor> {
+        invoke1(op!("rad2deg"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// sin(πx) / (πx), and 1 of 0.
+    ///
+    /// ```text
+    /// sinc(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn sinc(&self) -> Result<Tensor> {
+        invoke1(op!("sinc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
     /// True where x is zero.
     ///
     /// ```text
@@ -477,6 +544,26 @@ impl Tensor {
     #[track_caller]
     pub fn isfinite(&self) -> Result<Tensor> {
         invoke1(op!("isfinite"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// True where x is inf.
+    ///
+    /// ```text
+    /// isposinf(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isposinf(&self) -> Result<Tensor> {
+        invoke1(op!("isposinf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// True where x is -inf.
+    ///
+    /// ```text
+    /// isneginf(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isneginf(&self) -> Result<Tensor> {
+        invoke1(op!("isneginf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// Every bit of an integer turned: -x - 1 of signed ones.
@@ -717,6 +804,97 @@ impl Tensor {
     #[track_caller]
     pub fn logaddexp(&self, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("logaddexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// log2(2ᵃ + 2ᵇ), also where the powers overflow.
+    ///
+    /// ```text
+    /// logaddexp2(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn logaddexp2(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("logaddexp2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The larger element of each pair, or the one that is no NaN.
+    ///
+    /// ```text
+    /// fmax(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn fmax(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("fmax"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The smaller element of each pair, or the one that is no NaN.
+    ///
+    /// ```text
+    /// fmin(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn fmin(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("fmin"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// |a| with the sign of b, also where b is zero.
+    ///
+    /// ```text
+    /// copysign(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn copysign(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("copysign"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// a times 2 to the power b.
+    ///
+    /// ```text
+    /// ldexp(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn ldexp(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("ldexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// a log(b), and 0 where a is zero.
+    ///
+    /// ```text
+    /// xlogy(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn xlogy(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("xlogy"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// 0 where x is below zero, 1 where it is above, and the element of `values` where it is zero.
+    ///
+    /// ```text
+    /// heaviside(Tensor x, Tensor values) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn heaviside(&self, values: &Tensor) -> Result<Tensor> {
+        invoke1(op!("heaviside"), &[Some(self), Some(values)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// The bits that both have.
@@ -1074,4 +1252,83 @@ impl Tensor {
     pub fn masked_fill(&self, mask: &Tensor, s: impl Into<Scalar>) -> Result<Tensor> {
         invoke1(op!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![s.into()], CallSite::here())
     }
+
+    /// x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless
+    /// they are given.
+    ///
+    /// ```text
+    /// nan_to_num(Tensor x, Float nan=0.0, *, Float? posinf, Float? neginf) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn nan_to_num(&self, nan: f64) -> Result<Tensor> {
+        super::super::differences::nan_to_num(self, nan, None, None, CallSite::here())
+    }
+
+    /// [`Tensor::nan_to_num`](crate::Tensor::nan_to_num) with its options.
+    #[track_caller]
+    pub fn nan_to_num_with(&self, nan: f64, options: &crate::functional::NanToNumOptions) -> Result<Tensor> {
+        super::super::differences::nan_to_num(self, nan, options.posinf, options.neginf, CallSite::here())
+    }
+
+    /// log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives
+    /// NaN.
+    ///
+    /// ```text
+    /// logit(Tensor x, Float? eps) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn logit(&self, eps: Option<f64>) -> Result<Tensor> {
+        super::super::differences::logit(self, eps, CallSite::here())
+    }
+
+    /// True where x is below zero, or a zero with a minus sign.
+    ///
+    /// ```text
+    /// signbit(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn signbit(&self) -> Result<Tensor> {
+        super::super::differences::signbit(self, CallSite::here())
+    }
+
+    /// True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN.
+    ///
+    /// ```text
+    /// isclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isclose(&self, y: &Tensor) -> Result<Tensor> {
+        super::super::differences::isclose(self, y, 1e-5, 1e-8, false, CallSite::here())
+    }
+
+    /// [`Tensor::isclose`](crate::Tensor::isclose) with its options.
+    #[track_caller]
+    pub fn isclose_with(&self, y: &Tensor, options: &crate::functional::IscloseOptions) -> Result<Tensor> {
+        super::super::differences::isclose(self, y, options.rtol, options.atol, options.equal_nan, CallSite::here())
+    }
+
+    /// True where an element of x is among those of `values`, or with `invert` where it is not.
+    ///
+    /// ```text
+    /// isin(Tensor x, Tensor values, *, Bool invert=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isin(&self, values: &Tensor) -> Result<Tensor> {
+        super::super::differences::isin(self, values, false, CallSite::here())
+    }
+
+    /// [`Tensor::isin`](crate::Tensor::isin) with its options.
+    #[track_caller]
+    pub fn isin_with(&self, values: &Tensor, options: &crate::functional::IsinOptions) -> Result<Tensor> {
+        super::super::differences::isin(self, values, options.invert, CallSite::here())
+    }
 }
+
+/// By name.
+pub(super) const BY_NAME: &[super::ByName] = &[
+    ("nan_to_num(Tensor x, Float nan=0.0, *, Float? posinf, Float? neginf) -> Tensor", |b| Ok(vec![super::super::differences::nan_to_num(b.given(0)?, b.float(1)?, b.float(2).ok(), b.float(3).ok(), b.site)?])),
+    ("logit(Tensor x, Float? eps) -> Tensor", |b| Ok(vec![super::super::differences::logit(b.given(0)?, b.float(1).ok(), b.site)?])),
+    ("signbit(Tensor x) -> Tensor", |b| Ok(vec![super::super::differences::signbit(b.given(0)?, b.site)?])),
+    ("isclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor", |b| Ok(vec![super::super::differences::isclose(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
+    ("isin(Tensor x, Tensor values, *, Bool invert=false) -> Tensor", |b| Ok(vec![super::super::differences::isin(b.given(0)?, b.given(1)?, b.bool(2)?, b.site)?])),
+];

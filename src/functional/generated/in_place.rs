@@ -1,5 +1,6 @@
 //! In place: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
+use crate::context::Generator;
 use crate::error::{CallSite, Result};
 use crate::functional::{Operand, op};
 use crate::functional::inplace::write_over;
@@ -467,6 +468,48 @@ impl Tensor {
     #[track_caller]
     pub fn erfc_(&self) -> Result<&Tensor> {
         write_over(op!("erfc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `deg2rad` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// deg2rad_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn deg2rad_(&self) -> Result<&Tensor> {
+        write_over(op!("deg2rad"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `rad2deg` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// rad2deg_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn rad2deg_(&self) -> Result<&Tensor> {
+        write_over(op!("rad2deg"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sinc` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sinc_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn sinc_(&self) -> Result<&Tensor> {
+        write_over(op!("sinc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
@@ -1045,6 +1088,104 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `logaddexp2` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// logaddexp2_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn logaddexp2_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("logaddexp2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `fmax` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// fmax_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn fmax_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("fmax"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `fmin` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// fmin_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn fmin_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("fmin"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `copysign` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// copysign_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn copysign_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("copysign"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `ldexp` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// ldexp_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn ldexp_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("ldexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `xlogy` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// xlogy_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn xlogy_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("xlogy"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `heaviside` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// heaviside_(Tensor x, Tensor values) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn heaviside_(&self, values: &Tensor) -> Result<&Tensor> {
+        write_over(op!("heaviside"), &[Some(self), Some(values)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `bitwise_and` in place: the result is written over the first argument.
     ///
     /// ```text
@@ -1292,6 +1433,17 @@ impl Tensor {
         Ok(self)
     }
 
+    /// x becomes `value` everywhere, in place.
+    ///
+    /// ```text
+    /// fill_(Tensor x, Scalar value) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<&Tensor> {
+        super::super::inplace::fill_(self, value.into(), CallSite::here())?;
+        Ok(self)
+    }
+
     /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
     /// `other`, what x was before gets none.
     ///
@@ -1306,6 +1458,54 @@ impl Tensor {
         super::super::inplace::copy_(self, other, CallSite::here())?;
         Ok(self)
     }
+
+    /// x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP.
+    ///
+    /// ```text
+    /// normal_(Tensor x, Float mean=0.0, Float std=1.0, Generator? generator) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If x is no tensor of floats or the standard deviation is negative; when x is a leaf that requires a gradient, outside `no_grad`. The
+    /// same holds for the functions below.
+    #[track_caller]
+    pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::normal_(self, mean, std, generator, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes uniform numbers from `lo` to below `hi`, in place.
+    ///
+    /// ```text
+    /// uniform_(Tensor x, Float lo=0.0, Float hi=1.0, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn uniform_(&self, lo: f64, hi: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::uniform_(self, lo, hi, generator, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes numbers of the exponential distribution with this rate, in place.
+    ///
+    /// ```text
+    /// exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn exponential_(&self, rate: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::exponential_(self, rate, generator, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes 1 with probability `p` and 0 otherwise, in place.
+    ///
+    /// ```text
+    /// bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bernoulli_(&self, p: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::bernoulli_(self, p, generator, CallSite::here())?;
+        Ok(self)
+    }
 }
 
 /// By name.
@@ -1314,8 +1514,28 @@ pub(super) const BY_NAME: &[super::ByName] = &[
         super::super::inplace::zero_(b.given(0)?, b.site)?;
         Ok(vec![b.given(0)?.clone()])
     }),
+    ("fill_(Tensor x, Scalar value) -> Tensor", |b| {
+        super::super::inplace::fill_(b.given(0)?, b.scalar(1)?, b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
     ("copy_(Tensor x, Tensor other) -> Tensor", |b| {
         super::super::inplace::copy_(b.given(0)?, b.given(1)?, b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("normal_(Tensor x, Float mean=0.0, Float std=1.0, Generator? generator) -> Tensor", |b| {
+        super::super::random::normal_(b.given(0)?, b.float(1)?, b.float(2)?, b.generator(3), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("uniform_(Tensor x, Float lo=0.0, Float hi=1.0, Generator? generator) -> Tensor", |b| {
+        super::super::random::uniform_(b.given(0)?, b.float(1)?, b.float(2)?, b.generator(3), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor", |b| {
+        super::super::random::exponential_(b.given(0)?, b.float(1)?, b.generator(2), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor", |b| {
+        super::super::random::bernoulli_(b.given(0)?, b.float(1)?, b.generator(2), b.site)?;
         Ok(vec![b.given(0)?.clone()])
     }),
 ];

@@ -17,14 +17,14 @@ mod layouts;
 
 /// What is no method.
 pub mod functions {
-    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions, randperm, MultinomialOptions};
-    pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions};
+    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions, randperm, MultinomialOptions, normal, normal_of, normal_of_with, NormalOfOptions, GumbelSoftmaxOptions};
+    pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions, NanToNumOptions, IscloseOptions, IsinOptions};
     pub use super::activations::SoftplusOptions;
-    pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
+    pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions, VarMeanOptions, StdMeanOptions, CovOptions, QuantileOptions, quantiles, quantiles_keepdim, quantiles_with, QuantilesOptions, NanquantileOptions, HistogramOptions, histogram_within, histogram_within_with, HistogramWithinOptions, DiffOptions, TrapezoidOptions, CumulativeTrapezoidOptions};
     pub use super::networks::{OneHotOptions, RotaryEmbeddingOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, InterpolateOptions, GridSampleOptions, AffineGridOptions, ScaledDotProductAttentionOptions, EmbeddingBagOptions, LstmOptions, GruOptions, RnnTanhOptions, RnnReluOptions};
-    pub use super::choice::{SortOptions, SearchsortedOptions, IndexAddOptions, ArgsortOptions, median_of_all, BucketizeOptions, BincountOptions, unique_of, unique_of_with, UniqueOfOptions};
-    pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack, PadOptions};
-    pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
+    pub use super::choice::{SortOptions, SearchsortedOptions, IndexAddOptions, ScatterReduceOptions, unique_consecutive, unique_consecutive_with, UniqueConsecutiveOptions, unravel_index, ArgsortOptions, median_of_all, BucketizeOptions, BincountOptions, unique_of, unique_of_with, UniqueOfOptions};
+    pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack, tensor_split_at, column_stack, dstack, block_diag, broadcast_tensors, SliceScatterOptions, cartesian_prod, VanderOptions, tril_indices, tril_indices_with, TrilIndicesOptions, triu_indices, triu_indices_with, TriuIndicesOptions, PadOptions};
+    pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like, hann_window, hann_window_with, HannWindowOptions, hamming_window, hamming_window_with, HammingWindowOptions, blackman_window, blackman_window_with, BlackmanWindowOptions, bartlett_window, bartlett_window_with, BartlettWindowOptions};
     pub use super::products::{MatmulOptions, AddmmOptions, AddmvOptions, BaddbmmOptions, einsum};
     pub use super::losses::{MseLossOptions, L1LossOptions, SmoothL1LossOptions, HuberLossOptions, BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, KlDivOptions, SoftMarginLossOptions, HingeEmbeddingLossOptions, MarginRankingLossOptions, PoissonNllLossOptions, GaussianNllLossOptions, CosineSimilarityOptions, CosineEmbeddingLossOptions, PairwiseDistanceOptions, TripletMarginLossOptions, CrossEntropyOptions, NllLossOptions, MultiMarginLossOptions, MultilabelMarginLossOptions, MultilabelSoftMarginLossOptions, CtcLossOptions};
 }
@@ -32,6 +32,7 @@ pub mod functions {
 /// Of each function of several ops its text, and what reads its arguments from a call by name.
 pub(super) const BY_NAME: &[&[ByName]] = &[
     random_numbers::BY_NAME,
+    elementwise::BY_NAME,
     in_place::BY_NAME,
     activations::BY_NAME,
     quantised_numbers::BY_NAME,

@@ -58,6 +58,37 @@ pub struct MultinomialOptions {
     pub generator: Option<Generator>,
 }
 
+/// Options of [`functional::normal_of_with`](crate::functional::normal_of_with).
+#[derive(Clone, Debug, Default)]
+pub struct NormalOfOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
+/// Options of [`Tensor::gumbel_softmax_with`](crate::Tensor::gumbel_softmax_with).
+#[derive(Clone, Debug)]
+pub struct GumbelSoftmaxOptions {
+    /// `Float tau=1.0`. `1.0` by default.
+    pub tau: f64,
+    /// `Bool hard=false`. `false` by default.
+    pub hard: bool,
+    /// `Int dim=-1`. `-1` by default.
+    pub dim: i64,
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
+impl Default for GumbelSoftmaxOptions {
+    fn default() -> GumbelSoftmaxOptions {
+        GumbelSoftmaxOptions {
+            tau: 1.0,
+            hard: false,
+            dim: -1,
+            generator: None,
+        }
+    }
+}
+
 /// Uniform numbers in [lo, hi).
 ///
 /// ```text
@@ -158,6 +189,37 @@ pub fn randperm(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
     super::super::random::randperm(n.int(), &target, CallSite::here())
 }
 
+/// Normal numbers with this mean and standard deviation; f32 unless the target says otherwise.
+///
+/// ```text
+/// normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor
+/// ```
+#[track_caller]
+pub fn normal(mean: f64, std: f64, shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::normal(mean, std, shape.as_ref(), &target, CallSite::here())
+}
+
+/// Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both.
+///
+/// ```text
+/// normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor
+/// ```
+#[track_caller]
+pub fn normal_of(mean: &Tensor, std: &Tensor) -> Result<Tensor> {
+    super::super::random::normal_of(mean, std, None, CallSite::here())
+}
+
+/// [`functional::normal_of`](crate::functional::normal_of) with its options.
+#[track_caller]
+pub fn normal_of_with(
+    mean: &Tensor,
+    std: &Tensor,
+    options: &crate::functional::NormalOfOptions,
+) -> Result<Tensor> {
+    super::super::random::normal_of(mean, std, options.generator.as_ref(), CallSite::here())
+}
+
 impl Tensor {
     /// Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead.
     ///
@@ -204,10 +266,30 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::random::multinomial(self, num_samples.int(), replacement, options.generator.as_ref(), CallSite::here())
     }
+
+    /// Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over
+    /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
+    ///
+    /// ```text
+    /// gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn gumbel_softmax(&self) -> Result<Tensor> {
+        super::super::random::gumbel_softmax(self, 1.0, false, -1, None, CallSite::here())
+    }
+
+    /// [`Tensor::gumbel_softmax`](crate::Tensor::gumbel_softmax) with its options.
+    #[track_caller]
+    pub fn gumbel_softmax_with(&self, options: &crate::functional::GumbelSoftmaxOptions) -> Result<Tensor> {
+        super::super::random::gumbel_softmax(self, options.tau, options.hard, options.dim, options.generator.as_ref(), CallSite::here())
+    }
 }
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("randperm(Int n, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::randperm(b.int(0)?, &b.drawing_target_of(1, Some(2), 3)?, b.site)?])),
     ("multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::multinomial(b.given(0)?, b.int(1)?, b.bool(2)?, b.generator(3), b.site)?])),
+    ("normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal(b.float(0)?, b.float(1)?, &b.shape(2)?, &b.drawing_target_of(3, Some(4), 5)?, b.site)?])),
+    ("normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal_of(b.given(0)?, b.given(1)?, b.generator(2), b.site)?])),
+    ("gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::gumbel_softmax(b.given(0)?, b.float(1)?, b.bool(2)?, b.int(3)?, b.generator(4), b.site)?])),
 ];

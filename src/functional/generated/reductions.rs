@@ -58,6 +58,256 @@ impl Default for NormalizeOptions {
     }
 }
 
+/// Options of [`Tensor::var_mean_with`](crate::Tensor::var_mean_with).
+#[derive(Clone, Debug)]
+pub struct VarMeanOptions {
+    /// `Float correction=1.0`. `1.0` by default.
+    pub correction: f64,
+}
+
+impl Default for VarMeanOptions {
+    fn default() -> VarMeanOptions {
+        VarMeanOptions {
+            correction: 1.0,
+        }
+    }
+}
+
+/// Options of [`Tensor::std_mean_with`](crate::Tensor::std_mean_with).
+#[derive(Clone, Debug)]
+pub struct StdMeanOptions {
+    /// `Float correction=1.0`. `1.0` by default.
+    pub correction: f64,
+}
+
+impl Default for StdMeanOptions {
+    fn default() -> StdMeanOptions {
+        StdMeanOptions {
+            correction: 1.0,
+        }
+    }
+}
+
+/// Options of [`Tensor::cov_with`](crate::Tensor::cov_with).
+#[derive(Clone, Debug)]
+pub struct CovOptions {
+    /// `Int correction=1`. `1` by default.
+    pub correction: i64,
+    /// `Tensor? fweights`. Not given by default.
+    pub fweights: Option<Tensor>,
+    /// `Tensor? aweights`. Not given by default.
+    pub aweights: Option<Tensor>,
+}
+
+impl Default for CovOptions {
+    fn default() -> CovOptions {
+        CovOptions {
+            correction: 1,
+            fweights: None,
+            aweights: None,
+        }
+    }
+}
+
+/// Options of [`Tensor::quantile_with`](crate::Tensor::quantile_with).
+#[derive(Clone, Debug)]
+pub struct QuantileOptions {
+    /// `Int? dim`. Not given by default.
+    pub dim: Option<i64>,
+    /// `Bool keepdim=false`. `false` by default.
+    pub keepdim: bool,
+    /// `String interpolation="linear"`. `"linear"` by default.
+    pub interpolation: &'static str,
+}
+
+impl Default for QuantileOptions {
+    fn default() -> QuantileOptions {
+        QuantileOptions {
+            dim: None,
+            keepdim: false,
+            interpolation: "linear",
+        }
+    }
+}
+
+/// Options of [`functional::quantiles_with`](crate::functional::quantiles_with).
+#[derive(Clone, Debug)]
+pub struct QuantilesOptions {
+    /// `Int? dim`. Not given by default.
+    pub dim: Option<i64>,
+    /// `Bool keepdim=false`. `false` by default.
+    pub keepdim: bool,
+    /// `String interpolation="linear"`. `"linear"` by default.
+    pub interpolation: &'static str,
+}
+
+impl Default for QuantilesOptions {
+    fn default() -> QuantilesOptions {
+        QuantilesOptions {
+            dim: None,
+            keepdim: false,
+            interpolation: "linear",
+        }
+    }
+}
+
+/// Options of [`Tensor::nanquantile_with`](crate::Tensor::nanquantile_with).
+#[derive(Clone, Debug)]
+pub struct NanquantileOptions {
+    /// `Int? dim`. Not given by default.
+    pub dim: Option<i64>,
+    /// `Bool keepdim=false`. `false` by default.
+    pub keepdim: bool,
+    /// `String interpolation="linear"`. `"linear"` by default.
+    pub interpolation: &'static str,
+}
+
+impl Default for NanquantileOptions {
+    fn default() -> NanquantileOptions {
+        NanquantileOptions {
+            dim: None,
+            keepdim: false,
+            interpolation: "linear",
+        }
+    }
+}
+
+/// Options of [`Tensor::histogram_with`](crate::Tensor::histogram_with).
+#[derive(Clone, Debug)]
+pub struct HistogramOptions {
+    /// `FloatList range=[]`. `vec![]` by default.
+    pub range: Vec<f64>,
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `Bool density=false`. `false` by default.
+    pub density: bool,
+}
+
+impl Default for HistogramOptions {
+    fn default() -> HistogramOptions {
+        HistogramOptions {
+            range: vec![],
+            weight: None,
+            density: false,
+        }
+    }
+}
+
+/// Options of [`functional::histogram_within_with`](crate::functional::histogram_within_with).
+#[derive(Clone, Debug, Default)]
+pub struct HistogramWithinOptions {
+    /// `Tensor? weight`. Not given by default.
+    pub weight: Option<Tensor>,
+    /// `Bool density=false`. `false` by default.
+    pub density: bool,
+}
+
+/// Options of [`Tensor::diff_with`](crate::Tensor::diff_with).
+#[derive(Clone, Debug)]
+pub struct DiffOptions {
+    /// `Int n=1`. `1` by default.
+    pub n: i64,
+    /// `Int dim=-1`. `-1` by default.
+    pub dim: i64,
+    /// `Tensor? prepend`. Not given by default.
+    pub prepend: Option<Tensor>,
+    /// `Tensor? append`. Not given by default.
+    pub append: Option<Tensor>,
+}
+
+impl Default for DiffOptions {
+    fn default() -> DiffOptions {
+        DiffOptions {
+            n: 1,
+            dim: -1,
+            prepend: None,
+            append: None,
+        }
+    }
+}
+
+/// Options of [`Tensor::trapezoid_with`](crate::Tensor::trapezoid_with).
+#[derive(Clone, Debug)]
+pub struct TrapezoidOptions {
+    /// `Float dx=1.0`. `1.0` by default.
+    pub dx: f64,
+    /// `Int dim=-1`. `-1` by default.
+    pub dim: i64,
+}
+
+impl Default for TrapezoidOptions {
+    fn default() -> TrapezoidOptions {
+        TrapezoidOptions {
+            dx: 1.0,
+            dim: -1,
+        }
+    }
+}
+
+/// Options of [`Tensor::cumulative_trapezoid_with`](crate::Tensor::cumulative_trapezoid_with).
+#[derive(Clone, Debug)]
+pub struct CumulativeTrapezoidOptions {
+    /// `Float dx=1.0`. `1.0` by default.
+    pub dx: f64,
+    /// `Int dim=-1`. `-1` by default.
+    pub dim: i64,
+}
+
+impl Default for CumulativeTrapezoidOptions {
+    fn default() -> CumulativeTrapezoidOptions {
+        CumulativeTrapezoidOptions {
+            dx: 1.0,
+            dim: -1,
+        }
+    }
+}
+
+/// The quantiles for several parts, along a new first dim.
+///
+/// ```text
+/// quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+/// ```
+#[track_caller]
+pub fn quantiles(x: &Tensor, q: impl AsRef<[f64]>) -> Result<Tensor> {
+    super::super::statistics::quantiles(x, q.as_ref(), None, false, "linear", CallSite::here())
+}
+
+/// [`functional::quantiles`](crate::functional::quantiles) with the reduced dims kept, with size 1.
+#[track_caller]
+pub fn quantiles_keepdim(x: &Tensor, q: impl AsRef<[f64]>) -> Result<Tensor> {
+    super::super::statistics::quantiles(x, q.as_ref(), None, true, "linear", CallSite::here())
+}
+
+/// [`functional::quantiles`](crate::functional::quantiles) with its options.
+#[track_caller]
+pub fn quantiles_with(
+    x: &Tensor,
+    q: impl AsRef<[f64]>,
+    options: &crate::functional::QuantilesOptions,
+) -> Result<Tensor> {
+    super::super::statistics::quantiles(x, q.as_ref(), options.dim, false, options.interpolation, CallSite::here())
+}
+
+/// `histogram` with these bounds, which rise.
+///
+/// ```text
+/// histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)
+/// ```
+#[track_caller]
+pub fn histogram_within(x: &Tensor, bins: &Tensor) -> Result<Vec<Tensor>> {
+    super::super::statistics::histogram_within(x, bins, None, false, CallSite::here())
+}
+
+/// [`functional::histogram_within`](crate::functional::histogram_within) with its options.
+#[track_caller]
+pub fn histogram_within_with(
+    x: &Tensor,
+    bins: &Tensor,
+    options: &crate::functional::HistogramWithinOptions,
+) -> Result<Vec<Tensor>> {
+    super::super::statistics::histogram_within(x, bins, options.weight.as_ref(), options.density, CallSite::here())
+}
+
 impl Tensor {
     /// The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it.
     ///
@@ -415,6 +665,274 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::reduce::normalize(self, p, dim.int(), options.eps, CallSite::here())
     }
+
+    /// The variance, as `var`, and the mean over dims (none given: all).
+    ///
+    /// ```text
+    /// var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)
+    /// ```
+    #[track_caller]
+    pub fn var_mean(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::statistics::var_mean(self, &dims.ints(), false, 1.0, CallSite::here())
+    }
+
+    /// [`Tensor::var_mean`](crate::Tensor::var_mean) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn var_mean_keepdim(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::statistics::var_mean(self, &dims.ints(), true, 1.0, CallSite::here())
+    }
+
+    /// [`Tensor::var_mean`](crate::Tensor::var_mean) with its options.
+    #[track_caller]
+    pub fn var_mean_with(
+        &self,
+        dims: impl IntList,
+        options: &crate::functional::VarMeanOptions,
+    ) -> Result<Vec<Tensor>> {
+        super::super::statistics::var_mean(self, &dims.ints(), false, options.correction, CallSite::here())
+    }
+
+    /// The standard deviation, as `std`, and the mean over dims (none given: all).
+    ///
+    /// ```text
+    /// std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)
+    /// ```
+    #[track_caller]
+    pub fn std_mean(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::statistics::std_mean(self, &dims.ints(), false, 1.0, CallSite::here())
+    }
+
+    /// [`Tensor::std_mean`](crate::Tensor::std_mean) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn std_mean_keepdim(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::statistics::std_mean(self, &dims.ints(), true, 1.0, CallSite::here())
+    }
+
+    /// [`Tensor::std_mean`](crate::Tensor::std_mean) with its options.
+    #[track_caller]
+    pub fn std_mean_with(
+        &self,
+        dims: impl IntList,
+        options: &crate::functional::StdMeanOptions,
+    ) -> Result<Vec<Tensor>> {
+        super::super::statistics::std_mean(self, &dims.ints(), false, options.correction, CallSite::here())
+    }
+
+    /// The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each
+    /// observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`.
+    ///
+    /// ```text
+    /// cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cov(&self) -> Result<Tensor> {
+        super::super::statistics::cov(self, 1, None, None, CallSite::here())
+    }
+
+    /// [`Tensor::cov`](crate::Tensor::cov) with its options.
+    #[track_caller]
+    pub fn cov_with(&self, options: &crate::functional::CovOptions) -> Result<Tensor> {
+        super::super::statistics::cov(self, options.correction, options.fweights.as_ref(), options.aweights.as_ref(), CallSite::here())
+    }
+
+    /// The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations.
+    ///
+    /// ```text
+    /// corrcoef(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn corrcoef(&self) -> Result<Tensor> {
+        super::super::statistics::corrcoef(self, CallSite::here())
+    }
+
+    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is
+    /// `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins.
+    ///
+    /// ```text
+    /// quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![4.0f32, 1.0, 3.0, 2.0], [4], Device::Cpu)?;
+    /// assert_eq!(x.quantile(0.25)?.to_vec::<f32>()?, [1.75]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `q` is not within 0 and 1, or there are no elements.
+    #[track_caller]
+    pub fn quantile(&self, q: f64) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, None, false, "linear", CallSite::here())
+    }
+
+    /// [`Tensor::quantile`](crate::Tensor::quantile) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn quantile_keepdim(&self, q: f64) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, None, true, "linear", CallSite::here())
+    }
+
+    /// [`Tensor::quantile`](crate::Tensor::quantile) with its options.
+    #[track_caller]
+    pub fn quantile_with(&self, q: f64, options: &crate::functional::QuantileOptions) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, options.dim, false, options.interpolation, CallSite::here())
+    }
+
+    /// `quantile` of the elements that are no NaN; of none it is NaN.
+    ///
+    /// ```text
+    /// nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn nanquantile(&self, q: f64) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, None, false, "linear", CallSite::here())
+    }
+
+    /// [`Tensor::nanquantile`](crate::Tensor::nanquantile) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn nanquantile_keepdim(&self, q: f64) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, None, true, "linear", CallSite::here())
+    }
+
+    /// [`Tensor::nanquantile`](crate::Tensor::nanquantile) with its options.
+    #[track_caller]
+    pub fn nanquantile_with(&self, q: f64, options: &crate::functional::NanquantileOptions) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, options.dim, false, options.interpolation, CallSite::here())
+    }
+
+    /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
+    ///
+    /// ```text
+    /// mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn mode(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::statistics::mode(self, dim.int(), false, CallSite::here())
+    }
+
+    /// [`Tensor::mode`](crate::Tensor::mode) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn mode_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::statistics::mode(self, dim.int(), true, CallSite::here())
+    }
+
+    /// How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest
+    /// and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has
+    /// its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths.
+    ///
+    /// ```text
+    /// histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)
+    /// ```
+    #[track_caller]
+    pub fn histogram(&self, bins: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::statistics::histogram(self, bins.int(), &[], None, false, CallSite::here())
+    }
+
+    /// [`Tensor::histogram`](crate::Tensor::histogram) with its options.
+    #[track_caller]
+    pub fn histogram_with(
+        &self,
+        bins: impl IntLike,
+        options: &crate::functional::HistogramOptions,
+    ) -> Result<Vec<Tensor>> {
+        super::super::statistics::histogram(self, bins.int(), &options.range, options.weight.as_ref(), options.density, CallSite::here())
+    }
+
+    /// The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before
+    /// and behind x first.
+    ///
+    /// ```text
+    /// diff(Tensor x, *, Int n=1, Int dim=-1, Tensor? prepend, Tensor? append) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1i64, 4, 9], [3], Device::Cpu)?;
+    /// assert_eq!(x.diff()?.to_vec::<i64>()?, [3, 5]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn diff(&self) -> Result<Tensor> {
+        super::super::differences::diff(self, 1, -1, None, None, CallSite::here())
+    }
+
+    /// [`Tensor::diff`](crate::Tensor::diff) with its options.
+    #[track_caller]
+    pub fn diff_with(&self, options: &crate::functional::DiffOptions) -> Result<Tensor> {
+        super::super::differences::diff(self, options.n, options.dim, options.prepend.as_ref(), options.append.as_ref(), CallSite::here())
+    }
+
+    /// The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx`
+    /// apart.
+    ///
+    /// ```text
+    /// trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn trapezoid(&self, x: Option<&Tensor>) -> Result<Tensor> {
+        super::super::differences::trapezoid(self, x, 1.0, -1, CallSite::here())
+    }
+
+    /// [`Tensor::trapezoid`](crate::Tensor::trapezoid) with its options.
+    #[track_caller]
+    pub fn trapezoid_with(
+        &self,
+        x: Option<&Tensor>,
+        options: &crate::functional::TrapezoidOptions,
+    ) -> Result<Tensor> {
+        super::super::differences::trapezoid(self, x, options.dx, options.dim, CallSite::here())
+    }
+
+    /// The integrals up to each place but the first, by the trapezoid rule.
+    ///
+    /// ```text
+    /// cumulative_trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cumulative_trapezoid(&self, x: Option<&Tensor>) -> Result<Tensor> {
+        super::super::differences::cumulative_trapezoid(self, x, 1.0, -1, CallSite::here())
+    }
+
+    /// [`Tensor::cumulative_trapezoid`](crate::Tensor::cumulative_trapezoid) with its options.
+    #[track_caller]
+    pub fn cumulative_trapezoid_with(
+        &self,
+        x: Option<&Tensor>,
+        options: &crate::functional::CumulativeTrapezoidOptions,
+    ) -> Result<Tensor> {
+        super::super::differences::cumulative_trapezoid(self, x, options.dx, options.dim, CallSite::here())
+    }
+
+    /// The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many
+    /// rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal.
+    ///
+    /// ```text
+    /// cdist(Tensor x1, Tensor x2, Float p=2.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cdist(&self, x2: &Tensor, p: f64) -> Result<Tensor> {
+        super::super::differences::cdist(self, x2, p, CallSite::here())
+    }
+
+    /// The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row.
+    ///
+    /// ```text
+    /// pdist(Tensor x, Float p=2.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn pdist(&self, p: f64) -> Result<Tensor> {
+        super::super::differences::pdist(self, p, CallSite::here())
+    }
+
+    /// x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`.
+    ///
+    /// ```text
+    /// bilinear(Tensor x1, Tensor x2, Tensor weight, Tensor? bias) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bilinear(&self, x2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        super::super::differences::bilinear(self, x2, weight, bias, CallSite::here())
+    }
 }
 
 /// By name.
@@ -427,4 +945,20 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("nanmean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::nanmean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("aminmax(Tensor x, IntList dims=[], Bool keepdim=false) -> (Tensor min, Tensor max)", |b| super::super::reduce::aminmax(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)),
     ("normalize(Tensor x, Float p=2.0, Int dim=1, *, Float eps=1e-12) -> Tensor", |b| Ok(vec![super::super::reduce::normalize(b.given(0)?, b.float(1)?, b.int(2)?, b.float(3)?, b.site)?])),
+    ("var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)", |b| super::super::statistics::var_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
+    ("std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)", |b| super::super::statistics::std_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
+    ("cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor", |b| Ok(vec![super::super::statistics::cov(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.site)?])),
+    ("corrcoef(Tensor x) -> Tensor", |b| Ok(vec![super::super::statistics::corrcoef(b.given(0)?, b.site)?])),
+    ("quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantiles(b.given(0)?, b.floats(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::nanquantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::statistics::mode(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram(b.given(0)?, b.int(1)?, b.floats(2)?, b.tensor(3), b.bool(4)?, b.site)),
+    ("histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram_within(b.given(0)?, b.given(1)?, b.tensor(2), b.bool(3)?, b.site)),
+    ("diff(Tensor x, *, Int n=1, Int dim=-1, Tensor? prepend, Tensor? append) -> Tensor", |b| Ok(vec![super::super::differences::diff(b.given(0)?, b.int(1)?, b.int(2)?, b.tensor(3), b.tensor(4), b.site)?])),
+    ("trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),
+    ("cumulative_trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::cumulative_trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),
+    ("cdist(Tensor x1, Tensor x2, Float p=2.0) -> Tensor", |b| Ok(vec![super::super::differences::cdist(b.given(0)?, b.given(1)?, b.float(2)?, b.site)?])),
+    ("pdist(Tensor x, Float p=2.0) -> Tensor", |b| Ok(vec![super::super::differences::pdist(b.given(0)?, b.float(1)?, b.site)?])),
+    ("bilinear(Tensor x1, Tensor x2, Tensor weight, Tensor? bias) -> Tensor", |b| Ok(vec![super::super::differences::bilinear(b.given(0)?, b.given(1)?, b.given(2)?, b.tensor(3), b.site)?])),
 ];

@@ -1,7 +1,7 @@
 //! Shapes: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, IntList, invoke1, op};
+use crate::functional::{IntLike, IntList, IntoTarget, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
@@ -28,6 +28,48 @@ impl Default for MeshgridOptions {
             indexing: "ij",
         }
     }
+}
+
+/// Options of [`Tensor::slice_scatter_with`](crate::Tensor::slice_scatter_with).
+#[derive(Clone, Debug)]
+pub struct SliceScatterOptions {
+    /// `Int? start`. Not given by default.
+    pub start: Option<i64>,
+    /// `Int? end`. Not given by default.
+    pub end: Option<i64>,
+    /// `Int step=1`. `1` by default.
+    pub step: i64,
+}
+
+impl Default for SliceScatterOptions {
+    fn default() -> SliceScatterOptions {
+        SliceScatterOptions {
+            start: None,
+            end: None,
+            step: 1,
+        }
+    }
+}
+
+/// Options of [`Tensor::vander_with`](crate::Tensor::vander_with).
+#[derive(Clone, Debug, Default)]
+pub struct VanderOptions {
+    /// `Bool increasing=false`. `false` by default.
+    pub increasing: bool,
+}
+
+/// Options of [`functional::tril_indices_with`](crate::functional::tril_indices_with).
+#[derive(Clone, Debug, Default)]
+pub struct TrilIndicesOptions {
+    /// `Int offset=0`. `0` by default.
+    pub offset: i64,
+}
+
+/// Options of [`functional::triu_indices_with`](crate::functional::triu_indices_with).
+#[derive(Clone, Debug, Default)]
+pub struct TriuIndicesOptions {
+    /// `Int offset=0`. `0` by default.
+    pub offset: i64,
 }
 
 /// Options of [`Tensor::pad_with`](crate::Tensor::pad_with).
@@ -120,6 +162,117 @@ pub fn hstack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
 pub fn vstack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
     let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
     super::super::arrange::vstack(&xs, CallSite::here())
+}
+
+/// The parts of a dim between these places. Negative ones count from the end; a part that ends before it begins is empty.
+///
+/// ```text
+/// tensor_split(Tensor x, IntList indices, Int dim=0) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn tensor_split_at(x: &Tensor, indices: impl IntList, dim: impl IntLike) -> Result<Vec<Tensor>> {
+    super::super::pieces::tensor_split_at(x, &indices.ints(), dim.int(), CallSite::here())
+}
+
+/// Tensors as columns of a matrix: those of one dim become one column each, the others are put side by side.
+///
+/// ```text
+/// column_stack(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn column_stack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::pieces::column_stack(&xs, CallSite::here())
+}
+
+/// Tensors behind each other along dim 2; those of fewer dims get dims of size 1.
+///
+/// ```text
+/// dstack(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn dstack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::pieces::dstack(&xs, CallSite::here())
+}
+
+/// A matrix with these matrices along its diagonal and zeros elsewhere. A list is a row, a number a matrix of one element.
+///
+/// ```text
+/// block_diag(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn block_diag<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::pieces::block_diag(&xs, CallSite::here())
+}
+
+/// Tensors repeated up to their common shape.
+///
+/// ```text
+/// broadcast_tensors(TensorTuple xs) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn broadcast_tensors<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::pieces::broadcast_tensors(&xs, CallSite::here())
+}
+
+/// All combinations of an element of each list: the rows of a matrix, the last list fastest. Of one list its elements.
+///
+/// ```text
+/// cartesian_prod(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn cartesian_prod<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::pieces::cartesian_prod(&xs, CallSite::here())
+}
+
+/// Where the elements on and below a diagonal of a matrix are: a row of row numbers and a row of column numbers.
+///
+/// ```text
+/// tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor
+/// ```
+#[track_caller]
+pub fn tril_indices(rows: impl IntLike, columns: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::pieces::tril_indices(rows.int(), columns.int(), &target, 0, CallSite::here())
+}
+
+/// [`functional::tril_indices`](crate::functional::tril_indices) with its options.
+#[track_caller]
+pub fn tril_indices_with(
+    rows: impl IntLike,
+    columns: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::TrilIndicesOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::pieces::tril_indices(rows.int(), columns.int(), &target, options.offset, CallSite::here())
+}
+
+/// Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers.
+///
+/// ```text
+/// triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor
+/// ```
+#[track_caller]
+pub fn triu_indices(rows: impl IntLike, columns: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::pieces::triu_indices(rows.int(), columns.int(), &target, 0, CallSite::here())
+}
+
+/// [`functional::triu_indices`](crate::functional::triu_indices) with its options.
+#[track_caller]
+pub fn triu_indices_with(
+    rows: impl IntLike,
+    columns: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::TriuIndicesOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::pieces::triu_indices(rows.int(), columns.int(), &target, options.offset, CallSite::here())
 }
 
 impl Tensor {
@@ -433,6 +586,101 @@ impl Tensor {
         super::super::arrange::trace(self, CallSite::here())
     }
 
+    /// `sections` parts of a dim, of sizes that differ by one at most: the first ones are the larger ones.
+    ///
+    /// ```text
+    /// tensor_split(Tensor x, Int sections, Int dim=0) -> TensorTuple
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let parts = arange(5, Device::Cpu)?.tensor_split(3, 0)?;
+    /// assert_eq!(parts.iter().map(|t| t.numel()).collect::<Vec<_>>(), [2, 2, 1]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn tensor_split(&self, sections: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::pieces::tensor_split(self, sections.int(), dim.int(), CallSite::here())
+    }
+
+    /// All elements as the diagonal of a matrix.
+    ///
+    /// ```text
+    /// diagflat(Tensor x, Int offset=0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn diagflat(&self, offset: impl IntLike) -> Result<Tensor> {
+        super::super::pieces::diagflat(self, offset.int(), CallSite::here())
+    }
+
+    /// Dim 1 from the end to the start: columns from right to left.
+    ///
+    /// ```text
+    /// fliplr(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn fliplr(&self) -> Result<Tensor> {
+        super::super::pieces::fliplr(self, CallSite::here())
+    }
+
+    /// Dim 0 from the end to the start: rows from the last to the first.
+    ///
+    /// ```text
+    /// flipud(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn flipud(&self) -> Result<Tensor> {
+        super::super::pieces::flipud(self, CallSite::here())
+    }
+
+    /// x with `src` in the place of its slice `index` along `dim`.
+    ///
+    /// ```text
+    /// select_scatter(Tensor x, Tensor src, Int dim, Int index) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn select_scatter(&self, src: &Tensor, dim: impl IntLike, index: impl IntLike) -> Result<Tensor> {
+        super::super::pieces::select_scatter(self, src, dim.int(), index.int(), CallSite::here())
+    }
+
+    /// x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`.
+    ///
+    /// ```text
+    /// slice_scatter(Tensor x, Tensor src, Int dim=0, *, Int? start, Int? end, Int step=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn slice_scatter(&self, src: &Tensor, dim: impl IntLike) -> Result<Tensor> {
+        super::super::pieces::slice_scatter(self, src, dim.int(), None, None, 1, CallSite::here())
+    }
+
+    /// [`Tensor::slice_scatter`](crate::Tensor::slice_scatter) with its options.
+    #[track_caller]
+    pub fn slice_scatter_with(
+        &self,
+        src: &Tensor,
+        dim: impl IntLike,
+        options: &crate::functional::SliceScatterOptions,
+    ) -> Result<Tensor> {
+        super::super::pieces::slice_scatter(self, src, dim.int(), options.start, options.end, options.step, CallSite::here())
+    }
+
+    /// The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to
+    /// the power 0, or with `increasing` the other way round.
+    ///
+    /// ```text
+    /// vander(Tensor x, Int? columns, *, Bool increasing=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn vander(&self, columns: Option<i64>) -> Result<Tensor> {
+        super::super::pieces::vander(self, columns, false, CallSite::here())
+    }
+
+    /// [`Tensor::vander`](crate::Tensor::vander) with its options.
+    #[track_caller]
+    pub fn vander_with(&self, columns: Option<i64>, options: &crate::functional::VanderOptions) -> Result<Tensor> {
+        super::super::pieces::vander(self, columns, options.increasing, CallSite::here())
+    }
+
     /// x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The
     /// mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last
     /// elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims.
@@ -511,6 +759,21 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("trace(Tensor x) -> Tensor", |b| Ok(vec![super::super::arrange::trace(b.given(0)?, b.site)?])),
     ("hstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::hstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
     ("vstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::vstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("tensor_split(Tensor x, Int sections, Int dim=0) -> TensorTuple", |b| super::super::pieces::tensor_split(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
+    ("tensor_split(Tensor x, IntList indices, Int dim=0) -> TensorTuple", |b| super::super::pieces::tensor_split_at(b.given(0)?, b.ints(1)?, b.int(2)?, b.site)),
+    ("column_stack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::column_stack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("dstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::dstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("block_diag(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::block_diag(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("diagflat(Tensor x, Int offset=0) -> Tensor", |b| Ok(vec![super::super::pieces::diagflat(b.given(0)?, b.int(1)?, b.site)?])),
+    ("fliplr(Tensor x) -> Tensor", |b| Ok(vec![super::super::pieces::fliplr(b.given(0)?, b.site)?])),
+    ("flipud(Tensor x) -> Tensor", |b| Ok(vec![super::super::pieces::flipud(b.given(0)?, b.site)?])),
+    ("broadcast_tensors(TensorTuple xs) -> TensorTuple", |b| super::super::pieces::broadcast_tensors(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)),
+    ("select_scatter(Tensor x, Tensor src, Int dim, Int index) -> Tensor", |b| Ok(vec![super::super::pieces::select_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3)?, b.site)?])),
+    ("slice_scatter(Tensor x, Tensor src, Int dim=0, *, Int? start, Int? end, Int step=1) -> Tensor", |b| Ok(vec![super::super::pieces::slice_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3).ok(), b.int(4).ok(), b.int(5)?, b.site)?])),
+    ("cartesian_prod(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::cartesian_prod(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("vander(Tensor x, Int? columns, *, Bool increasing=false) -> Tensor", |b| Ok(vec![super::super::pieces::vander(b.given(0)?, b.int(1).ok(), b.bool(2)?, b.site)?])),
+    ("tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::tril_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
+    ("triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::triu_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
     ("pad(Tensor x, IntList pad, *, String mode=\"constant\", Scalar value=0) -> Tensor", |b| Ok(vec![super::super::image::pad(b.given(0)?, b.ints(1)?, b.text(2)?, b.scalar(3)?, b.site)?])),
     ("unfold(Tensor x, Int dim, Int size, Int step) -> Tensor", |b| Ok(vec![super::super::image::unfold(b.given(0)?, b.int(1)?, b.int(2)?, b.int(3)?, b.site)?])),
 ];

@@ -128,6 +128,27 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     all
 }
 
+fn heaviside() -> Result<OpDef> {
+    Ok(OpDef::elementwise("heaviside(x, values) -> y", "select(x == 0, values, x > 0)")?
+        .grad(Grad::None)
+        .doc("0 where x is below zero, 1 where it is above, and the element of `values` where it is zero.")
+        .samples(&["f32[3, 5] f32[3, 5]", "f32[2, 1, 3]<3 f32[4, 1]", "i32[4]<3 i32[4]"]))
+}
+
+fn close_to() -> Result<OpDef> {
+    let text = "close_to(a: float|complex, b: float|complex; rtol: runtime float = 1e-5, atol: runtime float = 1e-8, \
+                equal_nan: runtime float = 0.0) -> y";
+    let finite = "not(or(isnan(b), isinf(b)))";
+    let near = format!("and({finite}, abs(a - b) <= atol + rtol * abs(b))");
+    let none = "and(equal_nan != 0, and(isnan(a), isnan(b)))";
+    Ok(OpDef::elementwise(text, &format!("or(or(a == b, {none}), {near})"))?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .by_name_only()
+        .doc("True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0.")
+        .samples(&["f32[3, 5] f32[3, 5]; atol=0.5", "f64[4, 3]<2 f64[3]<2", "c64[3]<2 c64[3]<2; atol=0.5"]))
+}
+
 fn two() -> Vec<Result<OpDef>> {
     vec![
         number("add", "a + b", ADD),
@@ -157,6 +178,40 @@ fn two() -> Vec<Result<OpDef>> {
             "log(eᵃ + eᵇ), also where the powers overflow.",
             ["exp(a - out)", "exp(b - out)"],
         ),
+        floats(
+            "logaddexp2",
+            "logaddexp(a * 0.6931471805599453, b * 0.6931471805599453) * 1.4426950408889634",
+            "log2(2ᵃ + 2ᵇ), also where the powers overflow.",
+            ["exp2(a - out)", "exp2(b - out)"],
+        ),
+        op(
+            "fmax",
+            "select(isnan(a), b, select(isnan(b), a, max(a, b)))",
+            "The larger element of each pair, or the one that is no NaN.",
+        ),
+        op(
+            "fmin",
+            "select(isnan(a), b, select(isnan(b), a, min(a, b)))",
+            "The smaller element of each pair, or the one that is no NaN.",
+        ),
+        op(
+            "copysign",
+            "select(or(b < 0, and(b == 0, reciprocal(b) < 0)), -abs(a), abs(a))",
+            "|a| with the sign of b, also where b is zero.",
+        )
+        .map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        op("ldexp", "a * exp2(b)", "a times 2 to the power b.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        op("xlogy", "select(isnan(b), b, select(a == 0, 0, a * log(b)))", "a log(b), and 0 where a is zero.")
+            .and_then(|o| o.derivative(0, "select(and(a == 0, b <= 0), 0, log(b))"))
+            .and_then(|o| o.derivative(1, "a / b"))
+            .map(|mut o| {
+                o.samples = ["f32[3, 5] f32[3, 5]+", "f32[2, 1, 3] f32[4, 1]+", "i32[4] i32[4]+", "f64[2, 3] f64[3]+"]
+                    .map(Into::into)
+                    .into();
+                o.dtype(DTypeRule::PromoteFloat)
+            }),
+        heaviside(),
+        close_to(),
         bits("bitwise_and", "bitand", "The bits that both have."),
         bits("bitwise_or", "bitor", "The bits that at least one has."),
         bits("bitwise_xor", "bitxor", "The bits that exactly one has."),

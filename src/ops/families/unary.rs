@@ -56,6 +56,24 @@ fn ask(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
         .samples(&["f32[3, 5]", "bool[4]", "c64[3]"]))
 }
 
+fn minus_sign() -> Result<OpDef> {
+    Ok(OpDef::elementwise("minus_sign(x: float) -> y", "or(x < 0, and(x == 0, reciprocal(x) < 0))")?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .by_name_only()
+        .doc("True where x is below zero, or a zero with a minus sign.")
+        .samples(&["f32[3, 5]", "f64[4]", "bf16[3]"]))
+}
+
+/// A yes-or-no question about real numbers.
+fn ask_real(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .doc(doc)
+        .samples(&["f32[3, 5]", "i32[4]", "bool[3]", "f64[4]"]))
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let with = |op: Result<OpDef>, d: &str| op.and_then(|o| o.derivative(0, d));
     vec![
@@ -100,12 +118,45 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         analytic("log10", "log10(x)", "The logarithm to base 10."),
         float("erf", "erf(x)", "The error function."),
         float("erfc", "erfc(x)", "1 - erf(x), exact where erf(x) is nearly 1."),
+        float("deg2rad", "x * 0.017453292519943295", "Degrees in radians."),
+        float("rad2deg", "x * 57.29577951308232", "Radians in degrees."),
+        float(
+            "sinc",
+            "select(x == 0, 1, sin(x * 3.141592653589793) / (x * 3.141592653589793))",
+            "sin(πx) / (πx), and 1 of 0.",
+        ),
+        replace_not_finite(),
+        logit_within(),
         ask("logical_not", "not(x)", "True where x is zero."),
         ask("isnan", "isnan(x)", "True where x is NaN."),
         ask("isinf", "isinf(x)", "True where x is infinite."),
         ask("isfinite", "not(or(isnan(x), isinf(x)))", "True where x is neither infinite nor NaN."),
+        ask_real("isposinf", "and(isinf(x), x > 0)", "True where x is inf."),
+        ask_real("isneginf", "and(isinf(x), x < 0)", "True where x is -inf."),
+        minus_sign(),
         bits(),
     ]
+}
+
+fn replace_not_finite() -> Result<OpDef> {
+    let text = "replace_not_finite(x: float; nan: runtime float, posinf: runtime float, neginf: runtime float) -> y";
+    Ok(OpDef::elementwise(text, "select(isnan(x), nan, select(isinf(x), select(x > 0, posinf, neginf), x))")?
+        .by_name_only()
+        .doc("x with these numbers in the place of NaN, inf and -inf.")
+        .samples(&["f32[3, 5]; nan=0.5, posinf=9.0, neginf=-9.0", "bf16[4]; nan=0.0, posinf=1.0, neginf=2.0"]))
+}
+
+/// Without bounds `eps` is negative; outside of 0 to 1 the value is then NaN, and so is its slope.
+fn logit_within() -> Result<OpDef> {
+    let inside = "select(eps < 0, x, min(max(x, eps), 1 - eps))";
+    OpDef::elementwise(
+        "logit_within(x: float; eps: runtime float = -1.0) -> y",
+        &format!("log({inside} / (1 - {inside}))"),
+    )?
+    .by_name_only()
+    .doc("log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative.")
+    .samples(&["f32[3, 5]@0.1..0.9", "f64[4, 2]@0.1..0.9; eps=0.3", "bf16[3]@0.2..0.8"])
+    .derivative(0, "select(and(eps >= 0, or(x < eps, x > 1 - eps)), 0, select(isnan(out), out, 1 / (x * (1 - x))))")
 }
 
 /// The dtype of the parts of complex numbers, of real ones their own.

@@ -354,7 +354,7 @@ impl<'a> Form<'a> {
             ParamKind::Attr(AttrKind::Int) if !p.optional => format!("{name}.int()"),
             ParamKind::Attr(AttrKind::Scalar) if !p.optional => format!("{name}.into()"),
             ParamKind::Attr(AttrKind::Ints) => format!("&{name}.ints()"),
-            ParamKind::Attr(AttrKind::Shape) => format!("{name}.as_ref()"),
+            ParamKind::Attr(AttrKind::Shape | AttrKind::Floats) => format!("{name}.as_ref()"),
             _ => name.clone(),
         })
     }
@@ -503,11 +503,13 @@ fn rust_type(p: &FnParam) -> Option<&'static str> {
     Some(match (p.kind, p.optional) {
         (ParamKind::Tensor, false) => "&Tensor",
         (ParamKind::Tensor, true) => "Option<&Tensor>",
+        (ParamKind::Generator, true) => "Option<&Generator>",
         (ParamKind::TensorTuple, false) => "impl AsRef<[T]>",
         (ParamKind::Target, false) => "impl IntoTarget",
         (ParamKind::Attr(A::Int), false) => "impl IntLike",
         (ParamKind::Attr(A::Scalar), false) => "impl Into<Scalar>",
         (ParamKind::Attr(A::Ints), false) => "impl IntList",
+        (ParamKind::Attr(A::Floats), false) => "impl AsRef<[f64]>",
         (ParamKind::Attr(A::Shape), false) => "impl AsRef<[usize]>",
         (ParamKind::Attr(A::Str), false) => "&str",
         (ParamKind::Attr(A::Placement), false) => "&Placement",

@@ -1,0 +1,448 @@
+//! Statistics: moments, quantiles, the value that is most frequent, histograms.
+
+use super::shape::in_method;
+use super::{create, invoke1, op, where_};
+use crate::context::inner_calls;
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{AttrValue, normalize_dim};
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Scalar};
+use smallvec::smallvec;
+
+functions! {
+    FUNCTIONS, "Reductions";
+    /// The variance, as `var`, and the mean over dims (none given: all).
+    "var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)" = var_mean;
+    /// The standard deviation, as `std`, and the mean over dims (none given: all).
+    "std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)" = std_mean;
+    /// The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each
+    /// observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`.
+    "cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor" = cov;
+    /// The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations.
+    "corrcoef(Tensor x) -> Tensor" = corrcoef;
+    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is
+    /// `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![4.0f32, 1.0, 3.0, 2.0], [4], Device::Cpu)?;
+    /// assert_eq!(x.quantile(0.25)?.to_vec::<f32>()?, [1.75]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `q` is not within 0 and 1, or there are no elements.
+    "quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = quantile;
+    /// The quantiles for several parts, along a new first dim.
+    "quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = quantiles as fn quantiles;
+    /// `quantile` of the elements that are no NaN; of none it is NaN.
+    "nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = nanquantile;
+    /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
+    "mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)" = mode;
+    /// How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest
+    /// and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has
+    /// its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths.
+    "histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram;
+    /// `histogram` with these bounds, which rise.
+    "histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram_within as fn histogram_within;
+}
+
+pub(super) fn var_mean(
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    correction: f64,
+    site: CallSite,
+) -> Result<Vec<Tensor>> {
+    let var = super::reduce::var(x, dims, keepdim, correction, site)?;
+    Ok(vec![var, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
+}
+
+pub(super) fn std_mean(
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    correction: f64,
+    site: CallSite,
+) -> Result<Vec<Tensor>> {
+    let std = super::reduce::std(x, dims, keepdim, correction, site)?;
+    Ok(vec![std, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
+}
+
+/// Variables by observations, in floats.
+fn observations(x: &Tensor) -> Result<Tensor> {
+    let x = match x.ndim() {
+        0 | 1 => x.reshape([1, x.numel()])?,
+        2 => x.clone(),
+        n => return Err(Error::shape(format!("x has {n} dims; variables by observations are two"))),
+    };
+    match x.dtype() {
+        d if d.is_float() => Ok(x),
+        d if d.is_complex() => Err(Error::dtype(format!("x is {d}; it takes real numbers"))),
+        _ => x.cast(DType::F32),
+    }
+}
+
+pub(super) fn cov(
+    x: &Tensor,
+    correction: i64,
+    fweights: Option<&Tensor>,
+    aweights: Option<&Tensor>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        let table = observations(x)?;
+        let n = table.shape()[1];
+        for w in [fweights, aweights].into_iter().flatten().filter(|w| w.shape() != [n]) {
+            return Err(Error::shape(format!("there are weights {:?} for {n} observations", w.shape())));
+        }
+        if let Some(w) = fweights.filter(|w| w.dtype().kind() != oflow_kernels::DTypeKind::Int) {
+            return Err(Error::dtype(format!("fweights are {}; counts are integers", w.dtype())));
+        }
+        let dtype = table.dtype();
+        let weights = match (fweights, aweights) {
+            (None, None) => None,
+            (Some(w), None) | (None, Some(w)) => Some(w.cast(dtype)?),
+            (Some(f), Some(a)) => Some(f.cast(dtype)?.mul(&a.cast(dtype)?)?),
+        };
+        let Some(w) = weights else {
+            let centred = table.sub(&table.mean_keepdim(1)?)?;
+            let sums = centred.matmul(&centred.transpose(0, 1)?)?;
+            let by = (n as i64).saturating_sub(correction).max(0);
+            drop(inner);
+            return reduced(&sums.div(by as f64)?);
+        };
+        let total = w.sum(())?;
+        let centred = table.sub(&table.mul(&w)?.sum_keepdim(1)?.div(&total)?)?;
+        let sums = centred.mul(&w)?.matmul(&centred.transpose(0, 1)?)?;
+        let lost = match aweights {
+            Some(a) => w.mul(&a.cast(dtype)?)?.sum(())?.div(&total)?.mul(correction as f64)?,
+            None => total.mul(0.0)?.add(correction as f64)?,
+        };
+        let by = total.sub(&lost)?.maximum(0.0)?;
+        drop(inner);
+        reduced(&sums.div(&by)?)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("cov({})", x.short())))
+}
+
+/// Of one variable a number.
+fn reduced(table: &Tensor) -> Result<Tensor> {
+    if table.shape() == [1, 1] { table.reshape([0usize; 0]) } else { Ok(table.clone()) }
+}
+
+pub(super) fn corrcoef(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        let c = cov(x, 1, None, None, site)?;
+        if c.ndim() == 0 {
+            drop(inner);
+            return c.div(&c);
+        }
+        let deviations = c.diagonal(0, 0, 1)?.sqrt()?;
+        let r = c.div(&deviations.unsqueeze(1)?)?.div(&deviations)?;
+        drop(inner);
+        r.clamp(-1.0, 1.0)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("corrcoef({})", x.short())))
+}
+
+/// Where between two elements a quantile lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Linear,
+    Lower,
+    Higher,
+    Midpoint,
+    Nearest,
+}
+
+impl Between {
+    fn named(name: &str) -> Result<Between> {
+        Ok(match name {
+            "linear" => Between::Linear,
+            "lower" => Between::Lower,
+            "higher" => Between::Higher,
+            "midpoint" => Between::Midpoint,
+            "nearest" => Between::Nearest,
+            other => {
+                return Err(Error::argument(format!("there is no interpolation '{other}'"))
+                    .help("it is linear, lower, higher, midpoint or nearest"));
+            }
+        })
+    }
+
+    /// The lower element, and how far from it towards the next one.
+    fn place(self, rank: f64) -> (usize, f64) {
+        let (low, rest) = (rank.floor(), rank.fract());
+        match self {
+            Between::Linear => (low as usize, rest),
+            Between::Lower => (low as usize, 0.0),
+            Between::Higher => (rank.ceil() as usize, 0.0),
+            Between::Midpoint => (low as usize, if rest > 0.0 { 0.5 } else { 0.0 }),
+            Between::Nearest => (rank.round_ties_even() as usize, 0.0),
+        }
+    }
+}
+
+/// Lines of x, sorted: x, the dim, and the shape of the result.
+fn lines(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<(Tensor, i64, Vec<usize>)> {
+    if !x.dtype().is_float() {
+        return Err(
+            Error::dtype(format!("x is {}; quantiles are of floats", x.dtype())).help("`cast` the tensor first")
+        );
+    }
+    let flat = if dim.is_none() || x.ndim() == 0 { x.reshape([x.numel()])? } else { x.clone() };
+    let d = match dim {
+        Some(dim) => normalize_dim(dim, x.ndim())?,
+        None => 0,
+    };
+    let whole = dim.is_none() || x.ndim() == 0;
+    let shape = (0..x.ndim()).filter(|i| keepdim || !(whole || *i == d));
+    let shape = shape.map(|i| if whole || i == d { 1 } else { x.shape()[i] }).collect();
+    if flat.shape()[d] == 0 {
+        return Err(Error::shape("there are no elements along the dim"));
+    }
+    let sorted = flat.sort(d as i64, false)?.swap_remove(0);
+    Ok((sorted, d as i64, shape))
+}
+
+fn within_one(q: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&q) {
+        Ok(())
+    } else {
+        Err(Error::argument(format!("q is {q}")).help("it is within 0 and 1"))
+    }
+}
+
+/// A quantile of sorted lines, which keep their dim.
+fn of_sorted(sorted: &Tensor, d: i64, q: f64, between: Between) -> Result<Tensor> {
+    let n = sorted.shape()[d as usize];
+    let (low, rest) = between.place(q * (n - 1) as f64);
+    let a = sorted.narrow(d, low as i64, 1)?;
+    let y = match rest > 0.0 {
+        true => a.lerp(&sorted.narrow(d, low as i64 + 1, 1)?, rest)?,
+        false => a,
+    };
+    // NaN come last, where there are any.
+    let last = sorted.narrow(d, n as i64 - 1, 1)?;
+    where_(&last.isnan()?, &last, &y)
+}
+
+pub(super) fn quantile(
+    x: &Tensor,
+    q: f64,
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+    site: CallSite,
+) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        within_one(q)?;
+        let between = Between::named(interpolation)?;
+        let (sorted, d, shape) = lines(x, dim, keepdim)?;
+        let y = of_sorted(&sorted, d, q, between)?;
+        drop(inner);
+        y.reshape(shape)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("quantile({})", x.short())))
+}
+
+pub(super) fn quantiles(
+    x: &Tensor,
+    q: &[f64],
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+    site: CallSite,
+) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        q.iter().try_for_each(|q| within_one(*q))?;
+        let between = Between::named(interpolation)?;
+        let (sorted, d, shape) = lines(x, dim, keepdim)?;
+        let each = |q: &f64| of_sorted(&sorted, d, *q, between)?.reshape(shape.clone());
+        let all: Vec<Tensor> = q.iter().map(each).collect::<Result<_>>()?;
+        if all.is_empty() {
+            return Err(Error::argument("there are no parts").help("name one at least"));
+        }
+        drop(inner);
+        super::stack(&all, 0)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("quantile({})", x.short())))
+}
+
+pub(super) fn nanquantile(
+    x: &Tensor,
+    q: f64,
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+    site: CallSite,
+) -> Result<Tensor> {
+    let body = || {
+        let inner = inner_calls();
+        within_one(q)?;
+        let between = Between::named(interpolation)?;
+        let (sorted, d, shape) = lines(x, dim, keepdim)?;
+        // Each line has a length of its own: how many of its elements are no NaN.
+        let count = sorted.detach().isnan()?.logical_not()?.sum_keepdim(d)?.cast(DType::F64)?;
+        let rank = count.sub(1.0)?.maximum(0.0)?.mul(q)?;
+        let (low, rest) = match between {
+            Between::Linear => (rank.floor()?, Some(rank.frac()?)),
+            Between::Lower => (rank.floor()?, None),
+            Between::Higher => (rank.ceil()?, None),
+            Between::Midpoint => (rank.floor()?, Some(rank.frac()?.gt(0.0)?.cast(DType::F64)?.mul(0.5)?)),
+            Between::Nearest => (rank.round()?, None),
+        };
+        let low = low.cast(DType::I64)?;
+        let a = sorted.gather(d, &low)?;
+        let y = match rest {
+            Some(rest) => {
+                let next = low.add(1i64)?.minimum(sorted.shape()[d as usize] as i64 - 1)?;
+                let rest = rest.cast(sorted.dtype())?;
+                // What lies behind the last number is NaN, and counts for nothing.
+                let b = where_(&rest.gt(0.0)?, &sorted.gather(d, &next)?, &a)?;
+                a.lerp(&b, &rest)?
+            }
+            None => a,
+        };
+        drop(inner);
+        y.reshape(shape)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("nanquantile({})", x.short())))
+}
+
+pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Result<Vec<Tensor>> {
+    let named = in_method("mode", x, site);
+    let d = normalize_dim(dim, x.ndim()).map_err(&named)?;
+    let body = || {
+        let inner = inner_calls();
+        let line = if x.ndim() == 0 { x.reshape([1])? } else { x.clone() };
+        let n = line.shape()[d] as i64;
+        if n == 0 {
+            return Err(Error::shape("there are no elements along the dim"));
+        }
+        let d = d as i64;
+        let ordered = line.detach().sort_with(d, false, &super::SortOptions { stable: true })?;
+        let (sorted, at) = (&ordered[0], &ordered[1]);
+        // The place in its run of equal elements: how far behind the last place at which a run began.
+        let mut beside = vec![1; line.ndim()];
+        beside[d as usize] = n as usize;
+        let place = super::pieces::numbers_beside(x, 0, n, 1, site)?.reshape(beside)?.expand(line.shape())?;
+        let first = place.narrow(d, 0, 1)?;
+        let began = match n {
+            1 => first.copy()?,
+            _ => {
+                let differs = sorted.narrow(d, 1, n - 1)?.ne(&sorted.narrow(d, 0, n - 1)?)?;
+                let later = place.narrow(d, 1, n - 1)?.mul(&differs.cast(DType::I64)?)?;
+                super::cat(&[first, later], d)?.cummax(d)?.swap_remove(0)
+            }
+        };
+        let most = place.sub(&began)?.argmax_keepdim(d)?;
+        let ids = at.gather(d, &most)?;
+        drop(inner);
+        let values = line.gather(d, &ids)?;
+        let mut shape = x.shape().to_vec();
+        match (x.ndim(), keepdim) {
+            (0, _) => {}
+            (_, true) => shape[d as usize] = 1,
+            (_, false) => drop(shape.remove(d as usize)),
+        }
+        Ok(vec![values.reshape(&shape[..])?, ids.reshape(&shape[..])?])
+    };
+    site.run(body).map_err(|e| e.within(|| format!("mode({})", x.short())))
+}
+
+/// Counts between bounds.
+fn counted(x: &Tensor, edges: &Tensor, weight: Option<&Tensor>, density: bool) -> Result<Vec<Tensor>> {
+    let bins = edges.numel() as i64 - 1;
+    let flat = x.detach().reshape([x.numel()])?;
+    let weights = match weight {
+        Some(w) if w.shape() != x.shape() || w.dtype() != x.dtype() => {
+            return Err(Error::shape(format!("the weights are {}, x is {}", w.short(), x.short())));
+        }
+        Some(w) => w.reshape([w.numel()])?,
+        None => super::ones_like(&flat)?,
+    };
+    let (lo, hi) = (edges.narrow(0, 0, 1)?, edges.narrow(0, bins, 1)?);
+    let inside = flat.ge(&lo)?.logical_and(&flat.le(&hi)?)?;
+    let options = super::BucketizeOptions { right: true, ..Default::default() };
+    let ids = flat.bucketize_with(edges, &options)?.sub(1i64)?.clamp(0i64, bins - 1)?;
+    let weights = weights.masked_fill(&inside.logical_not()?, 0.0)?;
+    let hist = invoke1(
+        op!("scatter_sum"),
+        &[Some(&weights), Some(&ids)],
+        smallvec![0i64.into(), bins.into()],
+        smallvec![],
+        CallSite::here(),
+    )?;
+    let hist = match density {
+        true => {
+            let lengths = edges.narrow(0, 1, bins)?.sub(&edges.narrow(0, 0, bins)?)?;
+            hist.div(&hist.sum(())?)?.div(&lengths)?
+        }
+        false => hist,
+    };
+    Ok(vec![hist, edges.clone()])
+}
+
+fn of_floats(x: &Tensor) -> Result<()> {
+    match x.dtype() {
+        DType::F32 | DType::F64 => Ok(()),
+        d => Err(Error::dtype(format!("a histogram is of f32 or f64, not of {d}")).help("`cast` the tensor first")),
+    }
+}
+
+pub(super) fn histogram(
+    x: &Tensor,
+    bins: i64,
+    range: &[f64],
+    weight: Option<&Tensor>,
+    density: bool,
+    site: CallSite,
+) -> Result<Vec<Tensor>> {
+    let body = || {
+        let _inner = inner_calls();
+        of_floats(x)?;
+        if bins < 1 {
+            return Err(Error::argument(format!("{bins} is no number of intervals")));
+        }
+        let (lo, hi) = match range {
+            [] if x.numel() > 0 => (x.detach().amin(())?.item()?, x.detach().amax(())?.item()?),
+            [] => (0.0, 0.0),
+            [lo, hi] => (*lo, *hi),
+            other => return Err(Error::argument(format!("the range {other:?} is not a lowest and a highest bound"))),
+        };
+        let (lo, hi) = if lo == hi { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
+        if !(lo.is_finite() && hi.is_finite() && lo < hi) {
+            return Err(Error::argument(format!("there is no interval from {lo} to {hi}")));
+        }
+        let attrs = smallvec![AttrValue::from(bins.saturating_add(1)), x.dtype().into()];
+        let ends = smallvec![Scalar::Float(lo), Scalar::Float(hi)];
+        let edges = create(op!("linspace"), attrs, ends, &x.whole_target(), site)?;
+        counted(x, &edges, weight, density)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("histogram({}, {bins})", x.short())))
+}
+
+pub(super) fn histogram_within(
+    x: &Tensor,
+    bins: &Tensor,
+    weight: Option<&Tensor>,
+    density: bool,
+    site: CallSite,
+) -> Result<Vec<Tensor>> {
+    let body = || {
+        let _inner = inner_calls();
+        of_floats(x)?;
+        if bins.ndim() != 1 || bins.numel() < 2 || bins.dtype() != x.dtype() {
+            return Err(Error::argument(format!("{} are no bounds of {}", bins.short(), x.short()))
+                .help("two numbers at least, in the dtype of x"));
+        }
+        counted(x, &bins.detach(), weight, density)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("histogram({}, {})", x.short(), bins.short())))
+}
