@@ -1,7 +1,7 @@
 //! Random numbers: the same for every placement and SBP; a rank makes only its shard. The balanced split as properties.
 
 use oflow::Generator;
-use oflow::functional::{MultinomialOptions, normal, normal_of};
+use oflow::functional::{GumbelSoftmaxOptions, MultinomialOptions, normal, normal_of};
 use oflow::kernels::cpu::random;
 use oflow::kernels::{ShardBox, View};
 use oflow::placement::shard_range;
@@ -122,8 +122,7 @@ fn numbers_drawn_in_place_follow_their_distribution() {
 fn gumbel_softmax_draws_categories() {
     manual_seed(5);
     let logits = from_vec(vec![0.0f64, 1.0, 2.0], [3], Device::Cpu).unwrap().expand([20_000, 3]).unwrap();
-    let hard = oflow::functional::GumbelSoftmaxOptions { hard: true, ..Default::default() };
-    let drawn = logits.gumbel_softmax_with(&hard).unwrap();
+    let drawn = logits.gumbel_softmax(1.0, true, -1).unwrap();
     let shares = drawn.mean(0).unwrap().to_f64_vec().unwrap();
     let sum: f64 = (0..3).map(|k| f64::from(k).exp()).sum();
     for (k, share) in shares.iter().enumerate() {
@@ -132,15 +131,17 @@ fn gumbel_softmax_draws_categories() {
     // One-hot up to rounding; the gradient is that of the soft numbers.
     let x = zeros([4, 3], Device::Cpu.dtype(DType::F64)).unwrap().requires_grad_(true).unwrap();
     let weight = arange(3, Device::Cpu.dtype(DType::F64)).unwrap();
-    let with = |hard| oflow::functional::GumbelSoftmaxOptions {
-        hard,
-        tau: 0.7,
-        generator: Some(Generator::new(9)),
-        ..Default::default()
-    };
+    let options = || GumbelSoftmaxOptions { generator: Some(Generator::new(9)) };
     let grad = |hard: bool| {
         x.set_grad(None);
-        x.gumbel_softmax_with(&with(hard)).unwrap().mul(&weight).unwrap().sum(()).unwrap().backward().unwrap();
+        x.gumbel_softmax_with(0.7, hard, -1, &options())
+            .unwrap()
+            .mul(&weight)
+            .unwrap()
+            .sum(())
+            .unwrap()
+            .backward()
+            .unwrap();
         x.grad().unwrap().to_f64_vec().unwrap()
     };
     let (soft, hard) = (grad(false), grad(true));

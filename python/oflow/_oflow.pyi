@@ -333,7 +333,7 @@ class Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
-    def allclose(self, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
+    def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
@@ -647,7 +647,7 @@ class Tensor:
         """All elements as the diagonal of a matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
-    def diff(self, *, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
     def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """A global tensor from its logical value, which every rank gives."""
@@ -815,7 +815,7 @@ class Tensor:
     @overload
     def gt(self, s: Number) -> Tensor:
         """True where x > s."""
-    def gumbel_softmax(self, *, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, generator: Generator | None = None) -> Tensor:
+    def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
         """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """x, or 0 where |x| is not above lambd."""
@@ -901,7 +901,7 @@ class Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
     def is_complex(self) -> builtins.bool:
         """Whether the dtype is complex."""
-    def isclose(self, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
+    def isclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
         """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
     def isfinite(self) -> Tensor:
         """True where x is neither infinite nor NaN."""
@@ -1161,11 +1161,11 @@ class Tensor:
         """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
-    def nan_to_num(self, nan: builtins.float = 0.0, *, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
-    def nanquantile(self, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    def nanquantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """`quantile` of the elements that are no NaN; of none it is NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum of the elements that are no NaN."""
@@ -1250,10 +1250,10 @@ class Tensor:
     def q_zero_point(self) -> builtins.int:
         """The zero point of a quantised tensor."""
     @overload
-    def quantile(self, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    def quantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
     @overload
-    def quantile(self, q: builtins.float | Sequence[builtins.float], *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+    def quantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The quantiles for several parts, along a new first dim."""
     def quantize(self, dtype: _dtype) -> Tensor:
         """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
@@ -1439,7 +1439,7 @@ class Tensor:
         """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
     def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
-    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, *, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
     def smooth_l1_each(self, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
@@ -1606,7 +1606,7 @@ class Tensor:
         """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
-    def vander(self, columns: builtins.int | None = None, *, increasing: builtins.bool = False) -> Tensor:
+    def vander(self, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
         """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
@@ -1926,7 +1926,7 @@ def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
-def allclose(x: Tensor, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
+def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
@@ -2268,7 +2268,7 @@ def diagflat(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """All elements as the diagonal of a matrix."""
 def diagonal(x: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
-def diff(x: Tensor, *, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(x: Tensor, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
 def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from its logical value, which every rank gives."""
@@ -2455,7 +2455,7 @@ def gt(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def gt(x: Tensor, s: Number) -> Tensor:
     """True where x > s."""
-def gumbel_softmax(logits: Tensor, *, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, generator: Generator | None = None) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
     """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
 def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Hamming window `alpha` - `beta` cos(2πk / n)."""
@@ -2551,7 +2551,7 @@ def is_complex(x: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
-def isclose(x: Tensor, y: Tensor, *, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
+def isclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
     """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
 def isfinite(x: Tensor) -> Tensor:
     """True where x is neither infinite nor NaN."""
@@ -2823,11 +2823,11 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | N
     """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
-def nan_to_num(x: Tensor, nan: builtins.float = 0.0, *, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
-def nanquantile(x: Tensor, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+def nanquantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """`quantile` of the elements that are no NaN; of none it is NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum of the elements that are no NaN."""
@@ -2930,10 +2930,10 @@ def q_scale(x: Tensor) -> builtins.float:
 def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
 @overload
-def quantile(x: Tensor, q: builtins.float, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
 @overload
-def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], *, dim: builtins.int | None = None, keepdim: builtins.bool = False, interpolation: str = "linear") -> Tensor:
+def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The quantiles for several parts, along a new first dim."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
     """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
@@ -3151,7 +3151,7 @@ def slice(x: Tensor, dim: builtins.int, start: builtins.int, end: builtins.int, 
     """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
 def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
     """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
-def slice_scatter(x: Tensor, src: Tensor, dim: builtins.int = 0, *, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+def slice_scatter(x: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
     """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
 def smooth_l1_each(x: Tensor, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
@@ -3331,7 +3331,7 @@ def unravel_index(ids: Tensor, *shape: builtins.int) -> tuple[Tensor, ...]:
     """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
-def vander(x: Tensor, columns: builtins.int | None = None, *, increasing: builtins.bool = False) -> Tensor:
+def vander(x: Tensor, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""

@@ -17,10 +17,10 @@ functions! {
     /// ```
     /// use oflow::prelude::*;
     /// let x = from_vec(vec![1i64, 4, 9], [3], Device::Cpu)?;
-    /// assert_eq!(x.diff()?.to_vec::<i64>()?, [3, 5]);
+    /// assert_eq!(x.diff(1, -1)?.to_vec::<i64>()?, [3, 5]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
-    "diff(Tensor x, *, Int n=1, Int dim=-1, Tensor? prepend, Tensor? append) -> Tensor" = diff;
+    "diff(Tensor x, Int n=1, Int dim=-1, *, Tensor? prepend, Tensor? append) -> Tensor" = diff;
     /// The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx`
     /// apart.
     "trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor" = trapezoid;
@@ -39,14 +39,14 @@ functions! {
     PAIRS, "Elementwise";
     /// x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless
     /// they are given.
-    "nan_to_num(Tensor x, Float nan=0.0, *, Float? posinf, Float? neginf) -> Tensor" = nan_to_num;
+    "nan_to_num(Tensor x, Float nan=0.0, Float? posinf, Float? neginf) -> Tensor" = nan_to_num;
     /// log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives
     /// NaN.
     "logit(Tensor x, Float? eps) -> Tensor" = logit;
     /// True where x is below zero, or a zero with a minus sign.
     "signbit(Tensor x) -> Tensor" = signbit;
     /// True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN.
-    "isclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor" = isclose;
+    "isclose(Tensor x, Tensor y, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor" = isclose;
     /// True where an element of x is among those of `values`, or with `invert` where it is not.
     "isin(Tensor x, Tensor values, *, Bool invert=false) -> Tensor" = isin;
 }
@@ -54,7 +54,7 @@ functions! {
 by_name! {
     QUESTIONS, "Elementwise", Value;
     /// Whether all elements are close, as `isclose` says. On global tensors a collective of the world.
-    "allclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Bool" = |b| {
+    "allclose(Tensor x, Tensor y, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Bool" = |b| {
         let near = close("allclose", [b.given(0)?, b.given(1)?], [b.float(2)?, b.float(3)?], b.bool(4)?, b.site)?;
         Ok(all_true(&near, b.site)?.into())
     };
@@ -209,7 +209,11 @@ pub(super) fn logit(x: &Tensor, eps: Option<f64>, site: CallSite) -> Result<Tens
         return Err(named(Error::argument(format!("eps is {eps}")).help("it is within 0 and 0.5")));
     }
     let inner = inner_calls();
-    let y = if x.dtype().is_float() { x.clone() } else { x.cast_at(DType::F32, site).map_err(&named)? };
+    let y = match x.dtype() {
+        d if d.is_float() => x.clone(),
+        d if d.is_real() => x.cast_at(DType::F32, site).map_err(&named)?,
+        d => return Err(named(Error::dtype(format!("x is {d}; it takes real numbers")))),
+    };
     drop(inner);
     invoke1(op!("logit_within"), &[Some(&y)], smallvec![], smallvec![eps.unwrap_or(-1.0).into()], site)
 }

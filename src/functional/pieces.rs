@@ -39,12 +39,12 @@ functions! {
     /// x with `src` in the place of its slice `index` along `dim`.
     "select_scatter(Tensor x, Tensor src, Int dim, Int index) -> Tensor" = select_scatter;
     /// x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`.
-    "slice_scatter(Tensor x, Tensor src, Int dim=0, *, Int? start, Int? end, Int step=1) -> Tensor" = slice_scatter;
+    "slice_scatter(Tensor x, Tensor src, Int dim=0, Int? start, Int? end, Int step=1) -> Tensor" = slice_scatter;
     /// All combinations of an element of each list: the rows of a matrix, the last list fastest. Of one list its elements.
     "cartesian_prod(TensorTuple xs) -> Tensor" = cartesian_prod;
     /// The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to
     /// the power 0, or with `increasing` the other way round.
-    "vander(Tensor x, Int? columns, *, Bool increasing=false) -> Tensor" = vander;
+    "vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor" = vander;
     /// Where the elements on and below a diagonal of a matrix are: a row of row numbers and a row of column numbers.
     "tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor" = tril_indices as fn tril_indices;
     /// Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers.

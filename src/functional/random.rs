@@ -31,7 +31,7 @@ functions! {
     "normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor" = normal_of as fn normal_of;
     /// Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over
     /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
-    "gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor" = gumbel_softmax;
+    "gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor" = gumbel_softmax;
 }
 
 functions! {

@@ -71,6 +71,11 @@ fn squared_distances(
     let _inner = inner_calls();
     let mean = over(op!("mean"), x, dims, true, site)?;
     let distance = invoke1(op!("sub"), &[Some(x), Some(&mean)], smallvec![], smallvec![], site)?;
+    // Of complex numbers the squares of their sizes.
+    let distance = match x.dtype().is_complex() {
+        true => invoke1(op!("abs"), &[Some(&distance)], smallvec![], smallvec![], site)?,
+        false => distance,
+    };
     let squares = invoke1(op!("square"), &[Some(&distance)], smallvec![], smallvec![], site)?;
     Ok((over(op!("sum"), &squares, dims, keepdim, site)?, (n as f64 - correction).max(0.0)))
 }
@@ -108,6 +113,12 @@ pub(super) fn norm(x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSi
 /// The norm, for the function of that name.
 pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     let refused = |what: String| Error::argument(what).in_call(|| format!("{name}({})", x.short())).at(site);
+    if x.dtype().is_complex() {
+        let inner = inner_calls();
+        let size = invoke1(op!("abs"), &[Some(x)], smallvec![], smallvec![], site)?;
+        drop(inner);
+        return norm_in(name, &size, p, dims, keepdim, site);
+    }
     if !x.dtype().is_float() {
         return Err(refused(format!("a norm is of floats, not of {}", x.dtype())).help("`cast` the tensor first"));
     }
@@ -149,7 +160,10 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
 
 pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     // Integers wrap where the largest is taken out.
-    let floats = if x.dtype().is_float() { x.clone() } else { x.cast_at(DType::F32, site)? };
+    let floats = match x.dtype() {
+        d if d.is_float() || d.is_complex() => x.clone(),
+        _ => x.cast_at(DType::F32, site)?,
+    };
     in_wide(&floats, site, |x| {
         let _scope = site.scope();
         let inner = inner_calls();
@@ -160,7 +174,8 @@ pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite)
             return sum.log();
         }
         // Where the largest is infinite, the sum is too, and nothing is taken out.
-        let largest = over(op!("amax"), &x.detach(), dims, true, site)?;
+        // Of complex numbers the sizes of the powers are those of their real parts.
+        let largest = over(op!("amax"), &x.detach().real()?, dims, true, site)?;
         let largest = largest.masked_fill(&largest.isinf()?, 0.0)?;
         let sum = over(op!("sum"), &x.sub(&largest)?.exp()?, dims, true, site)?;
         let y = sum.log()?.add(&largest)?;

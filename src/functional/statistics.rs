@@ -26,17 +26,17 @@ functions! {
     /// ```
     /// use oflow::prelude::*;
     /// let x = from_vec(vec![4.0f32, 1.0, 3.0, 2.0], [4], Device::Cpu)?;
-    /// assert_eq!(x.quantile(0.25)?.to_vec::<f32>()?, [1.75]);
+    /// assert_eq!(x.quantile(0.25, None)?.to_vec::<f32>()?, [1.75]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
     ///
     /// # Errors
     /// If `q` is not within 0 and 1, or there are no elements.
-    "quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = quantile;
+    "quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = quantile;
     /// The quantiles for several parts, along a new first dim.
-    "quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = quantiles as fn quantiles;
+    "quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = quantiles as fn quantiles;
     /// `quantile` of the elements that are no NaN; of none it is NaN.
-    "nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor" = nanquantile;
+    "nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = nanquantile;
     /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
     "mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)" = mode;
     /// How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest

@@ -90,8 +90,9 @@ impl OpDef {
             return Ok(());
         }
         let mut dtypes = ctx.present().map(|t| t.dtype).chain(outs.iter().copied());
-        // An expression computes in the dtype to which the number promotes.
+        // An expression of complex numbers computes in the dtype to which the number promotes.
         let computes = self.expr.is_some()
+            && self.sig.inputs.iter().any(|i| i.dtypes.contains(DType::C64))
             && matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::Fixed(_));
         if self.library.is_some() || !(computes || dtypes.any(|d| d.is_complex())) {
             return Err(Error::dtype("a complex number is given where real ones are computed")
@@ -458,17 +459,24 @@ fn not_promoted(e: KernelError) -> Error {
         .help("convert one of them first: `.cast(dtype)` for built-in dtypes, an op of your own for registered ones")
 }
 
-/// PyTorch's promotion: tensors with dims, then 0-dim tensors of a higher kind, then scalars of a higher kind.
-pub(super) fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
+/// PyTorch's promotion of tensors: those with dims, then 0-dim tensors of a higher kind. Floats with a complex number of no dims become
+/// complex numbers of their own size.
+pub(crate) fn promote_types<'a>(types: impl Iterator<Item = &'a TensorType> + Clone) -> Result<DType> {
     let fold = |zero_dim: bool| {
-        let mut dtypes = ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype);
+        let mut dtypes = types.clone().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype);
         dtypes.next().map(|first| dtypes.try_fold(first, promoted)).transpose()
     };
-    let mut d = match (fold(false)?, fold(true)?) {
-        (Some(d), Some(z)) if z.kind() > d.kind() => promoted(z, d)?,
-        (Some(d), _) | (None, Some(d)) => d,
-        (None, None) => return Err(Error::dtype("no input to take the dtype from")),
-    };
+    match (fold(false)?, fold(true)?) {
+        (Some(d), Some(z)) if z.is_complex() && d.is_float() => Ok(d.complex()),
+        (Some(d), Some(z)) if z.kind() > d.kind() => promoted(z, d),
+        (Some(d), _) | (None, Some(d)) => Ok(d),
+        (None, None) => Err(Error::dtype("no input to take the dtype from")),
+    }
+}
+
+/// The dtype of the result of a call: that of its tensors, then scalars of a higher kind.
+pub(super) fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
+    let mut d = promote_types(ctx.present())?;
     let kind = ctx.runtime_kinds.iter().copied().max().unwrap_or(DTypeKind::Bool);
     d = d.promote_scalar(kind);
     Ok(d)

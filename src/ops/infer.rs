@@ -99,7 +99,7 @@ impl<'a> InferCtx<'a> {
         Ok(inputs_of(self.op, name, inputs.len())?.filter_map(move |i| inputs[i].as_ref()))
     }
     /// The inputs that are there.
-    pub fn present(&self) -> impl Iterator<Item = &'a TensorType> + use<'a> {
+    pub fn present(&self) -> impl Iterator<Item = &'a TensorType> + Clone + use<'a> {
         self.inputs.iter().flatten()
     }
     fn named(&self) -> AttrsOf<'a> {

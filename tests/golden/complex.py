@@ -67,6 +67,17 @@ for dtype, real in ((torch.complex64, torch.float32), (torch.complex128, torch.f
     rows.append(row("einsum", dtype, [m, n], lambda a, b: torch.einsum("ij,jk->ki", a, b)))
     rows.append(row("trace", dtype, [m[:3, :3].clone()], torch.trace))
     rows.append(row("index_select", dtype, [m], lambda t: t[[2, 0, 2]]))
+    for name in ("var", "std", "norm"):
+        rows.append(row(name, dtype, [m], getattr(torch, name)))
+    rows.append(row("logsumexp", dtype, [m], lambda t: torch.logsumexp(t, (0, 1))))
+    rows.append(row("addcdiv", dtype, [x, o, o.flip(0) + 3], torch.addcdiv))
+    rows.append(row("logical_and", dtype, [x, o], torch.logical_and))
+    # A number without dims does not widen floats.
+    for other in (torch.float32, torch.float64):
+        line = x.real.to(other)
+        for name in ("add", "mul", "sub"):
+            rows.append(row(name, dtype, [line, o[0].clone()], getattr(torch, name)))
+            rows.append(row(name, dtype, [o[1].clone(), line], getattr(torch, name)))
 rows = [r for r in rows if r]
 with open("complex.json", "w") as f:
     f.write("[\n" + ",\n".join(rows) + "\n]\n")

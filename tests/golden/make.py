@@ -186,6 +186,10 @@ for op, f in BINARY_MORE.items():
     for d in ("f32", "f64", "bf16"):
         case(op, f, values((3, 4), d), values((3, 4), d, start=9))
     case(op, f, values((2, 1, 3)), values((4, 1), start=5), name="broadcast")
+for a, b in (("f32", "f64"), ("f64", "f32"), ("bf16", "f32"), ("i32", "f64"), ("f16", "i64"), ("i64", "i32")):
+    some = values((3,), "bool")
+    for first, other in ((values((3,), a), values((), b)), (values((), a), values((3,), b)), (values((), a), values((), b))):
+        case("where", lambda c, x, y: torch.where(c, x, y), some, first, other, name="without dims")
 for d in ("f32", "f64", "bf16"):
     case("ldexp", lambda a, b: a * torch.exp2(b), values((3, 4), d), values((4,), d, start=9))
     case("xlogy", torch.xlogy, values((3, 4), d), values((4,), d, start=9, positive=True))

@@ -36,36 +36,6 @@ impl Default for AddcdivOptions {
     }
 }
 
-/// Options of [`Tensor::nan_to_num_with`](crate::Tensor::nan_to_num_with).
-#[derive(Clone, Debug, Default)]
-pub struct NanToNumOptions {
-    /// `Float? posinf`. Not given by default.
-    pub posinf: Option<f64>,
-    /// `Float? neginf`. Not given by default.
-    pub neginf: Option<f64>,
-}
-
-/// Options of [`Tensor::isclose_with`](crate::Tensor::isclose_with).
-#[derive(Clone, Debug)]
-pub struct IscloseOptions {
-    /// `Float rtol=1e-5`. `1e-5` by default.
-    pub rtol: f64,
-    /// `Float atol=1e-8`. `1e-8` by default.
-    pub atol: f64,
-    /// `Bool equal_nan=false`. `false` by default.
-    pub equal_nan: bool,
-}
-
-impl Default for IscloseOptions {
-    fn default() -> IscloseOptions {
-        IscloseOptions {
-            rtol: 1e-5,
-            atol: 1e-8,
-            equal_nan: false,
-        }
-    }
-}
-
 /// Options of [`Tensor::isin_with`](crate::Tensor::isin_with).
 #[derive(Clone, Debug, Default)]
 pub struct IsinOptions {
@@ -1257,17 +1227,11 @@ impl Tensor {
     /// they are given.
     ///
     /// ```text
-    /// nan_to_num(Tensor x, Float nan=0.0, *, Float? posinf, Float? neginf) -> Tensor
+    /// nan_to_num(Tensor x, Float nan=0.0, Float? posinf, Float? neginf) -> Tensor
     /// ```
     #[track_caller]
-    pub fn nan_to_num(&self, nan: f64) -> Result<Tensor> {
-        super::super::differences::nan_to_num(self, nan, None, None, CallSite::here())
-    }
-
-    /// [`Tensor::nan_to_num`](crate::Tensor::nan_to_num) with its options.
-    #[track_caller]
-    pub fn nan_to_num_with(&self, nan: f64, options: &crate::functional::NanToNumOptions) -> Result<Tensor> {
-        super::super::differences::nan_to_num(self, nan, options.posinf, options.neginf, CallSite::here())
+    pub fn nan_to_num(&self, nan: f64, posinf: Option<f64>, neginf: Option<f64>) -> Result<Tensor> {
+        super::super::differences::nan_to_num(self, nan, posinf, neginf, CallSite::here())
     }
 
     /// log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives
@@ -1294,17 +1258,11 @@ impl Tensor {
     /// True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN.
     ///
     /// ```text
-    /// isclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor
+    /// isclose(Tensor x, Tensor y, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor
     /// ```
     #[track_caller]
-    pub fn isclose(&self, y: &Tensor) -> Result<Tensor> {
-        super::super::differences::isclose(self, y, 1e-5, 1e-8, false, CallSite::here())
-    }
-
-    /// [`Tensor::isclose`](crate::Tensor::isclose) with its options.
-    #[track_caller]
-    pub fn isclose_with(&self, y: &Tensor, options: &crate::functional::IscloseOptions) -> Result<Tensor> {
-        super::super::differences::isclose(self, y, options.rtol, options.atol, options.equal_nan, CallSite::here())
+    pub fn isclose(&self, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+        super::super::differences::isclose(self, y, rtol, atol, equal_nan, CallSite::here())
     }
 
     /// True where an element of x is among those of `values`, or with `invert` where it is not.
@@ -1326,9 +1284,9 @@ impl Tensor {
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
-    ("nan_to_num(Tensor x, Float nan=0.0, *, Float? posinf, Float? neginf) -> Tensor", |b| Ok(vec![super::super::differences::nan_to_num(b.given(0)?, b.float(1)?, b.float(2).ok(), b.float(3).ok(), b.site)?])),
+    ("nan_to_num(Tensor x, Float nan=0.0, Float? posinf, Float? neginf) -> Tensor", |b| Ok(vec![super::super::differences::nan_to_num(b.given(0)?, b.float(1)?, b.float(2).ok(), b.float(3).ok(), b.site)?])),
     ("logit(Tensor x, Float? eps) -> Tensor", |b| Ok(vec![super::super::differences::logit(b.given(0)?, b.float(1).ok(), b.site)?])),
     ("signbit(Tensor x) -> Tensor", |b| Ok(vec![super::super::differences::signbit(b.given(0)?, b.site)?])),
-    ("isclose(Tensor x, Tensor y, *, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor", |b| Ok(vec![super::super::differences::isclose(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
+    ("isclose(Tensor x, Tensor y, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor", |b| Ok(vec![super::super::differences::isclose(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
     ("isin(Tensor x, Tensor values, *, Bool invert=false) -> Tensor", |b| Ok(vec![super::super::differences::isin(b.given(0)?, b.given(1)?, b.bool(2)?, b.site)?])),
 ];

@@ -66,27 +66,10 @@ pub struct NormalOfOptions {
 }
 
 /// Options of [`Tensor::gumbel_softmax_with`](crate::Tensor::gumbel_softmax_with).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GumbelSoftmaxOptions {
-    /// `Float tau=1.0`. `1.0` by default.
-    pub tau: f64,
-    /// `Bool hard=false`. `false` by default.
-    pub hard: bool,
-    /// `Int dim=-1`. `-1` by default.
-    pub dim: i64,
     /// `Generator? generator`. Not given by default.
     pub generator: Option<Generator>,
-}
-
-impl Default for GumbelSoftmaxOptions {
-    fn default() -> GumbelSoftmaxOptions {
-        GumbelSoftmaxOptions {
-            tau: 1.0,
-            hard: false,
-            dim: -1,
-            generator: None,
-        }
-    }
 }
 
 /// Uniform numbers in [lo, hi).
@@ -271,17 +254,23 @@ impl Tensor {
     /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
     ///
     /// ```text
-    /// gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor
+    /// gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor
     /// ```
     #[track_caller]
-    pub fn gumbel_softmax(&self) -> Result<Tensor> {
-        super::super::random::gumbel_softmax(self, 1.0, false, -1, None, CallSite::here())
+    pub fn gumbel_softmax(&self, tau: f64, hard: bool, dim: impl IntLike) -> Result<Tensor> {
+        super::super::random::gumbel_softmax(self, tau, hard, dim.int(), None, CallSite::here())
     }
 
     /// [`Tensor::gumbel_softmax`](crate::Tensor::gumbel_softmax) with its options.
     #[track_caller]
-    pub fn gumbel_softmax_with(&self, options: &crate::functional::GumbelSoftmaxOptions) -> Result<Tensor> {
-        super::super::random::gumbel_softmax(self, options.tau, options.hard, options.dim, options.generator.as_ref(), CallSite::here())
+    pub fn gumbel_softmax_with(
+        &self,
+        tau: f64,
+        hard: bool,
+        dim: impl IntLike,
+        options: &crate::functional::GumbelSoftmaxOptions,
+    ) -> Result<Tensor> {
+        super::super::random::gumbel_softmax(self, tau, hard, dim.int(), options.generator.as_ref(), CallSite::here())
     }
 }
 
@@ -291,5 +280,5 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::multinomial(b.given(0)?, b.int(1)?, b.bool(2)?, b.generator(3), b.site)?])),
     ("normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal(b.float(0)?, b.float(1)?, &b.shape(2)?, &b.drawing_target_of(3, Some(4), 5)?, b.site)?])),
     ("normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal_of(b.given(0)?, b.given(1)?, b.generator(2), b.site)?])),
-    ("gumbel_softmax(Tensor logits, *, Float tau=1.0, Bool hard=false, Int dim=-1, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::gumbel_softmax(b.given(0)?, b.float(1)?, b.bool(2)?, b.int(3)?, b.generator(4), b.site)?])),
+    ("gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::gumbel_softmax(b.given(0)?, b.float(1)?, b.bool(2)?, b.int(3)?, b.generator(4), b.site)?])),
 ];

@@ -112,10 +112,6 @@ impl Default for CovOptions {
 /// Options of [`Tensor::quantile_with`](crate::Tensor::quantile_with).
 #[derive(Clone, Debug)]
 pub struct QuantileOptions {
-    /// `Int? dim`. Not given by default.
-    pub dim: Option<i64>,
-    /// `Bool keepdim=false`. `false` by default.
-    pub keepdim: bool,
     /// `String interpolation="linear"`. `"linear"` by default.
     pub interpolation: &'static str,
 }
@@ -123,8 +119,6 @@ pub struct QuantileOptions {
 impl Default for QuantileOptions {
     fn default() -> QuantileOptions {
         QuantileOptions {
-            dim: None,
-            keepdim: false,
             interpolation: "linear",
         }
     }
@@ -133,10 +127,6 @@ impl Default for QuantileOptions {
 /// Options of [`functional::quantiles_with`](crate::functional::quantiles_with).
 #[derive(Clone, Debug)]
 pub struct QuantilesOptions {
-    /// `Int? dim`. Not given by default.
-    pub dim: Option<i64>,
-    /// `Bool keepdim=false`. `false` by default.
-    pub keepdim: bool,
     /// `String interpolation="linear"`. `"linear"` by default.
     pub interpolation: &'static str,
 }
@@ -144,8 +134,6 @@ pub struct QuantilesOptions {
 impl Default for QuantilesOptions {
     fn default() -> QuantilesOptions {
         QuantilesOptions {
-            dim: None,
-            keepdim: false,
             interpolation: "linear",
         }
     }
@@ -154,10 +142,6 @@ impl Default for QuantilesOptions {
 /// Options of [`Tensor::nanquantile_with`](crate::Tensor::nanquantile_with).
 #[derive(Clone, Debug)]
 pub struct NanquantileOptions {
-    /// `Int? dim`. Not given by default.
-    pub dim: Option<i64>,
-    /// `Bool keepdim=false`. `false` by default.
-    pub keepdim: bool,
     /// `String interpolation="linear"`. `"linear"` by default.
     pub interpolation: &'static str,
 }
@@ -165,8 +149,6 @@ pub struct NanquantileOptions {
 impl Default for NanquantileOptions {
     fn default() -> NanquantileOptions {
         NanquantileOptions {
-            dim: None,
-            keepdim: false,
             interpolation: "linear",
         }
     }
@@ -203,27 +185,12 @@ pub struct HistogramWithinOptions {
 }
 
 /// Options of [`Tensor::diff_with`](crate::Tensor::diff_with).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// `Int n=1`. `1` by default.
-    pub n: i64,
-    /// `Int dim=-1`. `-1` by default.
-    pub dim: i64,
     /// `Tensor? prepend`. Not given by default.
     pub prepend: Option<Tensor>,
     /// `Tensor? append`. Not given by default.
     pub append: Option<Tensor>,
-}
-
-impl Default for DiffOptions {
-    fn default() -> DiffOptions {
-        DiffOptions {
-            n: 1,
-            dim: -1,
-            prepend: None,
-            append: None,
-        }
-    }
 }
 
 /// Options of [`Tensor::trapezoid_with`](crate::Tensor::trapezoid_with).
@@ -265,17 +232,17 @@ impl Default for CumulativeTrapezoidOptions {
 /// The quantiles for several parts, along a new first dim.
 ///
 /// ```text
-/// quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+/// quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
 /// ```
 #[track_caller]
-pub fn quantiles(x: &Tensor, q: impl AsRef<[f64]>) -> Result<Tensor> {
-    super::super::statistics::quantiles(x, q.as_ref(), None, false, "linear", CallSite::here())
+pub fn quantiles(x: &Tensor, q: impl AsRef<[f64]>, dim: Option<i64>) -> Result<Tensor> {
+    super::super::statistics::quantiles(x, q.as_ref(), dim, false, "linear", CallSite::here())
 }
 
 /// [`functional::quantiles`](crate::functional::quantiles) with the reduced dims kept, with size 1.
 #[track_caller]
-pub fn quantiles_keepdim(x: &Tensor, q: impl AsRef<[f64]>) -> Result<Tensor> {
-    super::super::statistics::quantiles(x, q.as_ref(), None, true, "linear", CallSite::here())
+pub fn quantiles_keepdim(x: &Tensor, q: impl AsRef<[f64]>, dim: Option<i64>) -> Result<Tensor> {
+    super::super::statistics::quantiles(x, q.as_ref(), dim, true, "linear", CallSite::here())
 }
 
 /// [`functional::quantiles`](crate::functional::quantiles) with its options.
@@ -283,9 +250,10 @@ pub fn quantiles_keepdim(x: &Tensor, q: impl AsRef<[f64]>) -> Result<Tensor> {
 pub fn quantiles_with(
     x: &Tensor,
     q: impl AsRef<[f64]>,
+    dim: Option<i64>,
     options: &crate::functional::QuantilesOptions,
 ) -> Result<Tensor> {
-    super::super::statistics::quantiles(x, q.as_ref(), options.dim, false, options.interpolation, CallSite::here())
+    super::super::statistics::quantiles(x, q.as_ref(), dim, false, options.interpolation, CallSite::here())
 }
 
 /// `histogram` with these bounds, which rise.
@@ -749,55 +717,65 @@ impl Tensor {
     /// `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins.
     ///
     /// ```text
-    /// quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+    /// quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
     /// ```
     ///
     /// ```
     /// use oflow::prelude::*;
     /// let x = from_vec(vec![4.0f32, 1.0, 3.0, 2.0], [4], Device::Cpu)?;
-    /// assert_eq!(x.quantile(0.25)?.to_vec::<f32>()?, [1.75]);
+    /// assert_eq!(x.quantile(0.25, None)?.to_vec::<f32>()?, [1.75]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
     ///
     /// # Errors
     /// If `q` is not within 0 and 1, or there are no elements.
     #[track_caller]
-    pub fn quantile(&self, q: f64) -> Result<Tensor> {
-        super::super::statistics::quantile(self, q, None, false, "linear", CallSite::here())
+    pub fn quantile(&self, q: f64, dim: Option<i64>) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, dim, false, "linear", CallSite::here())
     }
 
     /// [`Tensor::quantile`](crate::Tensor::quantile) with the reduced dims kept, with size 1.
     #[track_caller]
-    pub fn quantile_keepdim(&self, q: f64) -> Result<Tensor> {
-        super::super::statistics::quantile(self, q, None, true, "linear", CallSite::here())
+    pub fn quantile_keepdim(&self, q: f64, dim: Option<i64>) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, dim, true, "linear", CallSite::here())
     }
 
     /// [`Tensor::quantile`](crate::Tensor::quantile) with its options.
     #[track_caller]
-    pub fn quantile_with(&self, q: f64, options: &crate::functional::QuantileOptions) -> Result<Tensor> {
-        super::super::statistics::quantile(self, q, options.dim, false, options.interpolation, CallSite::here())
+    pub fn quantile_with(
+        &self,
+        q: f64,
+        dim: Option<i64>,
+        options: &crate::functional::QuantileOptions,
+    ) -> Result<Tensor> {
+        super::super::statistics::quantile(self, q, dim, false, options.interpolation, CallSite::here())
     }
 
     /// `quantile` of the elements that are no NaN; of none it is NaN.
     ///
     /// ```text
-    /// nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation="linear") -> Tensor
+    /// nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
     /// ```
     #[track_caller]
-    pub fn nanquantile(&self, q: f64) -> Result<Tensor> {
-        super::super::statistics::nanquantile(self, q, None, false, "linear", CallSite::here())
+    pub fn nanquantile(&self, q: f64, dim: Option<i64>) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, dim, false, "linear", CallSite::here())
     }
 
     /// [`Tensor::nanquantile`](crate::Tensor::nanquantile) with the reduced dims kept, with size 1.
     #[track_caller]
-    pub fn nanquantile_keepdim(&self, q: f64) -> Result<Tensor> {
-        super::super::statistics::nanquantile(self, q, None, true, "linear", CallSite::here())
+    pub fn nanquantile_keepdim(&self, q: f64, dim: Option<i64>) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, dim, true, "linear", CallSite::here())
     }
 
     /// [`Tensor::nanquantile`](crate::Tensor::nanquantile) with its options.
     #[track_caller]
-    pub fn nanquantile_with(&self, q: f64, options: &crate::functional::NanquantileOptions) -> Result<Tensor> {
-        super::super::statistics::nanquantile(self, q, options.dim, false, options.interpolation, CallSite::here())
+    pub fn nanquantile_with(
+        &self,
+        q: f64,
+        dim: Option<i64>,
+        options: &crate::functional::NanquantileOptions,
+    ) -> Result<Tensor> {
+        super::super::statistics::nanquantile(self, q, dim, false, options.interpolation, CallSite::here())
     }
 
     /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
@@ -842,24 +820,29 @@ impl Tensor {
     /// and behind x first.
     ///
     /// ```text
-    /// diff(Tensor x, *, Int n=1, Int dim=-1, Tensor? prepend, Tensor? append) -> Tensor
+    /// diff(Tensor x, Int n=1, Int dim=-1, *, Tensor? prepend, Tensor? append) -> Tensor
     /// ```
     ///
     /// ```
     /// use oflow::prelude::*;
     /// let x = from_vec(vec![1i64, 4, 9], [3], Device::Cpu)?;
-    /// assert_eq!(x.diff()?.to_vec::<i64>()?, [3, 5]);
+    /// assert_eq!(x.diff(1, -1)?.to_vec::<i64>()?, [3, 5]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
     #[track_caller]
-    pub fn diff(&self) -> Result<Tensor> {
-        super::super::differences::diff(self, 1, -1, None, None, CallSite::here())
+    pub fn diff(&self, n: impl IntLike, dim: impl IntLike) -> Result<Tensor> {
+        super::super::differences::diff(self, n.int(), dim.int(), None, None, CallSite::here())
     }
 
     /// [`Tensor::diff`](crate::Tensor::diff) with its options.
     #[track_caller]
-    pub fn diff_with(&self, options: &crate::functional::DiffOptions) -> Result<Tensor> {
-        super::super::differences::diff(self, options.n, options.dim, options.prepend.as_ref(), options.append.as_ref(), CallSite::here())
+    pub fn diff_with(
+        &self,
+        n: impl IntLike,
+        dim: impl IntLike,
+        options: &crate::functional::DiffOptions,
+    ) -> Result<Tensor> {
+        super::super::differences::diff(self, n.int(), dim.int(), options.prepend.as_ref(), options.append.as_ref(), CallSite::here())
     }
 
     /// The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx`
@@ -949,13 +932,13 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)", |b| super::super::statistics::std_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
     ("cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor", |b| Ok(vec![super::super::statistics::cov(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.site)?])),
     ("corrcoef(Tensor x) -> Tensor", |b| Ok(vec![super::super::statistics::corrcoef(b.given(0)?, b.site)?])),
-    ("quantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
-    ("quantile(Tensor x, FloatList q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantiles(b.given(0)?, b.floats(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
-    ("nanquantile(Tensor x, Float q, *, Int? dim, Bool keepdim=false, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::nanquantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantiles(b.given(0)?, b.floats(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
+    ("nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::nanquantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
     ("mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::statistics::mode(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram(b.given(0)?, b.int(1)?, b.floats(2)?, b.tensor(3), b.bool(4)?, b.site)),
     ("histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram_within(b.given(0)?, b.given(1)?, b.tensor(2), b.bool(3)?, b.site)),
-    ("diff(Tensor x, *, Int n=1, Int dim=-1, Tensor? prepend, Tensor? append) -> Tensor", |b| Ok(vec![super::super::differences::diff(b.given(0)?, b.int(1)?, b.int(2)?, b.tensor(3), b.tensor(4), b.site)?])),
+    ("diff(Tensor x, Int n=1, Int dim=-1, *, Tensor? prepend, Tensor? append) -> Tensor", |b| Ok(vec![super::super::differences::diff(b.given(0)?, b.int(1)?, b.int(2)?, b.tensor(3), b.tensor(4), b.site)?])),
     ("trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),
     ("cumulative_trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::cumulative_trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),
     ("cdist(Tensor x1, Tensor x2, Float p=2.0) -> Tensor", |b| Ok(vec![super::super::differences::cdist(b.given(0)?, b.given(1)?, b.float(2)?, b.site)?])),

@@ -30,34 +30,6 @@ impl Default for MeshgridOptions {
     }
 }
 
-/// Options of [`Tensor::slice_scatter_with`](crate::Tensor::slice_scatter_with).
-#[derive(Clone, Debug)]
-pub struct SliceScatterOptions {
-    /// `Int? start`. Not given by default.
-    pub start: Option<i64>,
-    /// `Int? end`. Not given by default.
-    pub end: Option<i64>,
-    /// `Int step=1`. `1` by default.
-    pub step: i64,
-}
-
-impl Default for SliceScatterOptions {
-    fn default() -> SliceScatterOptions {
-        SliceScatterOptions {
-            start: None,
-            end: None,
-            step: 1,
-        }
-    }
-}
-
-/// Options of [`Tensor::vander_with`](crate::Tensor::vander_with).
-#[derive(Clone, Debug, Default)]
-pub struct VanderOptions {
-    /// `Bool increasing=false`. `false` by default.
-    pub increasing: bool,
-}
-
 /// Options of [`functional::tril_indices_with`](crate::functional::tril_indices_with).
 #[derive(Clone, Debug, Default)]
 pub struct TrilIndicesOptions {
@@ -646,39 +618,29 @@ impl Tensor {
     /// x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`.
     ///
     /// ```text
-    /// slice_scatter(Tensor x, Tensor src, Int dim=0, *, Int? start, Int? end, Int step=1) -> Tensor
+    /// slice_scatter(Tensor x, Tensor src, Int dim=0, Int? start, Int? end, Int step=1) -> Tensor
     /// ```
     #[track_caller]
-    pub fn slice_scatter(&self, src: &Tensor, dim: impl IntLike) -> Result<Tensor> {
-        super::super::pieces::slice_scatter(self, src, dim.int(), None, None, 1, CallSite::here())
-    }
-
-    /// [`Tensor::slice_scatter`](crate::Tensor::slice_scatter) with its options.
-    #[track_caller]
-    pub fn slice_scatter_with(
+    pub fn slice_scatter(
         &self,
         src: &Tensor,
         dim: impl IntLike,
-        options: &crate::functional::SliceScatterOptions,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: impl IntLike,
     ) -> Result<Tensor> {
-        super::super::pieces::slice_scatter(self, src, dim.int(), options.start, options.end, options.step, CallSite::here())
+        super::super::pieces::slice_scatter(self, src, dim.int(), start, end, step.int(), CallSite::here())
     }
 
     /// The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to
     /// the power 0, or with `increasing` the other way round.
     ///
     /// ```text
-    /// vander(Tensor x, Int? columns, *, Bool increasing=false) -> Tensor
+    /// vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor
     /// ```
     #[track_caller]
-    pub fn vander(&self, columns: Option<i64>) -> Result<Tensor> {
-        super::super::pieces::vander(self, columns, false, CallSite::here())
-    }
-
-    /// [`Tensor::vander`](crate::Tensor::vander) with its options.
-    #[track_caller]
-    pub fn vander_with(&self, columns: Option<i64>, options: &crate::functional::VanderOptions) -> Result<Tensor> {
-        super::super::pieces::vander(self, columns, options.increasing, CallSite::here())
+    pub fn vander(&self, columns: Option<i64>, increasing: bool) -> Result<Tensor> {
+        super::super::pieces::vander(self, columns, increasing, CallSite::here())
     }
 
     /// x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The
@@ -769,9 +731,9 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("flipud(Tensor x) -> Tensor", |b| Ok(vec![super::super::pieces::flipud(b.given(0)?, b.site)?])),
     ("broadcast_tensors(TensorTuple xs) -> TensorTuple", |b| super::super::pieces::broadcast_tensors(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)),
     ("select_scatter(Tensor x, Tensor src, Int dim, Int index) -> Tensor", |b| Ok(vec![super::super::pieces::select_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3)?, b.site)?])),
-    ("slice_scatter(Tensor x, Tensor src, Int dim=0, *, Int? start, Int? end, Int step=1) -> Tensor", |b| Ok(vec![super::super::pieces::slice_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3).ok(), b.int(4).ok(), b.int(5)?, b.site)?])),
+    ("slice_scatter(Tensor x, Tensor src, Int dim=0, Int? start, Int? end, Int step=1) -> Tensor", |b| Ok(vec![super::super::pieces::slice_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3).ok(), b.int(4).ok(), b.int(5)?, b.site)?])),
     ("cartesian_prod(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::cartesian_prod(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
-    ("vander(Tensor x, Int? columns, *, Bool increasing=false) -> Tensor", |b| Ok(vec![super::super::pieces::vander(b.given(0)?, b.int(1).ok(), b.bool(2)?, b.site)?])),
+    ("vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor", |b| Ok(vec![super::super::pieces::vander(b.given(0)?, b.int(1).ok(), b.bool(2)?, b.site)?])),
     ("tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::tril_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
     ("triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::triu_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
     ("pad(Tensor x, IntList pad, *, String mode=\"constant\", Scalar value=0) -> Tensor", |b| Ok(vec![super::super::image::pad(b.given(0)?, b.ints(1)?, b.text(2)?, b.scalar(3)?, b.site)?])),

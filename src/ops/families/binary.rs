@@ -38,11 +38,11 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
 }
 
 fn logical(name: &str, word: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("{word}(a, b)"))?
+    Ok(OpDef::elementwise(&format!("{name}(a: number, b: number) -> y"), &format!("{word}(a, b)"))?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(doc)
-        .samples(&["bool[3, 5] bool[3, 5]", "i32[4, 3] bool[3]"]))
+        .samples(&["bool[3, 5] bool[3, 5]", "i32[4, 3] bool[3]", "c64[4]<2 f32[4]<2"]))
 }
 
 /// From the nearer end, so that both ends are met exactly.
@@ -98,7 +98,7 @@ fn three() -> Vec<Result<OpDef>> {
         .map(|o| o.function(&format!("addcmul({tail}"))),
         op(
             "addcdiv(x: float|complex, a: float|complex, b: float|complex; value: runtime scalar = 1) -> y",
-            "x + value * (a / b)",
+            "x + value * a / b",
             "x + value a / b.",
         )
         .map(|o| o.function(&format!("addcdiv({tail}"))),
@@ -234,7 +234,7 @@ fn two() -> Vec<Result<OpDef>> {
             o.doc("a where cond is true, else b. The three shapes broadcast.")
                 .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
                     // The condition takes no part in promotion.
-                    let d = crate::ops::promoted(c.input(1)?.dtype, c.input(2)?.dtype)?;
+                    let d = crate::ops::promote_types([c.input(1)?, c.input(2)?].into_iter())?;
                     Ok([d].into_iter().collect())
                 })))
                 .samples(&["bool[3, 5] f32[3, 5] f32[3, 5]", "bool[4, 3] f32[3] f32[4, 1]"])
