@@ -1596,6 +1596,10 @@ class Tensor:
     @overload
     def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
+    @overload
+    def unique_consecutive(self) -> Tensor:
+        """The first element of each run of equal elements, in order. The call waits for the number of runs."""
+    @overload
     def unique_consecutive(self, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
     @overload
@@ -3321,6 +3325,10 @@ def unique(x: Tensor) -> Tensor:
 @overload
 def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
+@overload
+def unique_consecutive(x: Tensor) -> Tensor:
+    """The first element of each run of equal elements, in order. The call waits for the number of runs."""
+@overload
 def unique_consecutive(x: Tensor, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
 @overload

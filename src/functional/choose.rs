@@ -33,9 +33,11 @@ functions! {
     /// x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the
     /// element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient.
     "scatter_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor" = scatter_reduce;
+    /// The first element of each run of equal elements, in order. The call waits for the number of runs.
+    "unique_consecutive(Tensor x) -> Tensor" = runs;
     /// The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape
     /// of x, and how long each is. The call waits for the number of runs.
-    "unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple" = unique_consecutive as fn unique_consecutive;
+    "unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple" = unique_consecutive as fn runs_of;
     /// The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim.
     "unravel_index(Tensor ids, IntList shape) -> TensorTuple" = unravel_index as fn unravel_index;
 }
@@ -197,6 +199,10 @@ pub(super) fn scatter_reduce(
     };
     let text = || format!("scatter_reduce({}, {}, {})", x.short(), ids.short(), src.short());
     site.run(body).map_err(|e| e.within(text))
+}
+
+pub(super) fn runs(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    Ok(unique_consecutive(x, false, false, site)?.swap_remove(0))
 }
 
 pub(super) fn unique_consecutive(

@@ -110,7 +110,13 @@ fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
                     None => return Ok(None),
                     some => some,
                 },
-                None => added.and_then(|im| part(i, im)),
+                // What is added is added once. An op that cannot go without it adds zeros to the other products.
+                None => match (added.and_then(|im| part(i, im)), &split[i].0) {
+                    (None, Some(re)) if call.op.sig.input_def(i).is_some_and(|d| !d.optional) => {
+                        Some(crate::functional::zeros_like(&re.detach())?)
+                    }
+                    (some, _) => some,
+                },
             });
         }
         again(call, &inputs).map(Some)

@@ -58,19 +58,23 @@ fn every_pair_on_a_plane() {
     println!("{count} conversions on [2, 2] [2, 3] [3, 2] [1, 3] [2, 1]");
 }
 
-/// Without P(min), which goes as P(max) does: with it there are two and a half times as many.
+/// Without P(min), which goes as P(max) does: with it there are two and a half times as many. A third of the pairs, others for each
+/// shape and dtype; all with `OFLOW_CASES=all`.
 #[test]
-fn every_pair_on_a_cube() {
-    let mut count = 0;
+fn pairs_on_a_cube() {
+    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let (mut count, mut turn) = (0, 0);
     let cube = mesh_of(&[2, 2, 2]);
     for shape in [[4, 6, 2], [5, 3, 7], [1, 2, 3]] {
         for dtype in [DType::F32, DType::I64] {
             let mut all = layouts(&cube, &shape, dtype);
             all.retain(|l| !l.sbp.contains(&Sbp::Partial(ReduceOp::Min)));
-            for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
+            let pairs = all.iter().flat_map(|s| all.iter().map(move |d| (s, d)));
+            for (_, (src, dst)) in pairs.enumerate().filter(|(i, _)| whole || i % 3 == turn % 3) {
                 check(&shape, dtype, src, dst);
                 count += 1;
             }
+            turn += 1;
         }
     }
     println!("{count} conversions on [2, 2, 2]");

@@ -120,6 +120,10 @@ fn i18_all_ranks_refuse_a_bad_call_alike() {
     for n in 0..1500 {
         let (op, samples) = &ops[n % ops.len()];
         let Some(bad) = bad(&mut r, op, samples) else { continue };
+        // A call on complex numbers that is made of calls on parts is judged by these.
+        if op.by_parts.is_some() && bad.inputs.iter().flatten().any(|(t, _)| t.dtype().is_complex()) {
+            continue;
+        }
         let Some(described) = bad.described() else { continue };
         // Three of four ranks: with sizes of 2 and less the last of them has nothing, and rank 3 is outside.
         let told = oflow::run_ranks(4, |_| {

@@ -188,6 +188,12 @@ fn what_complex_numbers_do_not_have_is_an_error_that_says_so() {
     refused(z.sort(0, false).map(|mut s| s.swap_remove(0)), &["sort"]);
     refused(x.imag(), &["imag", "must be complex, not f32"]);
     refused(x.clamp(Scalar::Complex(0.0, 1.0), 1.0), &["clamp"]);
+    refused(x.lt(Scalar::Complex(0.0, 1.0)), &["lt", "a complex number is given where real ones are computed"]);
+    refused(x.ge(Scalar::Complex(1.0, 0.0)), &["ge", "a complex number is given"]);
+    refused(z.logit(None), &["logit", "takes real numbers"]);
+    refused(z.quantile(0.5, None), &["quantile", "quantiles are of floats"]);
+    refused(z.nan_to_num(0.0, None, None), &["nan_to_num"]);
+    refused(z.cov(), &["cov", "it takes real numbers"]);
     refused(x.masked_fill(&x, Scalar::Complex(0.0, 1.0)), &["masked_fill", "1.0j"]);
     refused(full([2], Scalar::Complex(0.0, 1.0), Device::Cpu.dtype(DType::F32)), &["1.0j"]);
     refused(x.view_as_complex(), &["view_as_complex", "is not 2"]);

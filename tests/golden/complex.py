@@ -54,6 +54,7 @@ for dtype, real in ((torch.complex64, torch.float32), (torch.complex128, torch.f
     m, n = x[:12].reshape(3, 4), o[:12].reshape(4, 3)
     rows.append(row("matmul", dtype, [m, n], torch.matmul))
     rows.append(row("matmul", dtype, [m, n[:, 0]], torch.matmul))
+    rows.append(row("linear", dtype, [m, n.T.clone(), o[:3].clone()], torch.nn.functional.linear))
     rows.append(row("sum", dtype, [m], torch.sum))
     rows.append(row("mean", dtype, [m], torch.mean))
     rows.append(row("cumsum(dim=1)", dtype, [m], lambda t: torch.cumsum(t, 1)))

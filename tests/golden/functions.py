@@ -695,6 +695,7 @@ runs = torch.tensor([1, 1, 2, 2, 2, 1, 3, 3])
 for how in (dict(return_inverse=False, return_counts=False), dict(return_inverse=True, return_counts=False), dict(return_inverse=False, return_counts=True), dict(return_inverse=True, return_counts=True)):
     for d in ("i64", "f32"):
         case("unique_consecutive", lambda x: torch.unique_consecutive(x, **how), runs.to(DTYPES[d]).reshape(2, 4), **how, backward=False)
+case("unique_consecutive", lambda x: torch.unique_consecutive(x), runs, backward=False)
 case("unique_consecutive", lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), torch.tensor([5]), return_inverse=True, return_counts=True)
 case("unravel_index", lambda i: torch.unravel_index(i, (2, 3, 4)), torch.tensor([[0, 23], [7, 13]]), [2, 3, 4])
 

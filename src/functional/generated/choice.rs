@@ -53,9 +53,9 @@ impl Default for ScatterReduceOptions {
     }
 }
 
-/// Options of [`functional::unique_consecutive_with`](crate::functional::unique_consecutive_with).
+/// Options of [`functional::runs_of_with`](crate::functional::runs_of_with).
 #[derive(Clone, Debug, Default)]
-pub struct UniqueConsecutiveOptions {
+pub struct RunsOfOptions {
     /// `Bool return_inverse=false`. `false` by default.
     pub return_inverse: bool,
     /// `Bool return_counts=false`. `false` by default.
@@ -115,16 +115,13 @@ impl Default for UniqueOfOptions {
 /// unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple
 /// ```
 #[track_caller]
-pub fn unique_consecutive(x: &Tensor) -> Result<Vec<Tensor>> {
+pub fn runs_of(x: &Tensor) -> Result<Vec<Tensor>> {
     super::super::choose::unique_consecutive(x, false, false, CallSite::here())
 }
 
-/// [`functional::unique_consecutive`](crate::functional::unique_consecutive) with its options.
+/// [`functional::runs_of`](crate::functional::runs_of) with its options.
 #[track_caller]
-pub fn unique_consecutive_with(
-    x: &Tensor,
-    options: &crate::functional::UniqueConsecutiveOptions,
-) -> Result<Vec<Tensor>> {
+pub fn runs_of_with(x: &Tensor, options: &crate::functional::RunsOfOptions) -> Result<Vec<Tensor>> {
     super::super::choose::unique_consecutive(x, options.return_inverse, options.return_counts, CallSite::here())
 }
 
@@ -543,6 +540,16 @@ impl Tensor {
         super::super::choose::scatter_reduce(self, dim.int(), ids, src, reduce, options.include_self, CallSite::here())
     }
 
+    /// The first element of each run of equal elements, in order. The call waits for the number of runs.
+    ///
+    /// ```text
+    /// unique_consecutive(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn unique_consecutive(&self) -> Result<Tensor> {
+        super::super::choose::runs(self, CallSite::here())
+    }
+
     /// The indices that sort each line along `dim`: those of `sort`.
     ///
     /// ```text
@@ -650,6 +657,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("index_fill(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor", |b| Ok(vec![super::super::choose::index_fill(b.given(0)?, b.int(1)?, b.given(2)?, b.scalar(3)?, b.site)?])),
     ("masked_scatter(Tensor x, Tensor mask, Tensor src) -> Tensor", |b| Ok(vec![super::super::choose::masked_scatter(b.given(0)?, b.given(1)?, b.given(2)?, b.site)?])),
     ("scatter_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor", |b| Ok(vec![super::super::choose::scatter_reduce(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.text(4)?, b.bool(5)?, b.site)?])),
+    ("unique_consecutive(Tensor x) -> Tensor", |b| Ok(vec![super::super::choose::runs(b.given(0)?, b.site)?])),
     ("unique_consecutive(Tensor x, *, Bool return_inverse=false, Bool return_counts=false) -> TensorTuple", |b| super::super::choose::unique_consecutive(b.given(0)?, b.bool(1)?, b.bool(2)?, b.site)),
     ("unravel_index(Tensor ids, IntList shape) -> TensorTuple", |b| super::super::choose::unravel_index(b.given(0)?, b.ints(1)?, b.site)),
     ("argsort(Tensor x, Int dim=-1, Bool descending=false, *, Bool stable=false) -> Tensor", |b| Ok(vec![super::super::sort::argsort(b.given(0)?, b.int(1)?, b.bool(2)?, b.bool(3)?, b.site)?])),
