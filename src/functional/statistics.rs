@@ -94,7 +94,7 @@ pub(super) fn cov(
         let inner = inner_calls();
         let table = observations(x)?;
         let n = table.shape()[1];
-        for w in [fweights, aweights].into_iter().flatten().filter(|w| w.shape() != [n]) {
+        if let Some(w) = [fweights, aweights].into_iter().flatten().find(|w| w.shape() != [n]) {
             return Err(Error::shape(format!("there are weights {:?} for {n} observations", w.shape())));
         }
         if let Some(w) = fweights.filter(|w| w.dtype().kind() != oflow_kernels::DTypeKind::Int) {

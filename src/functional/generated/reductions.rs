@@ -155,7 +155,7 @@ impl Default for NanquantileOptions {
 }
 
 /// Options of [`Tensor::histogram_with`](crate::Tensor::histogram_with).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HistogramOptions {
     /// `FloatList range=[]`. `vec![]` by default.
     pub range: Vec<f64>,
@@ -163,16 +163,6 @@ pub struct HistogramOptions {
     pub weight: Option<Tensor>,
     /// `Bool density=false`. `false` by default.
     pub density: bool,
-}
-
-impl Default for HistogramOptions {
-    fn default() -> HistogramOptions {
-        HistogramOptions {
-            range: vec![],
-            weight: None,
-            density: false,
-        }
-    }
 }
 
 /// Options of [`functional::histogram_within_with`](crate::functional::histogram_within_with).

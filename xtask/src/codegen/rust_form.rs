@@ -161,7 +161,7 @@ impl<'a> Form<'a> {
             fields += &format!("    /// `{p}`. {shown} by default.\n    pub {}: {ty},\n", p.name);
             defaults += &format!("            {}: {default},\n", p.name);
         }
-        let usual = |p| matches!(option_default(p).as_deref(), Some("None" | "false" | "0"));
+        let usual = |p| matches!(option_default(p).as_deref(), Some("None" | "false" | "0" | "vec![]"));
         let (derived, written) = match self.options_of().all(usual) {
             true => (", Default", String::new()),
             false => (
