@@ -359,3 +359,15 @@ fn a_recurrent_net_of_more_layers_than_can_be_counted_is_refused() -> Result<()>
     }
     Ok(())
 }
+
+/// Products inside functions that are exact for their dtype stay so under autocast.
+#[test]
+fn statistics_and_distances_keep_their_precision_under_autocast() {
+    let x = arange(90, Device::Cpu.dtype(DType::F32)).unwrap().sin().unwrap().reshape([30, 3]).unwrap();
+    let all = || [x.cdist(&x, 2.0).unwrap(), x.cdist(&x, 1.0).unwrap(), x.cov().unwrap(), x.corrcoef().unwrap()];
+    let plain = all();
+    let _amp = autocast(oflow::ops::Autocast::Bf16);
+    for (a, b) in plain.iter().zip(&all()) {
+        same(a, b);
+    }
+}

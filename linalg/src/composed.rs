@@ -48,7 +48,7 @@ fn matrices(name: &str, a: &Tensor) -> Result<()> {
     }
 }
 
-fn square(name: &str, a: &Tensor) -> Result<()> {
+pub(crate) fn square(name: &str, a: &Tensor) -> Result<()> {
     matrices(name, a)?;
     match size(a, 1) == size(a, 2) {
         true => Ok(()),
@@ -390,7 +390,7 @@ pub(crate) fn by_name() -> Result<()> {
         given.try_into().map_err(|_| Error::argument(format!("matrix_norm: dim names two dims, not {given:?}")))
     }
     type Code = fn(&Bound) -> Result<Vec<Tensor>>;
-    let all: [(&str, &str, Code); 15] = [
+    let all: [(&str, &str, Code); 17] = [
         ("svdvals(Tensor A) -> Tensor", "The singular values, from the greatest on.", |b| {
             Ok(vec![svdvals(b.given(0)?)?])
         }),
@@ -427,6 +427,14 @@ pub(crate) fn by_name() -> Result<()> {
             "matrix_power(Tensor A, Int n) -> Tensor",
             "The power of square matrices, of a negative n that of the inverse.",
             |b| Ok(vec![matrix_power(b.given(0)?, b.int(1)?)?]),
+        ),
+        ("matrix_exp(Tensor A) -> Tensor", "The exponential of square matrices.", |b| {
+            Ok(vec![crate::matrix_exp(b.given(0)?)?])
+        }),
+        (
+            "logdet(Tensor A) -> Tensor",
+            "The logarithms of determinants: of a negative one NaN, of 0 minus infinity.",
+            |b| Ok(vec![crate::logdet(b.given(0)?)?]),
         ),
         (
             "matrix_norm(Tensor A, Float ord, IntList dim=[-2, -1], Bool keepdim=false) -> Tensor",

@@ -28,6 +28,7 @@ mod batch;
 mod cholesky;
 mod composed;
 mod eigh;
+mod exponential;
 mod functions;
 mod lu;
 mod pinv;
@@ -41,6 +42,7 @@ pub use composed::{
     LeastSquares, MatrixNorm, Tolerance, cond, eigvalsh, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot,
     pinv, svdvals, tensorinv, tensorsolve,
 };
+pub use exponential::{logdet, matrix_exp};
 pub use functions::{
     Triangular, cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, register, slogdet, solve, solve_right,
     solve_triangular, svd, svd_full,

@@ -172,9 +172,15 @@ for shape in ((1, 1), (3, 3), (2, 4, 4), (0, 2, 2)):
     case("eigvalsh", lambda x: L.eigvalsh((x + x.mT) / 2), definite(*shape, seed=17))
     for n in (0, 1, 2, 3, 7, -1, -2):
         case("matrix_power", lambda x, n: L.matrix_power(x, n), x, n=n, backward=n != 0)
+    for times in (0.01, 1.0, 6.0):
+        case("matrix_exp", L.matrix_exp, x * times)
+    case("logdet", torch.logdet, definite(*shape, seed=17))
     for p in (1.0, -1.0, math.inf, -math.inf, "fro", "nuc"):
         # PyTorch's own gradient is an error.
         case("cond", lambda x, p: L.cond(x, p), x, p=p, backward=False)
+case("matrix_exp", L.matrix_exp, torch.zeros(2, 2))
+case("matrix_exp", L.matrix_exp, random(2, 3), backward=False)
+case("logdet", torch.logdet, torch.tensor([[[1.0, 2.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]]]), backward=False)
 case("eigvalsh", L.eigvalsh, random(3, 3, seed=18), backward=False)
 case("eigvalsh", L.eigvalsh, random(3, 3, seed=18), UPLO="U", backward=False)
 case("pinv", L.pinv, (lambda x: (x + x.mT) / 2)(random(3, 3, seed=18)), hermitian=True, backward=False)

@@ -319,6 +319,9 @@ fn composed_functions_name_the_line_of_their_call() -> Result<()> {
     refused(linalg::lstsq(&wide, &row, None), Shape, &["lstsq"]);
     refused(linalg::matrix_power(&wide, 2), Shape, &["matrix_power"]);
     refused(linalg::matrix_power(&bad.mul(0.0)?.nansum([0, 1])?.expand([2, 2])?, -1), Value, &["matrix_power"]);
+    refused(linalg::matrix_exp(&wide), Shape, &["matrix_exp", "square"]);
+    refused(linalg::matrix_exp(&random(&[2, 2], 1)?.cast(DType::F16)?), ErrorKind::DType, &["matrix_exp", "f16"]);
+    refused(linalg::logdet(&wide), Shape, &["logdet", "square"]);
     refused(linalg::matrix_norm(&wide, fro, [0, 5], false), Argument, &["dim"]);
     refused(linalg::matrix_norm(&wide, linalg::MatrixNorm::P(3.0), [0, 1], false), Argument, &["no norm of 3"]);
     refused(linalg::cond(&wide, fro), Shape, &["cond"]);

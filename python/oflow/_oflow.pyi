@@ -422,7 +422,7 @@ class Tensor:
     def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
         """x becomes 1 with probability `p` and 0 otherwise, in place."""
     def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`."""
+        """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
     def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
         """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
     def binary_cross_entropy_with_logits(self, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -596,7 +596,7 @@ class Tensor:
     def copysign_(self, b: Tensor) -> Tensor:
         """`copysign` in place: the result is written over the first argument."""
     def corrcoef(self) -> Tensor:
-        """The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations."""
+        """The correlations of variables, the rows of x: their covariances divided by both standard deviations."""
     def cos(self) -> Tensor:
         """The cosine, of radians."""
     def cos_(self) -> Tensor:
@@ -614,7 +614,7 @@ class Tensor:
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
+        """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
     def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
@@ -816,7 +816,7 @@ class Tensor:
     def gt(self, s: Number) -> Tensor:
         """True where x > s."""
     def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
-        """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
+        """Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the result is one-hot, and the gradient is that of the softmax (Jang et al., 2017)."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """x, or 0 where |x| is not above lambd."""
     def hardshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
@@ -1251,7 +1251,7 @@ class Tensor:
         """The zero point of a quantised tensor."""
     @overload
     def quantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-        """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
+        """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN."""
     @overload
     def quantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The quantiles for several parts, along a new first dim."""
@@ -2031,7 +2031,7 @@ def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *
 def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
     """x becomes 1 with probability `p` and 0 otherwise, in place."""
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`."""
+    """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
 def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
 def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -2221,7 +2221,7 @@ def copysign(a: Tensor, b: Tensor) -> Tensor:
 def copysign_(a: Tensor, b: Tensor) -> Tensor:
     """`copysign` in place: the result is written over the first argument."""
 def corrcoef(x: Tensor) -> Tensor:
-    """The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations."""
+    """The correlations of variables, the rows of x: their covariances divided by both standard deviations."""
 def cos(x: Tensor) -> Tensor:
     """The cosine, of radians."""
 def cos_(x: Tensor) -> Tensor:
@@ -2239,7 +2239,7 @@ def count_index(ids: Tensor, size: builtins.int) -> Tensor:
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cov(x: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
+    """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
 def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
@@ -2460,7 +2460,7 @@ def gt(a: Tensor, b: Tensor) -> Tensor:
 def gt(x: Tensor, s: Number) -> Tensor:
     """True where x > s."""
 def gumbel_softmax(logits: Tensor, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
-    """Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017)."""
+    """Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the result is one-hot, and the gradient is that of the softmax (Jang et al., 2017)."""
 def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Hamming window `alpha` - `beta` cos(2πk / n)."""
 def hann_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -2935,7 +2935,7 @@ def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
 @overload
 def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins."""
+    """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN."""
 @overload
 def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The quantiles for several parts, along a new first dim."""

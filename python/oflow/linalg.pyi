@@ -26,8 +26,12 @@ def inv(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
 def inverse(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
+def logdet(A: Tensor) -> Tensor:
+    """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
 def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The X with the least |A X - B|, and of several the least one."""
+def matrix_exp(A: Tensor) -> Tensor:
+    """The exponential of square matrices."""
 @overload
 def matrix_norm(A: Tensor, ord: builtins.float, dim: builtins.int | Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
     """The norm of matrices: 2 and -2 for the largest and least singular value, 1 and -1 for sums of columns, inf and -inf of rows."""

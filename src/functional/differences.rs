@@ -2,9 +2,9 @@
 
 use super::shape::in_method;
 use super::{invoke1, op};
-use crate::context::inner_calls;
+use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::normalize_dim;
+use crate::ops::{Autocast, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::smallvec;
@@ -31,7 +31,7 @@ functions! {
     "cdist(Tensor x1, Tensor x2, Float p=2.0) -> Tensor" = cdist;
     /// The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row.
     "pdist(Tensor x, Float p=2.0) -> Tensor" = pdist;
-    /// x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`.
+    /// x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`.
     "bilinear(Tensor x1, Tensor x2, Tensor weight, Tensor? bias) -> Tensor" = bilinear;
 }
 
@@ -333,6 +333,8 @@ fn of_norm(x: &Tensor, p: f64) -> Result<()> {
 pub(super) fn cdist(x1: &Tensor, x2: &Tensor, p: f64, site: CallSite) -> Result<Tensor> {
     let named = in_pair("cdist", x1, x2, site);
     let body = || {
+        // Sums of squares and products cancel: they keep their precision under autocast.
+        let _full = set_autocast(Autocast::Off);
         let inner = inner_calls();
         one_dtype(x1, x2)?;
         of_norm(x1, p)?;

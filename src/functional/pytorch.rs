@@ -59,22 +59,8 @@ const HERE: &[(&str, &str)] = &[
 ];
 
 /// Functions of PyTorch that no function here composes.
-const ABSENT: &[&str] = &[
-    "as_strided",
-    "digamma",
-    "eig",
-    "eigvals",
-    "erfinv",
-    "gcd",
-    "lcm",
-    "lgamma",
-    "logdet",
-    "lu",
-    "matrix_exp",
-    "poisson",
-    "rnn",
-    "rrelu",
-];
+const ABSENT: &[&str] =
+    &["as_strided", "digamma", "eig", "eigvals", "erfinv", "gcd", "lcm", "lgamma", "lu", "poisson", "rnn", "rrelu"];
 
 /// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
 const LINALG: &[&str] = &[
@@ -85,7 +71,9 @@ const LINALG: &[&str] = &[
     "eigvalsh",
     "inv",
     "inverse",
+    "logdet",
     "lstsq",
+    "matrix_exp",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",

@@ -29,8 +29,8 @@ functions! {
     "normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor" = normal as fn normal;
     /// Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both.
     "normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor" = normal_of as fn normal_of;
-    /// Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over
-    /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
+    /// Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the
+    /// result is one-hot, and the gradient is that of the softmax (Jang et al., 2017).
     "gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor" = gumbel_softmax;
 }
 

@@ -2,9 +2,9 @@
 
 use super::shape::in_method;
 use super::{create, invoke1, op, where_};
-use crate::context::inner_calls;
+use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, normalize_dim};
+use crate::ops::{AttrValue, Autocast, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
@@ -15,13 +15,14 @@ functions! {
     "var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)" = var_mean;
     /// The standard deviation, as `std`, and the mean over dims (none given: all).
     "std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)" = std_mean;
-    /// The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each
-    /// observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`.
+    /// The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable.
+    /// `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less
+    /// `correction`.
     "cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor" = cov;
-    /// The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations.
+    /// The correlations of variables, the rows of x: their covariances divided by both standard deviations.
     "corrcoef(Tensor x) -> Tensor" = corrcoef;
-    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is
-    /// `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins.
+    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is
+    /// taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -91,6 +92,8 @@ pub(super) fn cov(
     site: CallSite,
 ) -> Result<Tensor> {
     let body = || {
+        // Autocast would round the observations.
+        let _full = set_autocast(Autocast::Off);
         let inner = inner_calls();
         let table = observations(x)?;
         let n = table.shape()[1];

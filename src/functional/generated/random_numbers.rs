@@ -250,8 +250,8 @@ impl Tensor {
         super::super::random::multinomial(self, num_samples.int(), replacement, options.generator.as_ref(), CallSite::here())
     }
 
-    /// Draws of the categories along `dim` with these logits, as one-hot numbers that have a gradient: softmax of logits plus Gumbel noise, over
-    /// `tau`. With `hard` the largest is rounded to 1, the others to 0, and the gradient is that of the soft numbers (Jang et al., 2017).
+    /// Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the
+    /// result is one-hot, and the gradient is that of the softmax (Jang et al., 2017).
     ///
     /// ```text
     /// gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor

@@ -676,8 +676,9 @@ impl Tensor {
         super::super::statistics::std_mean(self, &dims.ints(), false, options.correction, CallSite::here())
     }
 
-    /// The covariances of variables, whose observations are the rows of x; a list is one variable. `fweights` says how often each
-    /// observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`.
+    /// The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable.
+    /// `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less
+    /// `correction`.
     ///
     /// ```text
     /// cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor
@@ -693,7 +694,7 @@ impl Tensor {
         super::super::statistics::cov(self, options.correction, options.fweights.as_ref(), options.aweights.as_ref(), CallSite::here())
     }
 
-    /// The correlations of variables, whose observations are the rows of x: covariances divided by both standard deviations.
+    /// The correlations of variables, the rows of x: their covariances divided by both standard deviations.
     ///
     /// ```text
     /// corrcoef(Tensor x) -> Tensor
@@ -703,8 +704,8 @@ impl Tensor {
         super::super::statistics::corrcoef(self, CallSite::here())
     }
 
-    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements it is
-    /// `interpolation`: `linear`, `lower`, `higher`, `midpoint` or `nearest`. NaN wins.
+    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is
+    /// taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN.
     ///
     /// ```text
     /// quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
@@ -897,7 +898,7 @@ impl Tensor {
         super::super::differences::pdist(self, p, CallSite::here())
     }
 
-    /// x1ᵀ W x2 + b for the last dims of `x1` and `x2` and each matrix of `weight` `[out, d1, d2]`.
+    /// x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`.
     ///
     /// ```text
     /// bilinear(Tensor x1, Tensor x2, Tensor weight, Tensor? bias) -> Tensor
