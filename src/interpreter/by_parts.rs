@@ -59,6 +59,13 @@ fn pair(call: &Call<'_>, re: &Tensor, im: &Tensor) -> Result<Tensor> {
     Call::of(op!("complex")?, &[Some(re), Some(im)], smallvec![], smallvec![], call.site).run1()
 }
 
+/// Zeros like a tensor: nothing is less than itself.
+fn zeros(x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
+    let x = x.detach();
+    let none = Call::of(op!("lt")?, &[Some(&x), Some(&x)], smallvec![], smallvec![], call.site).run1()?;
+    Call::of(op!("cast")?, &[Some(&none)], smallvec![x.dtype().into()], smallvec![], call.site).run1()
+}
+
 fn again(call: &Call<'_>, inputs: &Inputs) -> Result<Outputs> {
     let given: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
     Call::of(call.op, &given, call.attrs.clone(), call.runtime.clone(), call.site).run()
@@ -112,9 +119,7 @@ fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
                 },
                 // What is added is added once. An op that cannot go without it adds zeros to the other products.
                 None => match (added.and_then(|im| part(i, im)), &split[i].0) {
-                    (None, Some(re)) if call.op.sig.input_def(i).is_some_and(|d| !d.optional) => {
-                        Some(crate::functional::zeros_like(&re.detach())?)
-                    }
+                    (None, Some(re)) if call.op.sig.input_def(i).is_some_and(|d| !d.optional) => Some(zeros(re, call)?),
                     (some, _) => some,
                 },
             });
