@@ -233,6 +233,20 @@ fn of_sorted(sorted: &Tensor, d: i64, q: f64, between: Between) -> Result<Tensor
     where_(&last.isnan()?, &last, &y)
 }
 
+/// Quantiles of lines of x, which keep their dim, and the shape of each as a result.
+fn of_lines(
+    x: &Tensor,
+    q: &[f64],
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+) -> Result<(Vec<Tensor>, Vec<usize>)> {
+    q.iter().try_for_each(|q| within_one(*q))?;
+    let between = Between::named(interpolation)?;
+    let (sorted, d, shape) = lines(x, dim, keepdim)?;
+    Ok((q.iter().map(|q| of_sorted(&sorted, d, *q, between)).collect::<Result<_>>()?, shape))
+}
+
 pub(super) fn quantile(
     x: &Tensor,
     q: f64,
@@ -243,12 +257,9 @@ pub(super) fn quantile(
 ) -> Result<Tensor> {
     let body = || {
         let inner = inner_calls();
-        within_one(q)?;
-        let between = Between::named(interpolation)?;
-        let (sorted, d, shape) = lines(x, dim, keepdim)?;
-        let y = of_sorted(&sorted, d, q, between)?;
+        let (mut one, shape) = of_lines(x, &[q], dim, keepdim, interpolation)?;
         drop(inner);
-        y.reshape(shape)
+        one.swap_remove(0).reshape(shape)
     };
     site.run(body).map_err(|e| e.within(|| format!("quantile({})", x.short())))
 }
@@ -263,14 +274,11 @@ pub(super) fn quantiles(
 ) -> Result<Tensor> {
     let body = || {
         let inner = inner_calls();
-        q.iter().try_for_each(|q| within_one(*q))?;
-        let between = Between::named(interpolation)?;
-        let (sorted, d, shape) = lines(x, dim, keepdim)?;
-        let each = |q: &f64| of_sorted(&sorted, d, *q, between)?.reshape(shape.clone());
-        let all: Vec<Tensor> = q.iter().map(each).collect::<Result<_>>()?;
+        let (all, shape) = of_lines(x, q, dim, keepdim, interpolation)?;
         if all.is_empty() {
             return Err(Error::argument("there are no parts").help("name one at least"));
         }
+        let all: Vec<Tensor> = all.iter().map(|y| y.reshape(&shape[..])).collect::<Result<_>>()?;
         drop(inner);
         super::stack(&all, 0)
     };
