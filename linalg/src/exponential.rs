@@ -14,7 +14,7 @@ struct Pade {
 
 const SINGLE: Pade = Pade {
     coefficients: &[17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0],
-    most: 3.925724783138660,
+    most: 3.92572478313866,
 };
 
 const DOUBLE: Pade = Pade {

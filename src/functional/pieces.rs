@@ -144,7 +144,7 @@ pub(super) fn diagflat(x: &Tensor, offset: i64, site: CallSite) -> Result<Tensor
     let inner = inner_calls();
     let flat = x.reshape_at(&[x.numel()], site)?;
     drop(inner);
-    super::arrange::diag_embed(&flat, offset, site)
+    super::arrange::diag_embed(&flat, offset, site).map_err(|e| e.within(|| format!("diagflat({})", x.short())))
 }
 
 /// The order of one dim turned round.

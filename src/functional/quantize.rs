@@ -31,7 +31,8 @@ by_name! {
         let refused = |e: oflow_kernels::KernelError| {
             Error::argument(e.to_string()).in_call(|| "quantize_per_tensor".into()).at(b.site)
         };
-        Ok(vec![quantize(b.given(0)?, made.map_err(refused)?, b.site)?])
+        let made = quantize(b.given(0)?, made.map_err(refused)?, b.site);
+        Ok(vec![made.map_err(|e| e.within(|| "quantize_per_tensor".into()))?])
     };
 }
 

@@ -23,7 +23,7 @@ type Inputs = SmallVec<[Option<Tensor>; 4]>;
 /// Runs the call.
 #[cold]
 pub(super) fn run(call: Call<'_>, how: ByParts) -> Result<Outputs> {
-    parts(&call, how).map_err(|e| e.in_call(|| call.short()).at(call.site))
+    parts(&call, how).map_err(|e| e.within(|| call.short()).at(call.site))
 }
 
 fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {

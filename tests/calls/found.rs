@@ -35,3 +35,25 @@ fn i18_an_expression_that_needs_a_float_is_refused_by_ranks_without_elements_too
         assert!(e.contains("needs a float, but all dtypes are integers") && e.contains("cast"), "{e}");
     }
 }
+
+/// Errors of the calls inside name the function that was called, too.
+#[test]
+fn functions_of_several_calls_are_named_where_one_of_these_fails() -> Result<()> {
+    let huge = ones([1], Device::Cpu.dtype(DType::C64))?.expand([1i64 << 56])?;
+    let ids = ones([2], Device::Cpu.dtype(DType::U32))?;
+    let z = ones([1], Device::Cpu.dtype(DType::C128))?;
+    for (name, made) in [
+        ("sum(", huge.sum(())),
+        ("matmul(", huge.matmul(&huge)),
+        ("diagflat(", z.diagflat(i64::MAX)),
+        (
+            "quantize_per_tensor",
+            call("quantize_per_tensor", &[(&ids).into(), 0.5.into(), 4i64.into()], &[]).map(|mut y| y.remove(0)),
+        ),
+    ] {
+        let e = made.map(|t| format!("{t:?}")).expect_err("refused");
+        assert!(e.to_string().starts_with(name), "{e}");
+        assert_eq!(e.site().map(|site| site.file), Some(file!()), "{e}");
+    }
+    Ok(())
+}
