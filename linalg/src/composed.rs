@@ -2,7 +2,7 @@
 
 use crate::functions::{eigh, inv, output, register, solve, svd};
 use oflow::CallSite;
-use oflow::functional::{Bound, FnBody, FnDef, ones_like, register_function};
+use oflow::functional::{Bound, FnBody, FnDef, register_function};
 use oflow::op;
 use oflow::prelude::*;
 use smallvec::smallvec;
@@ -186,7 +186,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
         if left == 0 {
             return match a.numel() {
                 0 => a.copy(),
-                _ => ones_like(&a.detach().select(-1, 0)?)?.diag_embed(0),
+                _ => crate::exponential::identity(a),
             };
         }
         let mut made: Option<Tensor> = None;

@@ -37,8 +37,8 @@ const DOUBLE: Pade = Pade {
     most: 5.371920351148152,
 };
 
-/// The identity beside square matrices.
-fn identity(a: &Tensor) -> Result<Tensor> {
+/// The identity beside square matrices that have elements.
+pub(crate) fn identity(a: &Tensor) -> Result<Tensor> {
     ones_like(&a.detach().select(-1, 0)?)?.diag_embed(0)
 }
 

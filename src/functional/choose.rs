@@ -1,5 +1,6 @@
 //! Elements read and written by places that depend on other tensors: flat indices, masks, reductions by index, runs of equal values.
 
+use super::differences::neighbours;
 use super::shape::in_method;
 use super::{create, op, where_};
 use crate::context::{grad_enabled, inner_calls};
@@ -227,8 +228,8 @@ pub(super) fn unique_consecutive(
         let starts = match n {
             1 => first,
             _ => {
-                let differs = flat.narrow(0, 1, last - 1)?.ne(&flat.narrow(0, 0, last - 1)?)?;
-                super::cat(&[first, differs], 0)?
+                let (later, earlier) = neighbours(&flat, 0)?;
+                super::cat(&[first, later.ne(&earlier)?], 0)?
             }
         };
         let places = starts.nonzero()?.reshape([-1])?;
@@ -239,8 +240,8 @@ pub(super) fn unique_consecutive(
         if return_counts {
             let end = super::pieces::numbers_beside(x, last, last + 1, 1, site)?;
             let bounds = super::cat(&[places, end], 0)?;
-            let runs = bounds.numel() as i64 - 1;
-            all.push(bounds.narrow(0, 1, runs)?.sub(&bounds.narrow(0, 0, runs)?)?);
+            let (later, earlier) = neighbours(&bounds, 0)?;
+            all.push(later.sub(&earlier)?);
         }
         Ok(all)
     };

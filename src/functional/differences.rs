@@ -227,7 +227,7 @@ fn dim_of(x: &Tensor, dim: i64) -> Result<usize> {
 }
 
 /// All but the first and all but the last elements along a dim.
-fn neighbours(x: &Tensor, d: usize) -> Result<(Tensor, Tensor)> {
+pub(super) fn neighbours(x: &Tensor, d: usize) -> Result<(Tensor, Tensor)> {
     let n = (x.shape()[d] as i64 - 1).max(0);
     let from = i64::from(x.shape()[d] > 0);
     Ok((x.narrow(d as i64, from, n)?, x.narrow(d as i64, 0, n)?))

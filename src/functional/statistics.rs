@@ -1,5 +1,6 @@
 //! Statistics: moments, quantiles, the value that is most frequent, histograms.
 
+use super::differences::neighbours;
 use super::shape::in_method;
 use super::{create, invoke1, op, where_};
 use crate::context::{inner_calls, set_autocast};
@@ -196,12 +197,12 @@ fn lines(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<(Tensor, i64, Ve
             Error::dtype(format!("x is {}; quantiles are of floats", x.dtype())).help("`cast` the tensor first")
         );
     }
-    let flat = if dim.is_none() || x.ndim() == 0 { x.reshape([x.numel()])? } else { x.clone() };
+    let whole = dim.is_none() || x.ndim() == 0;
+    let flat = if whole { x.reshape([x.numel()])? } else { x.clone() };
     let d = match dim {
         Some(dim) => normalize_dim(dim, x.ndim())?,
         None => 0,
     };
-    let whole = dim.is_none() || x.ndim() == 0;
     let shape = (0..x.ndim()).filter(|i| keepdim || !(whole || *i == d));
     let shape = shape.map(|i| if whole || i == d { 1 } else { x.shape()[i] }).collect();
     if flat.shape()[d] == 0 {
@@ -347,7 +348,8 @@ pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Resul
         let began = match n {
             1 => first.copy()?,
             _ => {
-                let differs = sorted.narrow(d, 1, n - 1)?.ne(&sorted.narrow(d, 0, n - 1)?)?;
+                let (later, earlier) = neighbours(sorted, d as usize)?;
+                let differs = later.ne(&earlier)?;
                 let later = place.narrow(d, 1, n - 1)?.mul(&differs.cast(DType::I64)?)?;
                 super::cat(&[first, later], d)?.cummax(d)?.swap_remove(0)
             }
@@ -392,8 +394,8 @@ fn counted(x: &Tensor, edges: &Tensor, weight: Option<&Tensor>, density: bool) -
     )?;
     let hist = match density {
         true => {
-            let lengths = edges.narrow(0, 1, bins)?.sub(&edges.narrow(0, 0, bins)?)?;
-            hist.div(&hist.sum(())?)?.div(&lengths)?
+            let (later, earlier) = neighbours(edges, 0)?;
+            hist.div(&hist.sum(())?)?.div(&later.sub(&earlier)?)?
         }
         false => hist,
     };
