@@ -2,7 +2,7 @@
 //! `cargo bench -p oflow-kernels --bench kernels [-- FILTER]`.
 
 use oflow_kernels::cpu::elementwise::Program;
-use oflow_kernels::cpu::{accumulate, copy, random, reduce};
+use oflow_kernels::cpu::{accumulate, copy, gather, random, reduce, scan};
 use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, ReduceOp, ShardBox, View};
 
@@ -92,6 +92,28 @@ fn main() {
     time("sum of rows", side * side, || {
         reduce::reduce(&va, &column, reduce::Reduce::Sum, &[1]).expect("runs");
     });
+    time("amax of rows", side * side, || {
+        reduce::reduce(&va, &column, reduce::Reduce::Max, &[1]).expect("runs");
+    });
+    let (wide, width) = (4 * side * side, 64);
+    let values: Vec<f32> = (0..wide).map(|i| 0.9 + ((i * 37) % 61) as f32 / 300.0).collect();
+    let ids: Vec<i64> = (0..wide as i64).map(|i| (i * 7919 + i / 13) % width as i64).collect();
+    let (mut table, mut whole, mut places) = (vec![0f32; 4 * side * width], vec![0f32; wide], vec![0i64; wide]);
+    // SAFETY: as above.
+    let (values, ids, table, whole, places) = unsafe {
+        (
+            View::from_slice(&values, &[4 * side, side]),
+            View::from_slice(&ids, &[4 * side, side]),
+            View::from_mut(&mut table, &[4 * side, width]),
+            View::from_mut(&mut whole, &[4 * side, side]),
+            View::from_mut(&mut places, &[4 * side, side]),
+        )
+    };
+    time("gather", wide, || gather::gather(&table, &ids, &whole, 1, 0, width).expect("runs"));
+    time("scatter", wide, || gather::scatter(&table, &ids, &values, &table, 1, 0, width).expect("runs"));
+    time("scatter_sum", wide, || gather::scatter_sum(&values, &ids, &table, 1, 0, width).expect("runs"));
+    time("cumprod", wide, || scan::cumprod(&values, &whole, 1).expect("runs"));
+    time("cummax", wide, || scan::cumulative_extreme(&values, &whole, &places, 1, false).expect("runs"));
     // SAFETY: these address the same elements.
     let (from, to) = unsafe {
         let dims = [32, 4, 128, 64];

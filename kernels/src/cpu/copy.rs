@@ -191,19 +191,26 @@ unsafe fn move_rows(mut cursor: Cursor, rows: usize, bytes: usize, src: &View, d
     type Line = [u8; 64];
     let size = dst.dtype().size() as isize;
     let whole = bytes / size_of::<Line>() * size_of::<Line>();
-    for _ in 0..rows {
-        let from = src.ptr().wrapping_offset(cursor.offsets[1] * size).cast_const();
-        let to = dst.ptr().wrapping_offset(cursor.offsets[0] * size);
-        // SAFETY: inside the row, by the contract of this function.
-        unsafe {
-            for at in (0..whole).step_by(size_of::<Line>()) {
-                to.add(at).cast::<Line>().write_unaligned(from.add(at).cast::<Line>().read_unaligned());
+    let mut left = rows;
+    while left > 0 {
+        // Rows one behind the other along the next dim.
+        let (n, steps) = cursor.run(left);
+        let mut from = src.ptr().wrapping_offset(cursor.offsets[1] * size).cast_const();
+        let mut to = dst.ptr().wrapping_offset(cursor.offsets[0] * size);
+        for _ in 0..n {
+            // SAFETY: inside the row, by the contract of this function.
+            unsafe {
+                for at in (0..whole).step_by(size_of::<Line>()) {
+                    to.add(at).cast::<Line>().write_unaligned(from.add(at).cast::<Line>().read_unaligned());
+                }
+                if whole < bytes {
+                    std::ptr::copy(from.add(whole), to.add(whole), bytes - whole);
+                }
             }
-            if whole < bytes {
-                std::ptr::copy(from.add(whole), to.add(whole), bytes - whole);
-            }
+            (from, to) = (from.wrapping_offset(steps[1] * size), to.wrapping_offset(steps[0] * size));
         }
-        cursor.next_row();
+        cursor.skip(n);
+        left -= n;
     }
 }
 

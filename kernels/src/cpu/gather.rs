@@ -81,34 +81,42 @@ impl<'a> Blocks<'a> {
         backwards: bool,
         mut each: impl FnMut(Option<[usize; 2]>, usize),
     ) -> bool {
+        // All in locals: what `each` writes could be this struct, for all that the compiler knows.
         let ids = self.ids.ptr().cast::<I>().cast_const();
-        let (inner, count) = (self.inner, self.count);
+        let Blocks { count, rows, inner, first, size, .. } = *self;
         let mut outside = false;
-        let mut element = |block: usize, j: usize, column: usize| {
-            let at = (block * count + j) * inner + column;
+        // `bases` are the places of the first index of a line, of the line's first element in the table, and among these columns.
+        let mut element = |bases: [usize; 3], j: usize, steps: [usize; 2]| {
+            let at = bases[0] + j * steps[0];
             // SAFETY: an index, by the contract of this function.
             let id = unsafe { ids.add(at).read() }.wide();
-            let row = row_of(id, self.first, self.rows);
-            outside |= row.is_none() && id as u64 >= self.size;
-            let places = |row: usize| {
-                let among = ((block - blocks.start) * self.rows + row) * columns.len() + column - columns.start;
-                [(block * self.rows + row) * inner + column, among]
-            };
-            each(row.map(places), at);
+            let row = row_of(id, first, rows);
+            outside |= row.is_none() && id as u64 >= size;
+            each(row.map(|row| [bases[1] + row * steps[0], bases[2] + row * steps[1]]), at);
+        };
+        let bases = |block: usize, column: usize| {
+            let among = (block - blocks.start) * rows * columns.len() + column - columns.start;
+            [block * count * inner + column, block * rows * inner + column, among]
         };
         let row = |j: usize| if backwards { count - 1 - j } else { j };
         if inner > 1 {
+            let steps = [inner, columns.len()];
             for block in blocks.clone() {
-                (0..count).for_each(|j| columns.clone().for_each(|i| element(block, row(j), i)));
+                let start = bases(block, columns.start);
+                for j in 0..count {
+                    (0..columns.len()).for_each(|i| element(start.map(|base| base + i), row(j), steps));
+                }
             }
             return outside;
         }
         let side_by_side = blocks.len() / TOGETHER * TOGETHER;
         for block in (blocks.start..blocks.start + side_by_side).step_by(TOGETHER) {
-            (0..count).for_each(|j| (0..TOGETHER).for_each(|l| element(block + l, row(j), 0)));
+            let lines: [[usize; 3]; TOGETHER] = std::array::from_fn(|l| bases(block + l, 0));
+            (0..count).for_each(|j| lines.into_iter().for_each(|line| element(line, row(j), [1, 1])));
         }
         for block in blocks.start + side_by_side..blocks.end {
-            (0..count).for_each(|j| element(block, row(j), 0));
+            let line = bases(block, 0);
+            (0..count).for_each(|j| element(line, row(j), [1, 1]));
         }
         outside
     }
@@ -161,12 +169,14 @@ pub fn gather(x: &View, ids: &View, out: &View, dim: usize, first: i64, size: us
         let by = ids.ptr().cast::<I>().cast_const().wrapping_offset(at[1]);
         let from = x.ptr().cast::<T>().cast_const().wrapping_offset(at[2]);
         let mut bad = false;
+        // Copies: what is written could be what this closure holds, for all that the compiler knows.
+        let (first, rows, size, step) = (first, rows, size as u64, step);
         let mut element = |i: isize, steps: [isize; 3]| {
             // SAFETY: the walk visits elements of the output, each in one segment, and indices; the row of x is checked.
             unsafe {
                 let id = by.wrapping_offset(i * steps[1]).read().wide();
                 let row = row_of(id, first, rows);
-                bad |= row.is_none() && id as u64 >= size as u64;
+                bad |= row.is_none() && id as u64 >= size;
                 let value = match row {
                     Some(row) => from.wrapping_offset(i * steps[2] + row as isize * step).read(),
                     None => Default::default(),
@@ -200,6 +210,7 @@ pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, siz
     with_bits!(x.dtype(), T => with_ids!(ids, I => {
         let (from, to) = (x.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
+            let (from, to) = (from as *const T, to as *mut T);
             let marks = blocks.len() * b.rows * columns.len();
             let mut read: Vec<bool> = Vec::new();
             if read.try_reserve_exact(marks).is_err() {
@@ -214,9 +225,9 @@ pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, siz
                     if let Some([place, mark]) = place
                         && !std::mem::replace(&mut read[mark], true)
                     {
-                        value = (from as *const T).add(place).read();
+                        value = from.add(place).read();
                     }
-                    (to as *mut T).add(at).write(value);
+                    to.add(at).write(value);
                 })
             }
         });
@@ -239,11 +250,12 @@ pub fn scatter(x: &View, ids: &View, src: &View, out: &View, dim: usize, first: 
     with_bits!(out.dtype(), T => with_ids!(ids, I => {
         let (from, to) = (src.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
+            let (from, to) = (from as *const T, to as *mut T);
             // SAFETY: `visit` gives places of `src` and of the output, those of a column of this task.
             unsafe {
-                b.visit::<I>(blocks, columns, false, |place, at| {
+                b.visit::<I>(blocks, columns, false, move |place, at| {
                     if let Some([place, _]) = place {
-                        (to as *mut T).add(place).write((from as *const T).add(at).read());
+                        to.add(place).write(from.add(at).read());
                     }
                 })
             }
@@ -274,11 +286,12 @@ pub fn scatter_fill(
         // SAFETY: the bytes hold an element.
         let value = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
         b.columns(&|blocks, columns| {
+            let (to, value) = (to as *mut T, value);
             // SAFETY: `visit` gives places of the output, those of a column of this task.
             unsafe {
-                b.visit::<I>(blocks, columns, false, |place, _| {
+                b.visit::<I>(blocks, columns, false, move |place, _| {
                     if let Some([place, _]) = place {
-                        (to as *mut T).add(place).write(value);
+                        to.add(place).write(value);
                     }
                 })
             }
@@ -309,14 +322,15 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
     with_lane!(native(out.dtype())?, T => with_ids!(ids, I => {
         let (from, to) = (values.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
+            let (from, to) = (from as *const T, to as *mut T);
             let (table, width, left) = (blocks.start * b.rows * b.inner, columns.len(), columns.start);
             let half = matches!(T::DTYPE, Builtin::F16 | Builtin::BF16);
             if !half {
                 // SAFETY: `visit` gives places of the values and of the output, those of a column of this task.
                 return unsafe {
-                    b.visit::<I>(blocks, columns, false, |place, at| {
+                    b.visit::<I>(blocks, columns, false, move |place, at| {
                         if let Some([place, _]) = place {
-                            let (place, value) = ((to as *mut T).add(place), (from as *const T).add(at).read());
+                            let (place, value) = (to.add(place), from.add(at).read());
                             place.write(sum(place.read(), value));
                         }
                     })
@@ -327,13 +341,13 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
             let outside = unsafe {
                 b.visit::<I>(blocks, columns, false, |place, at| {
                     if let Some([_, among]) = place {
-                        wide[among] += (from as *const T).add(at).read().to_f32();
+                        wide[among] += from.add(at).read().to_f32();
                     }
                 })
             };
             for (place, total) in wide.iter().enumerate() {
                 // SAFETY: an element of a column of this task.
-                unsafe { (to as *mut T).add(table + place / width * b.inner + left + place % width).write(T::from_f32(*total)) };
+                unsafe { to.add(table + place / width * b.inner + left + place % width).write(T::from_f32(*total)) };
             }
             outside
         });

@@ -8,7 +8,7 @@ mod fold;
 
 use super::copy::fill;
 use super::lane::{Lane, Native, native, with_lane};
-use super::strided::{Walk, prefetch};
+use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, KernelError, Result, Scalar, View};
 use fold::{ROWS, TILE, Total};
@@ -118,9 +118,6 @@ fn cut(count: usize, tile: usize, outputs: usize) -> (usize, usize) {
     (piece, count.div_ceil(piece))
 }
 
-/// Bytes behind a run that are fetched while it is folded.
-const AHEAD: usize = 512;
-
 struct Job<'a> {
     x: &'a View,
     out: &'a View,
@@ -168,32 +165,37 @@ impl Job<'_> {
         let shared = Shared(partial.as_mut_ptr());
         let tasks = self.kept.rows() * tiles * pieces;
         let grain = (GRAIN / tile.saturating_mul(count.min(piece))).max(1);
+        if !columns && pieces == 1 && self.reduced.rows() == 1 && count <= fold::BLOCK {
+            parallel_for(outputs, grain, &|range| self.fold_lines::<T>(range, count));
+            return Ok(());
+        }
         parallel_for(tasks, grain, &|range| {
             for task in range {
                 let (unit, piece_index) = (task / pieces, task % pieces);
                 let (row, first) = (unit / tiles, unit % tiles * tile);
                 let n = tile.min(inner - first);
                 let elements = piece_index * piece..count.min((piece_index + 1) * piece);
-                let emit = |i: usize, total: T| {
+                let emit = |totals: &[T]| {
                     if pieces == 1 {
-                        self.store(row, first + i, total);
-                    } else {
+                        return self.store(row, first, totals);
+                    }
+                    for (i, total) in totals.iter().enumerate() {
                         // SAFETY: one task per output and piece.
-                        unsafe { shared.write((row * inner + first + i) * pieces + piece_index, total) };
+                        unsafe { shared.write((row * inner + first + i) * pieces + piece_index, *total) };
                     }
                 };
                 if columns {
                     let mut totals = [T::identity(self.op); TILE];
                     self.fold_columns(row, first, elements, &mut totals[..n]);
-                    totals[..n].iter().enumerate().for_each(|(i, t)| emit(i, *t));
+                    emit(&totals[..n]);
                 } else {
-                    emit(0, self.fold_one(row, first, elements));
+                    emit(&[self.fold_one(row, first, elements)]);
                 }
             }
         });
         for (o, parts) in partial.chunks(pieces.max(1)).enumerate() {
             let total = parts.iter().fold(T::identity(self.op), |a, b| T::join(self.op, a, *b));
-            self.store(o / inner, o % inner, total);
+            self.store(o / inner, o % inner, &[total]);
         }
         Ok(())
     }
@@ -203,11 +205,38 @@ impl Job<'_> {
         self.x.ptr().wrapping_offset(offset * self.x.dtype().size() as isize)
     }
 
-    fn store<T: Total>(&self, row: usize, column: usize, total: T) {
-        let offset = self.kept.row_offset(0, row) + column as isize * self.kept.inner_stride(0);
+    /// Writes neighbouring outputs.
+    fn store<T: Total>(&self, row: usize, column: usize, totals: &[T]) {
+        let step = self.kept.inner_stride(0);
+        let offset = self.kept.row_offset(0, row) + column as isize * step;
         let to = self.out.ptr().wrapping_offset(offset * self.out.dtype().size() as isize);
-        // SAFETY: `to` is an element of the output and no other task writes it.
-        with_lane!(self.dtypes[1], D => unsafe { to.cast::<D>().write(total.store(self.count)) });
+        with_lane!(self.dtypes[1], D => {
+            let (to, count) = (to.cast::<D>(), self.count);
+            for (i, total) in totals.iter().enumerate() {
+                // SAFETY: an element of the output, and no other task writes it.
+                unsafe { to.wrapping_offset(i as isize * step).write(total.store(count)) };
+            }
+        });
+    }
+
+    /// Folds and writes outputs that are made of one run each, many in a call.
+    fn fold_lines<T: Total>(&self, outputs: Range<usize>, count: usize) {
+        let inner = self.kept.inner();
+        let step = self.kept.inner_stride(1) * self.x.dtype().size() as isize;
+        let mut at = outputs.start;
+        while at < outputs.end {
+            let (row, first) = (at / inner, at % inner);
+            let n = (inner - first).min(outputs.end - at).min(ROWS);
+            let base = self.source(row, first);
+            let starts: [*const u8; ROWS] = std::array::from_fn(|i| base.wrapping_offset(i as isize * step));
+            let mut totals = [T::default(); ROWS];
+            // SAFETY: the walks visit elements of x.
+            unsafe {
+                T::fold(self.op, self.dtypes[0], &starts[..n], self.reduced.inner_stride(0), count, &mut totals[..n]);
+            }
+            self.store(row, first, &totals[..n]);
+            at += n;
+        }
     }
 
     /// Folds the given reduced elements of one output.
@@ -220,11 +249,11 @@ impl Job<'_> {
             let (r, first) = (at / inner, at % inner);
             let n = (inner - first).min(elements.end - at).min(fold::BLOCK);
             let offset = self.reduced.row_offset(0, r) + first as isize * stride;
-            // The next run often lies behind this one, where the CPU's prefetcher stops at the end of a page.
-            prefetch(base.wrapping_offset((offset + n as isize) * size), AHEAD, true);
+            let start = base.wrapping_offset(offset * size);
+            let mut part = [T::default()];
             // SAFETY: the walk visits elements of x.
-            let part = unsafe { T::fold(self.op, self.dtypes[0], base.wrapping_offset(offset * size), stride, n) };
-            total = T::join(self.op, total, part);
+            unsafe { T::fold(self.op, self.dtypes[0], &[start], stride, n, &mut part) };
+            total = T::join(self.op, total, part[0]);
             at += n;
         }
         total

@@ -5,7 +5,7 @@ use super::lane::{Lane, Native, native, with_lane};
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::vmath;
-use crate::{DType, KernelError, Result, View};
+use crate::{Builtin, DType, KernelError, Result, View};
 
 /// Lines along a dim: `outer` blocks of `n` rows of `inner` elements.
 #[derive(Clone, Copy)]
@@ -33,43 +33,53 @@ impl Along {
         Ok(Along { outer, n: dims[dim], inner, reverse })
     }
 
-    /// Runs `step(state, place, first)` for all elements of each line in order, from `start` on. `first` says that the element is the
-    /// first of its line; `place` counts elements of the tensor.
-    fn each<A: Copy + Sync>(&self, start: A, step: impl Fn(&mut A, usize, bool) + Sync) {
+    /// Runs `step(state, place, i)` for all elements of each line in order, from `start` on. The element is number `i` of those of its
+    /// line; `place` counts elements of the tensor.
+    fn each<A: Copy + Sync>(&self, start: A, step: impl Fn(&mut A, usize, usize) + Copy + Sync) {
         let Along { outer, n, inner, reverse } = *self;
         if n == 0 {
             return;
         }
-        let row = |i: usize| if reverse { n - 1 - i } else { i };
+        // Elements from one to the next, and how many a line's first element lies behind its lowest.
+        let (stride, start_at) = if reverse { (inner.wrapping_neg(), (n - 1) * inner) } else { (inner, 0) };
         if inner == 1 {
             parallel_for(outer, (GRAIN / n).max(1), &|lines| {
+                // A copy: what a step writes could be what the closure holds, for all that the compiler knows.
+                let step = step;
                 let together = lines.len() / TOGETHER * TOGETHER;
                 for line in (lines.start..lines.start + together).step_by(TOGETHER) {
                     let mut states = [start; TOGETHER];
+                    let mut places: [usize; TOGETHER] = std::array::from_fn(|l| (line + l) * n + start_at);
                     for i in 0..n {
-                        for (l, state) in states.iter_mut().enumerate() {
-                            step(state, (line + l) * n + row(i), i == 0);
+                        for (state, place) in states.iter_mut().zip(&mut places) {
+                            step(state, *place, i);
+                            *place = place.wrapping_add(stride);
                         }
                     }
                 }
                 for line in lines.start + together..lines.end {
-                    let mut state = start;
-                    (0..n).for_each(|i| step(&mut state, line * n + row(i), i == 0));
+                    let (mut state, mut place) = (start, line * n + start_at);
+                    for i in 0..n {
+                        step(&mut state, place, i);
+                        place = place.wrapping_add(stride);
+                    }
                 }
             });
             return;
         }
         let parts = inner.div_ceil(COLUMNS);
         parallel_for(outer * parts, (GRAIN / (n * COLUMNS)).max(1), &|tasks| {
+            let step = step;
             for task in tasks {
                 let (block, first) = (task / parts, task % parts * COLUMNS);
                 let columns = COLUMNS.min(inner - first);
                 let mut states = [start; COLUMNS];
+                let mut place = block * n * inner + first + start_at;
                 for i in 0..n {
-                    let base = (block * n + row(i)) * inner + first;
                     for (c, state) in states[..columns].iter_mut().enumerate() {
-                        step(state, base + c, i == 0);
+                        step(state, place + c, i);
                     }
+                    place = place.wrapping_add(stride);
                 }
             }
         });
@@ -123,12 +133,12 @@ pub fn cumprod(x: &View, out: &View, dim: usize) -> Result<()> {
         let (x, out) = (At::<S>::of(x), At::<D>::of(out));
         // SAFETY (both): `each` gives places of the tensors, each to one task.
         if S::DTYPE.is_float() {
-            along.each(1f64, |p, at, _| unsafe {
+            along.each(1f64, move |p, at, _| unsafe {
                 *p *= x.get(at).to_f64();
                 out.set(at, D::from_f64(*p));
             });
         } else {
-            along.each(1i64, |p, at, _| unsafe {
+            along.each(1i64, move |p, at, _| unsafe {
                 *p = p.wrapping_mul(x.get(at).to_i64());
                 out.set(at, D::from_i64(*p));
             });
@@ -149,23 +159,17 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
     let to = At::<i64>::of(indices);
     with_lane!(native(x.dtype())?, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(values));
-        // The value, its place, and the place of the next element.
-        let start = (T::default(), 0i64, 0i64);
-        along.each(start, |(best, at, next), place, first| {
+        along.each((T::default(), 0), move |(best, at), place, i| {
             // SAFETY: `each` gives places of the tensors, each to one task.
             let new = unsafe { x.get(place) };
-            let takes = first || match T::DTYPE {
-                d if d.is_float() => {
-                    let (a, b) = (new.to_f64(), best.to_f64());
-                    a.is_nan() || if least { a <= b } else { a >= b }
-                }
-                _ if least => new.to_i64() <= best.to_i64(),
-                _ => new.to_i64() >= best.to_i64(),
+            let takes = match T::DTYPE {
+                Builtin::F64 => takes(new.to_f64(), best.to_f64(), least),
+                d if d.is_float() => takes(new.to_f32(), best.to_f32(), least),
+                _ => takes(new.to_i64(), best.to_i64(), least),
             };
-            if takes {
-                (*best, *at) = (new, *next);
+            if i == 0 || takes {
+                (*best, *at) = (new, i as i64);
             }
-            *next += 1;
             // SAFETY: as above.
             unsafe {
                 out.set(place, *best);
@@ -174,6 +178,14 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
         });
     });
     Ok(())
+}
+
+/// Whether a new element takes the place of the extreme so far: a NaN does.
+#[inline(always)]
+fn takes<P: PartialOrd + Copy>(new: P, best: P, least: bool) -> bool {
+    #[allow(clippy::eq_op)]
+    let nan = new != new;
+    nan || if least { new <= best } else { new >= best }
 }
 
 /// The logarithm of the running sum of exponentials along `dim`.
@@ -187,7 +199,7 @@ pub fn logcumsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
     with_lane!(native(x.dtype())?, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(out));
         // The largest element and the sum of exponentials under it.
-        along.each((f64::NEG_INFINITY, 0f64), |(top, sum), at, _| {
+        along.each((f64::NEG_INFINITY, 0f64), move |(top, sum), at, _| {
             // SAFETY: `each` gives places of the tensors, each to one task.
             let new = unsafe { x.get(at) }.to_f64();
             let e = vmath::Real::exp(-(*top - new).abs());
@@ -217,9 +229,9 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
     with_lane!(native(out.dtype())?, T => {
         let (a, b, out) = (At::<T>::of(a), At::<T>::of(b), At::<T>::of(out));
         // SAFETY: `each` gives places of the tensors, each to one task.
-        along.each(0f64, |r, at, first| unsafe {
+        along.each(0f64, move |r, at, i| unsafe {
             let own = b.get(at).to_f64();
-            *r = if first { own } else { own + a.get(at).to_f64() * *r };
+            *r = if i == 0 { own } else { own + a.get(at).to_f64() * *r };
             out.set(at, T::from_f64(*r));
         });
     });

@@ -109,6 +109,22 @@ impl Cursor<'_> {
             self.index[d] = 0;
         }
     }
+    /// Of `most` rows from this one on, how many lie one behind the other along the innermost dim of rows, and the steps between
+    /// them in the first two operands.
+    pub(crate) fn run(&self, most: usize) -> (usize, [isize; 2]) {
+        match self.index.len().checked_sub(1) {
+            Some(d) => (most.min(self.walk.dims[d] - self.index[d]), [0, 1].map(|o| self.walk.strides[o][d])),
+            None => (most.min(1), [0, 0]),
+        }
+    }
+    /// Moves on by a number of rows that [`Cursor::run`] gave.
+    pub(crate) fn skip(&mut self, rows: usize) {
+        let Some(d) = self.index.len().checked_sub(1).filter(|_| rows > 0) else { return };
+        let steps = rows - 1;
+        self.index[d] += steps;
+        self.offsets.iter_mut().zip(&self.walk.strides).for_each(|(o, s)| *o += steps as isize * s[d]);
+        self.next_row();
+    }
     /// Moves along the row.
     pub(crate) fn shift(&mut self, elements: isize) {
         let steps = (0..).map(|operand| self.walk.inner_stride(operand));

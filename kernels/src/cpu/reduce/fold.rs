@@ -2,13 +2,18 @@
 
 use super::Reduce;
 use crate::cpu::lane::{Lane, Native, with_lane};
-use crate::vmath::Real;
+use crate::cpu::strided::prefetch;
 use multiversion::multiversion;
 
 /// Elements that are folded in the narrow type before they join a total.
 pub(super) const BLOCK: usize = 4096;
-/// Accumulators of a contiguous run: enough to hide the latency of an addition.
-const LANES: usize = 64;
+/// Accumulators of a contiguous run that are worked on as one vector, and vectors: enough to hide the latency of an addition.
+const VECTOR: usize = 16;
+const VECTORS: usize = 4;
+/// Runs whose accumulators are joined together.
+const TOGETHER: usize = 8;
+/// Bytes behind a run that are fetched while it is folded.
+const AHEAD: usize = 512;
 /// Columns folded side by side.
 pub(super) const TILE: usize = 256;
 /// Rows that are folded in the narrow type before they join the totals of their columns.
@@ -56,11 +61,14 @@ macro_rules! float_part {
             }
             #[inline(always)]
             fn larger(self, other: Self) -> Self {
-                self.max_nan(other)
+                // One instruction where `self` is NaN already, and whether `other` is one is known before `self` is.
+                let extreme = if other > self { other } else { self };
+                if other.is_nan() { other } else { extreme }
             }
             #[inline(always)]
             fn smaller(self, other: Self) -> Self {
-                self.min_nan(other)
+                let extreme = if other < self { other } else { self };
+                if other.is_nan() { other } else { extreme }
             }
             #[inline(always)]
             fn load<S: Lane>(x: S) -> Self {
@@ -153,38 +161,71 @@ macro_rules! with_fold {
     };
 }
 
-/// # Safety
-/// `n` elements from `p` with `stride` are readable.
+/// Folds a run with accumulators side by side, G vectors of them. Arrays are made anew at each step and never indexed by a variable,
+/// and what is left of them goes to memory: so they stay in registers.
 #[inline(always)]
-unsafe fn run<S: Lane, F: Fold, P: Foldable>(p: *const S, stride: isize, n: usize) -> P {
-    if stride != 1 || n < LANES {
-        let mut total = F::identity::<P>();
-        for i in 0..n as isize {
-            // SAFETY: by the contract of this function.
-            total = F::apply(total, P::load(unsafe { p.wrapping_offset(i * stride).read() }));
-        }
-        return total;
-    }
-    // SAFETY: by the contract of this function, with stride one.
-    let x = unsafe { std::slice::from_raw_parts(p, n) };
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    let mut lanes = [F::identity::<P>(); LANES];
+fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut [P; VECTOR]) {
+    let (vectors, rest) = x.as_chunks::<VECTOR>();
+    let (blocks, vectors) = vectors.as_chunks::<G>();
+    let step = |a: [P; VECTOR], x: &[S; VECTOR]| std::array::from_fn(|l| F::apply(a[l], P::load(x[l])));
+    let mut groups = [[F::identity::<P>(); VECTOR]; G];
     for block in blocks {
-        for i in 0..LANES {
-            lanes[i] = F::apply(lanes[i], P::load(block[i]));
+        for g in 0..G {
+            groups[g] = step(groups[g], &block[g]);
         }
     }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
+    let mut lanes = vectors.iter().fold(groups[0], step);
+    for group in &groups[1..] {
+        lanes = std::array::from_fn(|l| F::apply(lanes[l], group[l]));
+    }
+    *to = lanes;
+    for (lane, x) in to.iter_mut().zip(rest) {
         *lane = F::apply(*lane, P::load(*x));
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = F::apply(lanes[i], lanes[i + width]);
+}
+
+/// Folds a run from each start, over several runs at a time: the last steps of one need not wait for those of another.
+///
+/// # Safety
+/// `n` elements with `stride` are readable from each start.
+#[inline(always)]
+unsafe fn runs<S: Lane, F: Fold, P: Foldable, T>(
+    starts: &[*const u8],
+    stride: isize,
+    n: usize,
+    totals: &mut [T],
+    widen: impl Fn(P) -> T,
+) {
+    if stride != 1 || n < VECTOR {
+        for (start, total) in starts.iter().zip(totals) {
+            let mut part = F::identity::<P>();
+            for i in 0..n as isize {
+                // SAFETY: by the contract of this function.
+                part = F::apply(part, P::load(unsafe { start.cast::<S>().wrapping_offset(i * stride).read() }));
+            }
+            *total = widen(part);
         }
-        width /= 2;
+        return;
     }
-    lanes[0]
+    for (starts, totals) in starts.chunks(TOGETHER).zip(totals.chunks_mut(TOGETHER)) {
+        let mut parts = [[F::identity::<P>(); VECTOR]; TOGETHER];
+        for (start, part) in starts.iter().zip(&mut parts) {
+            // The next run often lies behind this one, where the CPU's prefetcher stops at the end of a page.
+            prefetch(start.cast::<S>().wrapping_add(n).cast::<u8>(), AHEAD, true);
+            // SAFETY: by the contract of this function, with stride one.
+            let x = unsafe { std::slice::from_raw_parts(start.cast::<S>(), n) };
+            if n < VECTOR * VECTORS {
+                side_by_side::<S, F, P, 1>(x, part);
+            } else {
+                side_by_side::<S, F, P, VECTORS>(x, part);
+            }
+        }
+        for (part, total) in parts.iter().zip(totals) {
+            let eight: [P; 8] = std::array::from_fn(|l| F::apply(part[l], part[l + 8]));
+            let four: [P; 4] = std::array::from_fn(|l| F::apply(eight[l], eight[l + 4]));
+            *total = widen(F::apply(F::apply(four[0], four[2]), F::apply(four[1], four[3])));
+        }
+    }
 }
 
 /// # Safety
@@ -219,11 +260,15 @@ fn narrow(op: Reduce, dtype: Native) -> bool {
 /// # Safety
 /// See [`Total::fold`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn fold_float(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> f64 {
+unsafe fn fold_float(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [f64]) {
     // SAFETY: by the contract of this function.
     unsafe {
         with_fold!(op, F => with_lane!(dtype, S => {
-            if narrow(op, dtype) { run::<S, F, f32>(p.cast(), stride, n) as f64 } else { run::<S, F, f64>(p.cast(), stride, n) }
+            if narrow(op, dtype) {
+                runs::<S, F, f32, f64>(starts, stride, n, totals, |x| x as f64)
+            } else {
+                runs::<S, F, f64, f64>(starts, stride, n, totals, |x| x)
+            }
         }))
     }
 }
@@ -231,9 +276,9 @@ unsafe fn fold_float(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: 
 /// # Safety
 /// See [`Total::fold`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn fold_int(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> i64 {
+unsafe fn fold_int(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [i64]) {
     // SAFETY: by the contract of this function.
-    unsafe { with_fold!(op, F => with_lane!(dtype, S => run::<S, F, i64>(p.cast(), stride, n))) }
+    unsafe { with_fold!(op, F => with_lane!(dtype, S => runs::<S, F, i64, i64>(starts, stride, n, totals, |x| x))) }
 }
 
 /// # Safety
@@ -266,9 +311,11 @@ pub(super) trait Total: Copy + Default + Send + Sync {
     fn join(op: Reduce, a: Self, b: Self) -> Self;
     /// As an element, of sums that are divided by a count their quotient.
     fn store<D: Lane>(self, count: Option<f64>) -> D;
+    /// Folds from each start one run, at most [`BLOCK`] elements.
+    ///
     /// # Safety
-    /// `n` elements of `dtype` from `p` with `stride` are readable.
-    unsafe fn fold(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> Self;
+    /// `n` elements of `dtype` with `stride` are readable from each start.
+    unsafe fn fold(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [Self]);
     /// # Safety
     /// As many elements of `dtype` as there are totals (at most [`TILE`]) are readable from each row.
     unsafe fn fold_columns(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [Self]);
@@ -289,9 +336,9 @@ macro_rules! total {
                     Some(n) => D::from_f64(self as f64 / n),
                 }
             }
-            unsafe fn fold(op: Reduce, dtype: Native, p: *const u8, stride: isize, n: usize) -> Self {
+            unsafe fn fold(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [Self]) {
                 // SAFETY: by the contract of this function.
-                unsafe { $fold(op, dtype, p, stride, n) }
+                unsafe { $fold(op, dtype, starts, stride, n, totals) }
             }
             unsafe fn fold_columns(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [Self]) {
                 // SAFETY: by the contract of this function.
