@@ -1,8 +1,9 @@
 //! Times of the CPU kernels on one thread, the best of several runs in processor time:
 //! `cargo bench -p oflow-kernels --bench kernels [-- FILTER]`.
 
+use oflow_kernels::conv::Sliding;
 use oflow_kernels::cpu::elementwise::Program;
-use oflow_kernels::cpu::{accumulate, copy, gather, random, reduce, scan};
+use oflow_kernels::cpu::{accumulate, conv, copy, gather, random, reduce, scan};
 use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, ReduceOp, ShardBox, View};
 
@@ -114,6 +115,23 @@ fn main() {
     time("scatter_sum", wide, || gather::scatter_sum(&values, &ids, &table, 1, 0, width).expect("runs"));
     time("cumprod", wide, || scan::cumprod(&values, &whole, 1).expect("runs"));
     time("cummax", wide, || scan::cumulative_extreme(&values, &whole, &places, 1, false).expect("runs"));
+    let (image, filters) = (vec![0.5f32; 16 * 512 * 49], vec![0.25f32; 512 * 512 * 9]);
+    let mut result = vec![0f32; image.len()];
+    // SAFETY: as above.
+    let (image, filters, result) = unsafe {
+        (
+            View::from_slice(&image, &[16, 512, 7, 7]),
+            View::from_slice(&filters, &[512, 512, 3, 3]),
+            View::from_mut(&mut result, &[16, 512, 7, 7]),
+        )
+    };
+    let by_one = Sliding::new(&[1, 1], &[1, 1], &[1, 1], 1).expect("valid");
+    time("conv 3x3 512 channels, 7x7", image.len(), || {
+        conv::conv(&image, &filters, None, &by_one, &result).expect("runs");
+    });
+    time("conv_transpose of the same", image.len(), || {
+        conv::conv_transpose(&image, &filters, None, &by_one, &result).expect("runs");
+    });
     // SAFETY: these address the same elements.
     let (from, to) = unsafe {
         let dims = [32, 4, 128, 64];

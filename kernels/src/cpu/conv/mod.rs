@@ -4,6 +4,7 @@
 //! No matrix of patches is made: see `lines.rs` for what is copied, `tile.rs` for what runs in registers. f16 and bf16 are
 //! computed in f32 and rounded once.
 
+mod filters;
 mod lines;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ use super::acc::{Acc, load, read, store, with_acc};
 use crate::conv::{Sizes, Sliding};
 use crate::parallel::{parallel_for, threads};
 use crate::{KernelError, Result, View};
-use lines::{Part, Plan};
+use lines::{Image, Part, Plan};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tile::{Block, COLUMNS, Dots, FILTERS, Isa, LANES, Outer, ROWS, Strip};
@@ -86,11 +87,14 @@ struct Packed<A> {
     blocks: Vec<Block>,
     weights: Vec<A>,
     offsets: Vec<usize>,
+    /// Vectors run along the rows of the result, not along the places of a line: see `filters.rs`.
+    along_rows: bool,
 }
 
 impl<A: Acc> Packed<A> {
-    fn new(w: &Weights, weight: &View, group: usize, part: &Part, plane: usize, isa: Isa) -> Packed<A> {
-        let depth = w.channels * part.taps.len();
+    fn new(w: &Weights, weight: &View, group: usize, part: &Part, image: &Image, isa: Isa) -> Packed<A> {
+        let (depth, plane) = (w.channels * part.taps.len(), image.plane());
+        let along_rows = filters::worthwhile(w.rows, part, image.pitch());
         let offsets = (0..w.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
         let (mut blocks, mut first, mut at) = (vec![], 0, 0);
         while first < w.rows {
@@ -98,25 +102,31 @@ impl<A: Acc> Packed<A> {
             while rows > w.rows - first {
                 rows /= 2;
             }
-            blocks.push(Block { first, rows, at });
-            (first, at) = (first + rows, at + rows * depth);
+            let mut width = rows;
+            if along_rows {
+                rows = FILTERS.min(w.rows - first);
+                width = rows.next_multiple_of(LANES);
+            }
+            blocks.push(Block { first, rows, width, at });
+            (first, at) = (first + rows, at + width * depth);
         }
         let mut weights = vec![A::ZERO; at];
-        let dtype = weight.dtype();
-        let mut taps = vec![A::ZERO; w.row.min(w.channel)];
+        let (count, mut buffer) = (w.row.min(w.channel), vec![]);
+        // Channel by channel, so that what is written for one fits the first-level cache.
         for b in &blocks {
-            for r in 0..b.rows {
-                for c in 0..w.channels {
+            let tiles = weights[b.at..].chunks_mut((part.taps.len() * b.width).max(1)).take(w.channels);
+            for (c, tile) in tiles.enumerate() {
+                for r in 0..b.rows {
                     let from = group * w.group + (b.first + r) * w.row + c * w.channel;
                     // SAFETY: the taps of one row and channel lie side by side in the contiguous weight.
-                    unsafe { load(dtype, weight.ptr().wrapping_add(from * dtype.size()), 1, &mut taps) };
-                    for (t, tap) in part.taps.iter().enumerate() {
-                        weights[b.at + (c * part.taps.len() + t) * b.rows + r] = taps[tap.number];
+                    let taps = unsafe { read(weight, from, count, &mut buffer) };
+                    for (tap, to) in part.taps.iter().zip(tile[r..].iter_mut().step_by(b.width)) {
+                        *to = taps[tap.number];
                     }
                 }
             }
         }
-        Packed { blocks, weights, offsets }
+        Packed { blocks, weights, offsets, along_rows }
     }
 }
 
@@ -140,12 +150,13 @@ fn correlate<A: Acc>(
     }
     let (plane, isa) = (plan.image.plane(), Isa::here());
     let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
-        .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, plane, isa)).collect())
+        .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, &plan.image, isa)).collect())
         .collect();
+    let images = if packed.iter().flatten().any(|p| p.along_rows) { filters::IMAGES } else { IMAGES };
     let in_place = lines::in_place::<A>(plan, x.dtype());
     // Some images of a group share a pass over its weights. With few of these the places of each are spread over the threads.
     let bytes = (w.channels * plane * size_of::<A>()).max(1);
-    let together = (IMAGES / bytes).min(sizes.batch / threads()).max(1);
+    let together = (images / bytes).min(sizes.batch / threads()).max(1);
     let chunks = sizes.batch.div_ceil(together);
     let within = chunks * sizes.groups < threads();
     let refused = AtomicBool::new(false);
@@ -231,6 +242,9 @@ struct Job<'a, A> {
 impl<A: Acc> Job<'_, A> {
     /// Computes everything; `each(n, run)` calls `run` for `0..n`.
     fn all(&self, each: &dyn Fn(usize, Each<'_>)) {
+        if self.packed.along_rows {
+            return self.along_rows(each);
+        }
         let line = self.part.line(self.plan.image.pitch());
         let chunks = line.div_ceil(COLUMNS);
         let mut blocks = self.packed.blocks.as_slice();

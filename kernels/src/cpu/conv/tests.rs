@@ -53,7 +53,7 @@ fn products(x: &[usize], w: &[usize], y: &[usize], s: &Sliding, mut f: impl FnMu
 fn geometry(state: &mut u64) -> ([Vec<usize>; 3], Sliding) {
     let n = 1 + below(state, 3);
     let groups = [1, 1, 2, 3][below(state, 4)];
-    let (channels, filters) = (1 + below(state, 4), 1 + below(state, if n == 1 { 21 } else { 9 }));
+    let (channels, filters) = (1 + below(state, 4), 1 + below(state, [0, 36, 21, 9][n]));
     let mut list = |m: usize, from: i64| (0..n).map(|_| from + below(state, m) as i64).collect::<Vec<_>>();
     let (stride, padding, dilation, kernel) = (list(3, 1), list(4, -1), list(2, 1), list(4, 1));
     let s = Sliding::new(&stride, &padding, &dilation, groups).unwrap();

@@ -13,11 +13,13 @@ pub(super) const ROWS: usize = 8;
 /// Numbers of the largest tile's row.
 const WIDEST: usize = 6 * LANES;
 
-/// Rows of the result that are computed together, their weights packed: `weights[k * rows + r]`.
+/// Rows of the result that are computed together, their weights packed: `weights[k * width + r]`.
 pub(super) struct Block {
-    /// The first of the result's rows, and how many: 8, 4, 2 or 1.
+    /// The first of the result's rows, and how many: 8, 4, 2 or 1, or where vectors run along them at most [`FILTERS`].
     pub(super) first: usize,
     pub(super) rows: usize,
+    /// Rows, and there zeros behind them up to whole vectors.
+    pub(super) width: usize,
     /// Where its weights start.
     pub(super) at: usize,
 }
