@@ -7,9 +7,9 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 
 /// All signatures along one mesh axis of `expr` over inputs of these shapes and dtypes (all-B excepted).
 ///
-/// P rows need the dtypes of the P inputs and of the output to be equal: a cast in between rounds, and then the reduction
-/// of the results is not the result of the reduction. From a half to f32 or f64 nothing is rounded, and the sum is made in
-/// the wider dtype: P(sum) of halves passes there, and gradients of low precision are added up in f32.
+/// P rows need the dtypes of the P inputs and of the output to be equal, or the input's numbers to be numbers of the output
+/// ([`widens`]). Another cast in between rounds or wraps, and then the reduction of the results is not the result of the
+/// reduction. A sum is made in the wider dtype: gradients of low precision are added up in f32.
 pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&[usize], DType)) -> Vec<Signature> {
     let n = inputs.len();
     let mut found = Vec::new();
@@ -29,17 +29,15 @@ pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&
     // Ops have few inputs; every non-empty subset, smaller masks first.
     let subsets: Vec<Vec<usize>> =
         (1u32..1 << n.min(6)).map(|m| (0..n).filter(|i| m >> i & 1 == 1).collect()).collect();
-    let wide = matches!(out.1, DType::F32 | DType::F64);
-    let same_dtype = |subset: &[usize]| subset.iter().all(|i| inputs[*i].1 == out.1);
-    let exact = |subset: &[usize]| subset.iter().all(|i| inputs[*i].1 == out.1 || (inputs[*i].1.is_half() && wide));
+    let exact = |subset: &[usize]| subset.iter().all(|i| widens(inputs[*i].1, out.1));
     for subset in &subsets {
         if out.1 != DType::Bool && exact(subset) && expr.linear_in(subset) {
             partial(subset, ReduceOp::Sum, ReduceOp::Sum);
         }
     }
     for subset in &subsets {
-        // Integer arithmetic wraps, and wrapping is not monotone; only expressions that pick one of their values are.
-        if !same_dtype(subset) || !(out.1.is_float() || picks_a_value(expr)) {
+        // Integer arithmetic wraps, and wrapping is not monotone; only expressions without arithmetic are.
+        if !exact(subset) || !(out.1.is_float() || never_wraps(expr)) {
             continue;
         }
         for op in [ReduceOp::Max, ReduceOp::Min] {
@@ -51,13 +49,23 @@ pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&
     found
 }
 
-/// True if the value is always one of the inputs, scalars or constants: no arithmetic.
-fn picks_a_value(e: &Expr) -> bool {
+/// Whether every number of `from` is one of `to`: a wider float, complex numbers of it, or the part of complex numbers that is asked for.
+fn widens(from: DType, to: DType) -> bool {
+    let (from, to) = (from.part(), to.part());
+    from == to || (from.is_half() && matches!(to, DType::F32 | DType::F64)) || (from, to) == (DType::F32, DType::F64)
+}
+
+/// Whether no integer is beyond its dtype on the way: the value is one of the inputs, scalars and constants, or a function of one
+/// that stays in bounds.
+fn never_wraps(e: &Expr) -> bool {
+    use UnaryOp::{BitNot, Ceil, Conj, Floor, Re, Relu, Round, Sign, Trunc};
     match e {
         Expr::Input(_) | Expr::Scalar(_) | Expr::Const(_) => true,
-        Expr::Binary(BinaryOp::Max | BinaryOp::Min, a, b) => picks_a_value(a) && picks_a_value(b),
-        Expr::Unary(UnaryOp::Relu, a) => picks_a_value(a),
-        Expr::Select(_, a, b) => picks_a_value(a) && picks_a_value(b),
+        // 0 or 1; which of both is for monotony to say.
+        Expr::Binary(op, ..) if op.is_predicate() => true,
+        Expr::Binary(BinaryOp::Max | BinaryOp::Min, a, b) => never_wraps(a) && never_wraps(b),
+        Expr::Unary(Relu | Sign | BitNot | Conj | Re | Floor | Ceil | Round | Trunc, a) => never_wraps(a),
+        Expr::Select(_, a, b) => never_wraps(a) && never_wraps(b),
         _ => false,
     }
 }

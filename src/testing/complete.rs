@@ -104,7 +104,8 @@ fn search(op: &'static Op, number: usize, sample: &Sample, found: &mut Completen
         }
     }
     let Some((first, others)) = sizes.split_first() else { return Ok(()) };
-    let varies = |v: &Value| v.data.iter().any(|x| x.to_bits() != v.data[0].to_bits());
+    // Zeros of both signs are one number.
+    let varies = |v: &Value| v.data.iter().any(|x| (x + 0.0).to_bits() != (v.data[0] + 0.0).to_bits());
     if !first.call.want.results.iter().all(varies) {
         // One number everywhere: every rule seems right.
         return Ok(());

@@ -159,7 +159,8 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
         Conj | Re => Increasing,
         Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Sign | Relu => Increasing,
         Atan | Sinh | Asinh => Increasing,
-        Erfc => Decreasing,
+        // -x - 1, or the largest integer less x: it does not wrap.
+        Erfc | BitNot => Decreasing,
         Acosh => claim(a.low >= 1.0, Increasing),
         Asin | Atanh => claim(a.low >= -1.0 && a.high <= 1.0, Increasing),
         Acos => claim(a.low >= -1.0 && a.high <= 1.0, Decreasing),
@@ -169,7 +170,7 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
         Reciprocal => claim(a.excludes_zero(), Decreasing),
         Abs | Square | Cosh if a.low >= 0.0 => Increasing,
         Abs | Square | Cosh => claim(a.high <= 0.0, Decreasing),
-        Sin | Cos | Tan | BitNot | Not | IsNan | IsInf | Im => Unknown,
+        Sin | Cos | Tan | Not | IsNan | IsInf | Im => Unknown,
     }
 }
 
@@ -231,10 +232,12 @@ fn degree(e: &Expr, subset: &[usize]) -> Degree {
         Expr::Binary(Add | Sub | BinaryOp::Complex, a, b) => sum(go(a), go(b)),
         Expr::Binary(BinaryOp::Mul, a, b) => match (go(a), go(b)) {
             (Linear, d) | (d, Linear) if fixed(d) => Linear,
+            (Zero, d) | (d, Zero) if fixed(d) => Zero,
             (a, b) => independent(fixed(a) && fixed(b)),
         },
-        Expr::Binary(Div, a, b) => match (go(a), go(b)) {
-            (Linear, d) if fixed(d) => Linear,
+        // A shift to the left is a product, and both wrap alike.
+        Expr::Binary(Div | Shl, a, b) => match (go(a), go(b)) {
+            (n @ (Linear | Zero), d) if fixed(d) => n,
             (a, b) => independent(fixed(a) && fixed(b)),
         },
         Expr::Binary(_, a, b) => independent(fixed(go(a)) && fixed(go(b))),
@@ -258,7 +261,7 @@ fn monotony(e: &Expr, input: usize) -> Monotony {
             m => m,
         },
         Expr::Binary(op, a, b) => match op {
-            Add | Max | Min => go(a).join(go(b)),
+            Add | Max | Min | LogAddExp => go(a).join(go(b)),
             Sub => go(a).join(go(b).flip()),
             Mul => go(a).scaled(range(b)).join(go(b).scaled(range(a))),
             // The difference of two quotients is that of the numerators over b, plus a times that of 1/b.
@@ -297,6 +300,12 @@ fn partial(e: &Expr, inputs: &[usize], op: ReduceOp) -> Option<ReduceOp> {
                     whole || partial(e, inputs, op) == Some(want)
                 };
                 (passes(a) && passes(b)).then_some(want)
+            }
+            // One of two values, the same one on all ranks.
+            Expr::Select(c, a, b) if inputs.iter().all(|i| !c.uses_input(*i)) => {
+                let mut used = [a, b].into_iter().filter(|e| inputs.iter().any(|i| e.uses_input(*i)));
+                let kind = partial(used.next()?, inputs, op)?;
+                used.all(|e| partial(e, inputs, op) == Some(kind)).then_some(kind)
             }
             _ => None,
         },

@@ -191,7 +191,7 @@ fn derivatives_match_finite_differences() {
 
 #[test]
 fn linearity_table() {
-    let cases: [(&str, &[usize], bool); 16] = [
+    let cases: [(&str, &[usize], bool); 18] = [
         ("a + b", &[0, 1], true),
         ("a + b", &[0], false),
         ("a * b", &[0], true),
@@ -208,6 +208,8 @@ fn linearity_table() {
         ("-a", &[0], true),
         ("relu(a)", &[0], false),
         ("out * a", &[0], false),
+        ("shl(a, b)", &[0], true),
+        ("a * b + c * (0 / b)", &[0], true),
     ];
     for (text, subset, want) in cases {
         assert_eq!(parse(text).linear_in(subset), want, "{text} {subset:?}");
@@ -307,7 +309,7 @@ fn monotony_claims_hold() {
 #[test]
 fn partial_table() {
     use ReduceOp::*;
-    let cases: [(&str, &[usize], ReduceOp, Option<ReduceOp>); 12] = [
+    let cases: [(&str, &[usize], ReduceOp, Option<ReduceOp>); 15] = [
         ("max(a, b)", &[0, 1], Max, Some(Max)),
         ("max(a, b)", &[0, 1], Min, None),
         ("max(a, b)", &[0], Min, Some(Min)),
@@ -320,6 +322,9 @@ fn partial_table() {
         ("a + b", &[0, 1], Sum, Some(Sum)),
         ("a + b", &[0], Sum, None),
         ("a > 0", &[0], Max, None),
+        ("select(c, a, exp(b))", &[0, 1], Max, Some(Max)),
+        ("select(c, a, -b)", &[0, 1], Max, None),
+        ("logaddexp(2 * a, b)", &[0], Min, Some(Min)),
     ];
     for (text, inputs, op, want) in cases {
         assert_eq!(parse(text).partial_passes(inputs, op), want, "{text} {inputs:?} {op}");

@@ -84,7 +84,9 @@ fn three() -> Vec<Result<OpDef>> {
             "lerp(a: float, b: float, weight: float) -> y",
             LERP,
             "a + weight (b - a): a where the weight is 0, b where it is 1.",
-        ),
+        )
+        // The expression gives the same, but 1 - (1 - weight) for half of the weights.
+        .and_then(|o| o.derivative(1, "weight")),
         OpDef::elementwise("lerp_scalar(a: float, b: float; weight: runtime scalar) -> y", LERP).map(|o| {
             o.doc("a + weight (b - a) with one weight for all.")
                 .function("lerp(Tensor a, Tensor b, Scalar weight) -> Tensor")

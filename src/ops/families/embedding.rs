@@ -30,7 +30,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let mut s = split_ids(c, 1, |d| Signature::new(&[b, d], &[d]))?;
                     s.push(Signature::new(&[Sbp::Split(1), b], &[Sbp::Split(last)]));
                     s.push(Signature::new(&[Sbp::Split(0), b], &[p]));
-                    s.push(Signature::new(&[p, b], &[p]));
+                    s.extend(super::taken());
                     Ok(s)
                 })
                 .grad(Grad::rule_saving(&[1], &[], |g| {

@@ -36,10 +36,9 @@ fn by_others(c: &InferCtx<'_>, dim: usize, inputs: usize) -> Result<Vec<Signatur
 }
 
 /// Signatures of reading by indices that all ranks have: each rank gives the elements that it has.
-fn by_parts(dim: usize) -> impl Iterator<Item = Signature> {
-    let b = Sbp::Broadcast;
-    let split = Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]);
-    std::iter::once(split).chain(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])))
+fn by_parts(c: &InferCtx<'_>, dim: usize) -> Result<impl Iterator<Item = Signature> + use<>> {
+    let split = Signature::new(&[Sbp::Split(dim), Sbp::Broadcast], &[super::of_shares(c.input(0)?.dtype)]);
+    Ok(std::iter::once(split).chain(super::taken()))
 }
 
 /// The dim of an attribute, counted from the front.
@@ -62,7 +61,7 @@ fn gather() -> Result<OpDef> {
             let (dim, b) = (indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
             let mut s = by_others(c, dim, 2)?;
             s.push(Signature::new(&[b, Sbp::Split(dim)], &[Sbp::Split(dim)]));
-            s.extend(by_parts(dim));
+            s.extend(by_parts(c, dim)?);
             Ok(s)
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {
@@ -214,7 +213,7 @@ fn gather_last() -> Result<OpDef> {
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
             let dim = indexed(c, c.shape(0)?, 1)?;
-            Ok(by_others(c, dim, 2)?.into_iter().chain(by_parts(dim)).collect())
+            Ok(by_others(c, dim, 2)?.into_iter().chain(by_parts(c, dim)?).collect())
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };

@@ -48,8 +48,8 @@ fn index_select() -> Result<OpDef> {
             let mut s: Vec<Signature> =
                 others.map(|d| Signature::new(&[Sbp::Split(d), b], &[Sbp::Split(place(d))])).collect();
             s.extend((0..k).map(|j| Signature::new(&[b, Sbp::Split(j)], &[Sbp::Split(dim + j)])));
-            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]));
-            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])));
+            s.push(Signature::new(&[Sbp::Split(dim), b], &[super::of_shares(c.input(0)?.dtype)]));
+            s.extend(super::taken());
             Ok(s)
         })
         .grad(Grad::rule_saving(&[1], &[], |g| {

@@ -218,7 +218,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .get_sbp(move |c| {
                     let mut s = by_rows(c, 2, 1)?;
                     s.push(Signature::new(&[Sbp::Split(rows(c)?), b], &[p]));
-                    s.push(Signature::new(&[p, b], &[p]));
+                    s.extend(super::taken());
                     Ok(s)
                 })
                 .grad(Grad::rule_saving(&[1], &[], picked))

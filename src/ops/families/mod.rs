@@ -42,6 +42,7 @@ mod unary;
 
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
+use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::DType;
 pub(crate) use quantize::quantised;
 pub(crate) use shape::Diagonal;
@@ -165,6 +166,18 @@ fn dtype_is(c: &InferCtx<'_>, input: usize, want: DType) -> Result<()> {
 /// Refuses a `dim` attribute that input 0 does not have.
 fn dim_exists(c: &InferCtx<'_>) -> Result<()> {
     c.dim("dim", c.shape(0)?.len()).map(drop)
+}
+
+/// Every P kind passes from input 0 where input 1 says which of its elements are taken: each of the result is one of them, or a zero
+/// that all ranks have.
+fn taken() -> [Signature; 3] {
+    let row = |op| Signature::new(&[Sbp::Partial(op), Sbp::Broadcast], &[Sbp::Partial(op)]);
+    [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].map(row)
+}
+
+/// What the results of ranks are together of which each has some elements, and zeros for the others. Bools have no sum; false is zero.
+fn of_shares(dtype: DType) -> Sbp {
+    Sbp::Partial(if dtype == DType::Bool { ReduceOp::Max } else { ReduceOp::Sum })
 }
 
 /// A `dim` attribute as the `dims` attribute of a reduction.

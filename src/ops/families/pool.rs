@@ -155,7 +155,11 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
         |slides: &'static [&'static str], adapts: &'static [&'static str]| if adaptive { adapts } else { slides };
     vec![
         op("max_pool", adaptive, "x", SLIDING, "The largest element of each window of the last dims; NaN where it has one.").map(|o| {
-            o.get_sbp(|c| planes(c, false))
+            o.get_sbp(|c| {
+                let mut s = planes(c, false)?;
+                s.push("P(max) -> P(max)".parse()?);
+                Ok(s)
+            })
                 .grad(Grad::rule_saving(&[0], &[], move |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let dx = to_largest(g, adaptive, dy)?;

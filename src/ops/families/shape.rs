@@ -230,7 +230,8 @@ fn slice_grad() -> Result<OpDef> {
             let mut s: Vec<Signature> =
                 (0..rank).filter(|d| *d != dim).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
             s.push(Signature::new(&[Sbp::Broadcast], &[Sbp::Split(dim)]));
-            s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+            // The zeros are the same on all ranks.
+            s.extend(moved(1));
             Ok(s)
         })
         .grad(Grad::rule_saving(&[], &[], |g| {
@@ -440,8 +441,8 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
         .get_sbp(|c| {
             let mut s: Vec<Signature> =
                 (0..c.shape(0)?.len()).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
-            // Zeros would take part in a maximum: only sums pass.
-            s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+            // The zeros are the same on all ranks.
+            s.extend(moved(1));
             Ok(s)
         })
         .grad(Grad::wiring(name, &[GradArg::OutGrad(0)], &["diagonal"], &[0]))
