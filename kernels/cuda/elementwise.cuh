@@ -16,6 +16,7 @@
     OF_FN T of_sigmoid(T x) { return (T)1 / ((T)1 + exp##S(-x)); }                                                     \
     OF_FN T of_erf(T x) { return erf##S(x); }                                                                          \
     OF_FN T of_erfc(T x) { return erfc##S(x); }                                                                        \
+    OF_FN T of_normcdf(T x) { return (T)0.5 + (T)0.5 * erf##S(x * (T)0.70710678118654752440); }                        \
     OF_FN T of_exp2(T x) { return exp2##S(x); }                                                                        \
     OF_FN T of_log2(T x) { return log2##S(x); }                                                                        \
     OF_FN T of_log10(T x) { return log10##S(x); }                                                                      \

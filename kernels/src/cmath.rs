@@ -266,7 +266,7 @@ pub(crate) fn unary<T: Real>(op: UnaryOp, z: C<T>) -> C<T> {
         IsNan => truth(z.re.to_f64().is_nan() || z.im.to_f64().is_nan()),
         IsInf => truth(z.re.abs() == T::INFINITY || z.im.abs() == T::INFINITY),
         // Refused for complex numbers.
-        Erf | Erfc | Floor | Ceil | Round | Trunc | Relu | BitNot => c(T::NAN, T::NAN),
+        Erf | Erfc | NormalCdf | Floor | Ceil | Round | Trunc | Relu | BitNot => c(T::NAN, T::NAN),
     }
 }
 

@@ -80,6 +80,8 @@ pub trait Real:
     fn erf(self) -> Self;
     /// `1 - erf(self)` without cancellation for large arguments.
     fn erfc(self) -> Self;
+    /// The normal distribution function, `(1 + erf(self / sqrt(2))) / 2`. Its absolute error is small; far below zero digits cancel.
+    fn normal_cdf(self) -> Self;
     /// 2 to the power `self`.
     fn exp2(self) -> Self;
     /// The logarithm to base 2, exact for powers of two.
@@ -345,6 +347,10 @@ macro_rules! real {
             #[inline(always)]
             fn erfc(self) -> Self {
                 $erfc(self)
+            }
+            #[inline(always)]
+            fn normal_cdf(self) -> Self {
+                0.5 + 0.5 * $erf(self * std::$t::consts::FRAC_1_SQRT_2)
             }
             #[inline(always)]
             fn exp2(self) -> Self {

@@ -284,6 +284,46 @@ mod tests {
         assert_eq!(read(&out.view()), [inf, 3., 1.]);
     }
 
+    /// Element by element along each dim, in both directions, with more lines than are worked on side by side.
+    #[test]
+    fn along_each_dim_as_defined() {
+        let dims = [7, 5, 6];
+        let n: usize = dims.iter().product();
+        let a: Vec<f64> = (0..n).map(|i| ((i * 37) % 13) as f64 - 6.0).collect();
+        let b: Vec<f64> = (0..n).map(|i| ((i * 11) % 7) as f64 - 3.0).collect();
+        let (ta, tb) = (Owned::from_f64(DType::F64, &dims, &a), Owned::from_f64(DType::F64, &dims, &b));
+        for dim in 0..3 {
+            let step: usize = dims[dim + 1..].iter().product();
+            let place = |i: usize| i / step % dims[dim];
+            let (out, at) = (Owned::zeros(DType::F64, &dims), Owned::zeros(DType::I64, &dims));
+            for reverse in [false, true] {
+                linear_scan(&ta.view(), &tb.view(), &out.view(), dim, reverse).unwrap();
+                let have = read(&out.view());
+                for i in 0..n {
+                    let edge = place(i) == if reverse { dims[dim] - 1 } else { 0 };
+                    let before = if reverse { i.wrapping_add(step) } else { i.wrapping_sub(step) };
+                    let want = if edge { b[i] } else { b[i] + a[i] * have[before] };
+                    assert_eq!(have[i], want, "{dim} {reverse} {i}");
+                }
+            }
+            cumprod(&tb.view(), &out.view(), dim).unwrap();
+            let have = read(&out.view());
+            for i in 0..n {
+                assert_eq!(have[i], if place(i) == 0 { b[i] } else { b[i] * have[i - step] }, "{dim} {i}");
+            }
+            for least in [false, true] {
+                cumulative_extreme(&ta.view(), &out.view(), &at.view(), dim, least).unwrap();
+                let (have, places) = (read(&out.view()), read(&at.view()));
+                for i in 0..n {
+                    let line = (0..=place(i)).map(|k| (k, a[i - (place(i) - k) * step]));
+                    let better = |new: f64, best: f64| if least { new <= best } else { new >= best };
+                    let (k, want) = line.reduce(|best, new| if better(new.1, best.1) { new } else { best }).unwrap();
+                    assert_eq!((have[i], places[i]), (want, k as f64), "{dim} {least} {i}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn sums_of_exponentials_do_not_overflow() {
         let inf = f64::INFINITY;

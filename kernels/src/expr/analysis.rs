@@ -107,9 +107,18 @@ fn range(e: &Expr) -> Range {
                 Neg => a.neg(),
                 Abs => a.abs(),
                 Square => a.abs().map(|x| x * x),
-                Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Relu => {
-                    a.map(|x| op.eval(x))
-                }
+                Exp
+                | Expm1
+                | Exp2
+                | Tanh
+                | Sigmoid
+                | UnaryOp::Erf
+                | NormalCdf
+                | Floor
+                | Ceil
+                | Round
+                | Trunc
+                | Relu => a.map(|x| op.eval(x)),
                 Atan | Sinh | Asinh => a.map(|x| op.eval(x)),
                 Erfc => Range::new(op.eval(a.high), op.eval(a.low)),
                 Cosh => Range::new(1.0, f64::INFINITY),
@@ -157,7 +166,9 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
         Neg => Decreasing,
         // Real numbers are their own conjugates.
         Conj | Re => Increasing,
-        Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Sign | Relu => Increasing,
+        Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | NormalCdf | Floor | Ceil | Round | Trunc | Sign | Relu => {
+            Increasing
+        }
         Atan | Sinh | Asinh => Increasing,
         // -x - 1, or the largest integer less x: it does not wrap.
         Erfc | BitNot => Decreasing,

@@ -197,6 +197,12 @@ fn diff_unary(op: UnaryOp, a: &Expr, da: Expr) -> Expr {
             let bell = un(Exp, un(Neg, un(Square, a())));
             times(bin(Mul, constant(-std::f64::consts::FRAC_2_SQRT_PI), bell), da)
         }
+        NormalCdf => {
+            let bell = un(Exp, bin(Mul, constant(-0.5), un(Square, a())));
+            // 1 / sqrt(2 pi)
+            let top = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2 * 0.5;
+            times(bin(Mul, constant(top), bell), da)
+        }
         Exp2 => times(bin(Mul, constant(std::f64::consts::LN_2), this()), da),
         Log2 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_2), a())),
         Log10 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_10), a())),

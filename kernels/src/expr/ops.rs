@@ -40,6 +40,7 @@ unary_ops! {
     Sigmoid "sigmoid" "`1 / (1 + exp(-x))`" |x| Real::sigmoid(x);
     Erf "erf" "The error function." |x| Real::erf(x);
     Erfc "erfc" "`1 - erf(x)`, exact for large x." |x| Real::erfc(x);
+    NormalCdf "normcdf" "The normal distribution function: `0.5 * (1 + erf(x / sqrt(2)))`." |x| Real::normal_cdf(x);
     Exp2 "exp2" "2 to the x." |x| Real::exp2(x);
     Log2 "log2" "Logarithm to base 2." |x| Real::log2(x);
     Log10 "log10" "Logarithm to base 10." |x| Real::log10(x);
@@ -73,7 +74,9 @@ impl UnaryOp {
         use UnaryOp::*;
         match self {
             Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf => true,
-            Erfc | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => true,
+            Erfc | NormalCdf | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
+                true
+            }
             Neg | Abs | Square | Floor | Ceil | Round | Trunc | Sign | Relu | Not | IsNan | IsInf | BitNot => false,
             Conj | Re | Im => false,
         }
@@ -85,7 +88,7 @@ impl UnaryOp {
     /// False where the function means nothing for complex numbers: it orders or rounds them, or has no complex form here.
     pub fn has_complex(self) -> bool {
         use UnaryOp::*;
-        !matches!(self, Erf | Erfc | Floor | Ceil | Round | Trunc | Relu | BitNot)
+        !matches!(self, Erf | Erfc | NormalCdf | Floor | Ceil | Round | Trunc | Relu | BitNot)
     }
 }
 

@@ -146,8 +146,10 @@ fn derivatives_as_text() {
 fn derivatives_match_finite_differences() {
     use BinaryOp::*;
     use UnaryOp::*;
-    let unary =
-        [Neg, Abs, Exp, Log, Log1p, Expm1, Sqrt, Rsqrt, Reciprocal, Square, Sin, Cos, Tanh, Sigmoid, Erf, Relu, Sign];
+    let unary = [
+        Neg, Abs, Exp, Log, Log1p, Expm1, Sqrt, Rsqrt, Reciprocal, Square, Sin, Cos, Tanh, Sigmoid, Erf, NormalCdf,
+        Relu, Sign,
+    ];
     // Apart: powers (where the base turns negative their logarithm is NaN, in PyTorch too) and remainders (steps may be
     // finer than the differences).
     let binary = [Add, Sub, Mul, Div, Max, Min, Gt];

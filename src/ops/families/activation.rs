@@ -5,7 +5,7 @@ use crate::ops::{DTypeRule, OpDef};
 
 /// `tanh` of the usual cubic, as PyTorch's `gelu(approximate="tanh")`.
 const GELU_TANH: &str = "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))";
-const GELU: &str = "0.5 * x * (1 + erf(x * 0.7071067811865476))";
+const GELU: &str = "x * normcdf(x)";
 
 const SOFTPLUS: &str = "softplus(x: float; beta: runtime float = 1.0, threshold: runtime float = 20.0) -> y";
 

@@ -1,14 +1,15 @@
 //! Convolutions of small images. Lines of places have gaps where rows end, and a line of a small image is short: then vectors run along
-//! the rows of the result (its channels), and each place that counts is multiplied with one vector of weights after the other.
+//! the rows of the result (its channels), and each place that counts is multiplied with one vector of weights after the other. Taps that
+//! fall on the zeros around the image are left out.
 
 use super::lines::Part;
-use super::tile::{LANES, Outer};
+use super::tile::{FILTERS, LANES, Outer};
 use super::{Each, Job, PANELS};
 use crate::cpu::acc::{Acc, store};
 use std::ops::Range;
 
 /// Bytes of copied images that one pass over the weights serves: only the channels of a panel need to stay in a cache.
-pub(super) const IMAGES: usize = 2 * 1024 * 1024;
+pub(super) const IMAGES: usize = 1024 * 1024;
 /// Places whose sums stay in the second-level cache.
 const PLACES: usize = 768;
 
@@ -16,6 +17,12 @@ const PLACES: usize = 768;
 pub(super) fn worthwhile(rows: usize, part: &Part, pitch: [usize; 2]) -> bool {
     let places: usize = part.count.iter().product();
     rows.next_multiple_of(LANES) * 7 <= rows * 8 && part.line(pitch).next_multiple_of(LANES) * 7 > places * 8
+}
+
+/// Channels of which the weights stay in the second-level cache beside the images: an odd number, so that neighbouring taps do not
+/// share cache sets.
+pub(super) fn panel<A>(taps: usize) -> usize {
+    (PANELS / (FILTERS * taps.max(1) * size_of::<A>())).max(LANES) | 1
 }
 
 /// Neighbouring places and neighbouring elements of the result: the first place, the image, its element, how many.
@@ -26,50 +33,93 @@ struct Run {
     n: usize,
 }
 
+/// A place: which taps read elements of the image (one bit each, all where there are more than bits), its address.
+type Place = (u64, usize);
+
+/// Some places, in the order in which they are computed: those that read by the same taps together.
+struct Chunk {
+    /// The first of the places, and for each where it stands in the order.
+    first: usize,
+    order: Vec<usize>,
+    lines: Vec<usize>,
+    /// Taps, and the range of the order that reads by them.
+    classes: Vec<(u64, Range<usize>)>,
+}
+
+impl Chunk {
+    fn new(first: usize, places: &[Place]) -> Chunk {
+        let mut sorted: Vec<usize> = (0..places.len()).collect();
+        sorted.sort_by_key(|i| places[*i].0);
+        let mut order = vec![0; places.len()];
+        sorted.iter().enumerate().for_each(|(at, i)| order[*i] = at);
+        let mut classes: Vec<(u64, Range<usize>)> = vec![];
+        for (at, i) in sorted.iter().enumerate() {
+            match classes.last_mut() {
+                Some((taps, range)) if *taps == places[*i].0 => range.end = at + 1,
+                _ => classes.push((places[*i].0, at..at + 1)),
+            }
+        }
+        Chunk { first, order, lines: sorted.iter().map(|i| places[*i].1).collect(), classes }
+    }
+}
+
 impl<A: Acc> Job<'_, A> {
     /// Computes everything; `each(n, run)` calls `run` for `0..n`.
-    pub(super) fn along_rows(&self, each: &dyn Fn(usize, Each<'_>)) {
+    pub(super) fn along_rows(&self, panel: usize, each: &dyn Fn(usize, Each<'_>)) {
         let (pitch, step) = (self.plan.image.pitch(), self.plan.step[2]);
-        let (mut places, mut runs): (Vec<usize>, Vec<Run>) = (vec![], vec![]);
+        let held = self.plan.image.elements();
+        let taps = |at: usize| {
+            let bits = self.part.taps.iter().enumerate().take(64);
+            bits.fold(0u64, |bits, (t, tap)| bits | u64::from(held[at + tap.at]) << t)
+        };
+        let all = self.part.taps.len() > 64;
+        let (mut places, mut runs): (Vec<Place>, Vec<Run>) = (vec![], vec![]);
         for (image, start) in self.starts.iter().enumerate() {
             self.part.rows(self.plan, pitch, 0, self.part.line(pitch), |at, element, n| {
                 match runs.last_mut() {
                     Some(last) if last.image == image && last.element + last.n * step == element => last.n += n,
                     _ => runs.push(Run { place: places.len(), image, element, n }),
                 }
-                places.extend((at..at + n).map(|at| (*start as *const A).wrapping_add(at) as usize));
+                let address = |at: usize| (*start as *const A).wrapping_add(at) as usize;
+                places.extend((at..at + n).map(|at| (if all { u64::MAX } else { taps(at) }, address(at))));
             });
         }
-        let chunks = places.len().div_ceil(PLACES);
-        each(self.packed.blocks.len() * chunks, &|task| {
-            let first = task % chunks * PLACES;
-            self.block(task / chunks, first..(first + PLACES).min(places.len()), &places, &runs);
+        let chunks: Vec<Chunk> =
+            places.chunks(PLACES).enumerate().map(|(i, places)| Chunk::new(i * PLACES, places)).collect();
+        each(self.packed.blocks.len() * chunks.len(), &|task| {
+            self.block(panel, task / chunks.len(), &chunks[task % chunks.len()], &runs);
         });
     }
 
-    /// Some rows of the result at some places.
-    fn block(&self, block: usize, range: Range<usize>, places: &[usize], runs: &[Run]) {
-        let (b, offsets) = (&self.packed.blocks[block], &self.packed.offsets);
+    /// Some rows of the result at some places; panels have so many channels.
+    fn block(&self, panel: usize, block: usize, chunk: &Chunk, runs: &[Run]) {
+        let (b, taps, plane) = (&self.packed.blocks[block], &self.part.taps, self.plan.image.plane());
         let mut bias = vec![A::ZERO; b.width];
         bias[..b.rows].copy_from_slice(&self.bias[b.first..][..b.rows]);
-        let mut sums = bias.repeat(range.len());
-        let lines: Vec<*const A> = places[range.clone()].iter().map(|p| *p as *const A).collect();
-        let depth = (PANELS / (b.width * size_of::<A>())).max(1);
-        for first in (0..offsets.len()).step_by(depth) {
-            let taps = &offsets[first..offsets.len().min(first + depth)];
-            let along: Vec<(usize, usize)> = taps.chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run.len())).collect();
-            let columns = self.packed.weights[b.at + first * b.width..].as_ptr();
-            let outer = Outer { lines: &lines, runs: &along, columns, width: b.width };
-            // SAFETY: a place reads each of its taps, and the columns have a row for each of them.
-            unsafe { self.isa.outer(&outer, &mut sums) };
+        let mut sums = bias.repeat(chunk.order.len());
+        let lines: Vec<*const A> = chunk.lines.iter().map(|p| *p as *const A).collect();
+        let channels = self.packed.offsets.len() / taps.len().max(1);
+        for first in (0..channels).step_by(panel) {
+            let count = panel.min(channels - first);
+            for (t, tap) in taps.iter().enumerate() {
+                let columns = self.packed.weights[b.at + (first * taps.len() + t * count) * b.width..].as_ptr();
+                let runs = [(first * plane + tap.at, count)];
+                for (_, range) in chunk.classes.iter().filter(|(taps, _)| t >= 64 || taps >> t & 1 == 1) {
+                    let lines = &lines[range.clone()];
+                    let outer = Outer { lines, runs: &runs, step: plane, columns, width: b.width };
+                    // SAFETY: a place reads each of its taps in every channel, and the columns have a row for each of these.
+                    unsafe { self.isa.outer(&outer, &mut sums[range.start * b.width..range.end * b.width]) };
+                }
+            }
         }
-        self.put(b.first, &sums, b.rows, b.width, range, runs);
+        self.put(b.first, &sums, b.rows, b.width, chunk, runs);
     }
 
-    /// Writes rows of the result from `sums[place][row]`.
-    fn put(&self, first: usize, sums: &[A], rows: usize, width: usize, range: Range<usize>, runs: &[Run]) {
+    /// Writes rows of the result from `sums[place of the order][row]`.
+    fn put(&self, first: usize, sums: &[A], rows: usize, width: usize, chunk: &Chunk, runs: &[Run]) {
         let (dtype, step) = (self.out.dtype(), self.plan.step[2]);
         let elements: usize = self.plan.result.iter().product();
+        let range = chunk.first..chunk.first + chunk.order.len();
         let mut values: Vec<A> = vec![];
         let from = runs.partition_point(|run| run.place + run.n <= range.start);
         for run in runs[from..].iter().take_while(|run| run.place < range.end) {
@@ -77,7 +127,8 @@ impl<A: Acc> Job<'_, A> {
             let element = run.element + (start - run.place) * step;
             for r in 0..rows {
                 values.clear();
-                values.extend(sums[(start - range.start) * width + r..].iter().step_by(width).take(end - start));
+                let order = &chunk.order[start - range.start..end - range.start];
+                values.extend(order.iter().map(|at| sums[at * width + r]));
                 let row = self.rows[run.image] + first + r;
                 let to = self.out.ptr().wrapping_add((row * elements + element) * dtype.size());
                 // SAFETY: elements of the contiguous output that only this place of this part writes.

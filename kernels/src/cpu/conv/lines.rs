@@ -109,6 +109,20 @@ impl Image {
         (first, (end.max(0) as usize).clamp(first, self.dims[d]))
     }
 
+    /// Which positions of the copy hold elements; the others are zero.
+    pub(super) fn elements(&self) -> Vec<bool> {
+        let mut held = vec![false; self.plane()];
+        for phase in triples(self.phases) {
+            let inside: [(usize, usize); 3] = std::array::from_fn(|d| self.inside(d, phase[d]));
+            for a in inside[0].0..inside[0].1 {
+                for b in inside[1].0..inside[1].1 {
+                    let at = self.at(phase, [a, b, 0]);
+                    held[at + inside[2].0..at + inside[2].1].fill(true);
+                }
+            }
+        }
+        held
+    }
     /// Copies channel `channel` (counted over the batch) of a contiguous tensor.
     pub(super) fn copy<A: Acc>(&self, of: &View, channel: usize, to: &mut [A]) {
         let dtype = of.dtype();

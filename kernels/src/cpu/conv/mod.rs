@@ -82,19 +82,19 @@ struct Weights {
     channels: usize,
 }
 
-/// The weights of a group and a part, packed for tiles.
+/// The weights of a group and a part, packed for tiles: by channel and tap; along rows by panels of channels, tap and channel.
 struct Packed<A> {
     blocks: Vec<Block>,
     weights: Vec<A>,
     offsets: Vec<usize>,
-    /// Vectors run along the rows of the result, not along the places of a line: see `filters.rs`.
-    along_rows: bool,
+    /// Channels of a panel, where vectors run along the rows of the result and not along the places of a line: see `filters.rs`.
+    along_rows: Option<usize>,
 }
 
 impl<A: Acc> Packed<A> {
     fn new(w: &Weights, weight: &View, group: usize, part: &Part, image: &Image, isa: Isa) -> Packed<A> {
         let (depth, plane) = (w.channels * part.taps.len(), image.plane());
-        let along_rows = filters::worthwhile(w.rows, part, image.pitch());
+        let along_rows = filters::worthwhile(w.rows, part, image.pitch()).then(|| filters::panel::<A>(part.taps.len()));
         let offsets = (0..w.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
         let (mut blocks, mut first, mut at) = (vec![], 0, 0);
         while first < w.rows {
@@ -103,7 +103,7 @@ impl<A: Acc> Packed<A> {
                 rows /= 2;
             }
             let mut width = rows;
-            if along_rows {
+            if along_rows.is_some() {
                 rows = FILTERS.min(w.rows - first);
                 width = rows.next_multiple_of(LANES);
             }
@@ -112,16 +112,21 @@ impl<A: Acc> Packed<A> {
         }
         let mut weights = vec![A::ZERO; at];
         let (count, mut buffer) = (w.row.min(w.channel), vec![]);
-        // Channel by channel, so that what is written for one fits the first-level cache.
         for b in &blocks {
-            let tiles = weights[b.at..].chunks_mut((part.taps.len() * b.width).max(1)).take(w.channels);
-            for (c, tile) in tiles.enumerate() {
+            // Channel by channel, so that what is written for one fits the first-level cache.
+            for c in 0..w.channels {
+                let (channel, tap) = match along_rows {
+                    Some(panel) => {
+                        (c % panel + c / panel * panel * part.taps.len(), panel.min(w.channels - c / panel * panel))
+                    }
+                    None => (c * part.taps.len(), 1),
+                };
                 for r in 0..b.rows {
                     let from = group * w.group + (b.first + r) * w.row + c * w.channel;
                     // SAFETY: the taps of one row and channel lie side by side in the contiguous weight.
                     let taps = unsafe { read(weight, from, count, &mut buffer) };
-                    for (tap, to) in part.taps.iter().zip(tile[r..].iter_mut().step_by(b.width)) {
-                        *to = taps[tap.number];
+                    for (t, at) in part.taps.iter().enumerate() {
+                        weights[b.at + (channel + t * tap) * b.width + r] = taps[at.number];
                     }
                 }
             }
@@ -152,7 +157,7 @@ fn correlate<A: Acc>(
     let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
         .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, &plan.image, isa)).collect())
         .collect();
-    let images = if packed.iter().flatten().any(|p| p.along_rows) { filters::IMAGES } else { IMAGES };
+    let images = if packed.iter().flatten().any(|p| p.along_rows.is_some()) { filters::IMAGES } else { IMAGES };
     let in_place = lines::in_place::<A>(plan, x.dtype());
     // Some images of a group share a pass over its weights. With few of these the places of each are spread over the threads.
     let bytes = (w.channels * plane * size_of::<A>()).max(1);
@@ -242,8 +247,8 @@ struct Job<'a, A> {
 impl<A: Acc> Job<'_, A> {
     /// Computes everything; `each(n, run)` calls `run` for `0..n`.
     fn all(&self, each: &dyn Fn(usize, Each<'_>)) {
-        if self.packed.along_rows {
-            return self.along_rows(each);
+        if let Some(panel) = self.packed.along_rows {
+            return self.along_rows(panel, each);
         }
         let line = self.part.line(self.plan.image.pitch());
         let chunks = line.div_ceil(COLUMNS);
@@ -402,7 +407,7 @@ impl Gradient<'_> {
                     let of = &offsets[*first..][..sums.len() / width];
                     let lines: Vec<*const A> = of.iter().map(|o| (start as *const A).wrapping_add(*o)).collect();
                     let columns = columns[*panel][at * width..].as_ptr();
-                    let outer = Outer { lines: &lines, runs, columns, width };
+                    let outer = Outer { lines: &lines, runs, step: 1, columns, width };
                     // SAFETY: the runs are places of the lines, and the columns have as many rows.
                     unsafe { isa.outer(&outer, sums) };
                 }

@@ -135,6 +135,8 @@ pub(super) struct Outer<'a, A> {
     pub(super) lines: &'a [*const A],
     /// First place of a run in a line, and its length. The columns have the runs one after the other.
     pub(super) runs: &'a [(usize, usize)],
+    /// From place to place of a run.
+    pub(super) step: usize,
     pub(super) columns: *const A,
     /// Numbers of a place in `columns`, and of a line in the sums.
     pub(super) width: usize,
@@ -341,7 +343,8 @@ unsafe fn add<V: Vector, const R: usize, const S: usize>(
         let mut tile = [[V::splat(V::Item::ZERO); S]; R];
         let mut columns = outer.columns.wrapping_add(column);
         for (first, length) in outer.runs {
-            for q in *first..first + length {
+            for i in 0..*length {
+                let q = first + i * outer.step;
                 let x: [V; S] = std::array::from_fn(|s| V::load(columns.wrapping_add(s * V::LEN)));
                 for (r, tile) in tile.iter_mut().enumerate() {
                     let w = V::splat(*from[r].wrapping_add(q));

@@ -243,6 +243,7 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Erf => map1(x, |v| v.erf()),
             // A closure this long would no longer be compiled into the loop.
             Erfc => written!(x, |v| v.erfc()),
+            NormalCdf => map1(x, |v| v.normal_cdf()),
             Exp2 => map1(x, |v| v.exp2()),
             Log2 => map1(x, |v| v.log2()),
             Log10 => map1(x, |v| v.log10()),
@@ -425,8 +426,8 @@ unsafe fn unary_i64(op: UnaryOp, x: Block<i64>) {
             Im => map1(x, |_| 0),
             BitNot => map1(x, |v| !v),
             // `Expr::check_class` refuses these for integers.
-            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Exp2
-            | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
+            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf | Erfc
+            | NormalCdf | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
                 unreachable!("{op} of integers")
             }
         }

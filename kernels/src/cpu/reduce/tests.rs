@@ -108,6 +108,34 @@ fn nan_wins_wherever_it_stands() {
     }
 }
 
+/// Many rows in a call, of every length around those of the accumulators; NaN and the extreme anywhere.
+#[test]
+fn rows_of_every_length_and_number() {
+    let lengths = (1..20).chain([31, 32, 33, 47, 48, 63, 64, 65, 80, 127, 129, 200]);
+    for n in lengths {
+        for rows in [1, 7, 8, 9, 64, 65] {
+            let number = |i: usize| ((i * 7919 + n) % 23) as f64 - 11.0;
+            for d in [DType::F32, DType::F64, DType::BF16, DType::I32] {
+                let mut values: Vec<f64> = (0..rows * n).map(number).collect();
+                if d.is_float() {
+                    values[(rows * n) / 2] = f64::NAN;
+                }
+                let lying = Owned::from_f64(d, &[rows, n], &values);
+                let standing = Owned::from_f64(d, &[n, rows], &values);
+                for x in [lying.view(), standing.permuted(&[1, 0])] {
+                    for op in [Reduce::Sum, Reduce::Max, Reduce::Min] {
+                        let out = out_of(&x, &[1], if d.is_float() { DType::F64 } else { DType::I64 });
+                        reduce(&x, &out.view(), op, &[1]).unwrap();
+                        let (have, want) = (read(&out.view()), oracle(&x, op, &[1]));
+                        let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+                        assert!(have.iter().zip(&want).all(same), "{d} {rows} {n} {op:?}: {have:?} {want:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn empty_gives_the_identity() {
     let x = Owned::zeros(DType::F32, &[0, 2]);
