@@ -30,8 +30,11 @@ pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&
     let subsets: Vec<Vec<usize>> =
         (1u32..1 << n.min(6)).map(|m| (0..n).filter(|i| m >> i & 1 == 1).collect()).collect();
     let exact = |subset: &[usize]| subset.iter().all(|i| widens(inputs[*i].1, out.1));
+    // The quotient of integers is cut off.
+    let cuts = |e: &Expr| matches!(e, Expr::Binary(BinaryOp::Div, ..) | Expr::Unary(UnaryOp::Reciprocal, _));
+    let linear = out.1 != DType::Bool && (out.1.has_gradients() || !expr.any(&cuts));
     for subset in &subsets {
-        if out.1 != DType::Bool && exact(subset) && expr.linear_in(subset) {
+        if linear && exact(subset) && expr.linear_in(subset) {
             partial(subset, ReduceOp::Sum, ReduceOp::Sum);
         }
     }

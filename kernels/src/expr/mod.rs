@@ -188,7 +188,7 @@ impl Expr {
     }
 
     /// True when some node satisfies `f`.
-    pub(crate) fn any(&self, f: &impl Fn(&Expr) -> bool) -> bool {
+    pub fn any(&self, f: &impl Fn(&Expr) -> bool) -> bool {
         f(self) || self.children().any(|c| c.any(f))
     }
 
