@@ -45,14 +45,14 @@ impl Along {
         if inner == 1 {
             parallel_for(outer, (GRAIN / n).max(1), &|lines| {
                 // A copy: what a step writes could be what the closure holds, for all that the compiler knows.
-                let step = step;
+                let own = step;
                 let together = lines.len() / TOGETHER * TOGETHER;
                 for line in (lines.start..lines.start + together).step_by(TOGETHER) {
                     let mut states = [start; TOGETHER];
                     let mut places: [usize; TOGETHER] = std::array::from_fn(|l| (line + l) * n + start_at);
                     for i in 0..n {
                         for (state, place) in states.iter_mut().zip(&mut places) {
-                            step(state, *place, i);
+                            own(state, *place, i);
                             *place = place.wrapping_add(stride);
                         }
                     }
@@ -60,7 +60,7 @@ impl Along {
                 for line in lines.start + together..lines.end {
                     let (mut state, mut place) = (start, line * n + start_at);
                     for i in 0..n {
-                        step(&mut state, place, i);
+                        own(&mut state, place, i);
                         place = place.wrapping_add(stride);
                     }
                 }
@@ -69,7 +69,7 @@ impl Along {
         }
         let parts = inner.div_ceil(COLUMNS);
         parallel_for(outer * parts, (GRAIN / (n * COLUMNS)).max(1), &|tasks| {
-            let step = step;
+            let own = step;
             for task in tasks {
                 let (block, first) = (task / parts, task % parts * COLUMNS);
                 let columns = COLUMNS.min(inner - first);
@@ -77,7 +77,7 @@ impl Along {
                 let mut place = block * n * inner + first + start_at;
                 for i in 0..n {
                     for (c, state) in states[..columns].iter_mut().enumerate() {
-                        step(state, place + c, i);
+                        own(state, place + c, i);
                     }
                     place = place.wrapping_add(stride);
                 }
