@@ -95,3 +95,22 @@ fn second_derivatives_of_halves_are_those_of_f64_but_for_rounding() {
         }
     }
 }
+
+/// Powers have no derivative at zero; norms have, as in PyTorch: zero. So have norms whose powers vanish.
+#[test]
+fn norms_of_zeros_have_gradients_of_zero() {
+    for p in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, -1.0, f64::INFINITY] {
+        for dtype in [DType::F32, DType::F64] {
+            let rows = vec![0.0, 0.0, 1.0, 2.0, 1e-30, 1e-30];
+            let x = from_vec(rows, [3, 2], Device::Cpu.dtype(dtype)).unwrap().requires_grad_(true).unwrap();
+            let y = x.norm(p, [1]).unwrap();
+            y.sum(()).unwrap().backward().unwrap();
+            let (y, dx) = (y.to_f64_vec().unwrap(), x.grad().expect("gradient").to_f64_vec().unwrap());
+            assert_eq!(y[0], 0.0, "{p}");
+            // A negative power of what is nearly zero overflows.
+            let finite = if p > 0.0 { 6 } else { 4 };
+            assert!(dx[..finite].iter().all(|x| x.is_finite()), "p = {p}, {dtype}: {dx:?}");
+            assert!(dx[..2] == [0.0, 0.0] && dx[3] > 0.0, "p = {p}, {dtype}: {dx:?}");
+        }
+    }
+}

@@ -246,7 +246,7 @@ pub(super) fn vander(x: &Tensor, columns: Option<i64>, increasing: bool, site: C
         let powers = numbers_beside(x, 0, columns, 1, site)?;
         let powers = if increasing { powers } else { powers.flip(0)? };
         let base = x.unsqueeze(1)?;
-        let base = if x.dtype() == DType::Bool { base.cast(DType::I64)? } else { base };
+        let base = if x.dtype().has_gradients() { base } else { base.cast(DType::I64)? };
         drop(inner);
         base.pow(&powers.cast(base.dtype())?)
     })

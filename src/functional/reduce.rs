@@ -152,9 +152,20 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
         }
         let power =
             |x: &Tensor, p: f64| invoke1(op!("pow_scalar"), &[Some(x)], smallvec![], smallvec![Scalar::Float(p)], site);
-        let sum = over(op!("sum"), &power(&size, p)?, dims, keepdim, site)?;
+        // Of zeros, and of a norm that is zero, the gradient is zero, as in PyTorch: powers have none there.
+        let number = |op: Result<&'static Op>, inputs: &[Option<&Tensor>], number: f64| {
+            invoke1(op, inputs, smallvec![], smallvec![Scalar::Float(number)], site)
+        };
+        let zeros = |x: &Tensor| number(op!("eq_scalar"), &[Some(&x.detach())], 0.0);
+        let fill = |x: &Tensor, at: &Tensor, value| number(op!("masked_fill"), &[Some(x), Some(at)], value);
+        let zero = zeros(&size)?;
+        let terms = power(&fill(&size, &zero, 1.0)?, p)?;
+        let terms = fill(&terms, &zero, if p > 0.0 { 0.0 } else { f64::INFINITY })?;
+        let sum = over(op!("sum"), &terms, dims, keepdim, site)?;
+        let none = zeros(&sum)?;
+        let norm = power(&fill(&sum, &none, 1.0)?, 1.0 / p)?;
         drop(inner);
-        power(&sum, 1.0 / p)
+        fill(&norm, &none, 0.0)
     })
 }
 
