@@ -1,6 +1,6 @@
 """Calls every function that PyTorch has too with drawn tensors and numbers, and compares values, dtypes, writes and gradients.
 
-    python tests/golden/beside.py [--dtype float32] [--seed 0] [--only NAME] [--all]
+    python tests/golden/beside.py [--dtype float32] [--seed 0] [--views] [--only NAME] [--all]
 
 Wants an interpreter with PyTorch and oflow's Python module. The arguments are the same for every function; most calls are refused by
 both sides. A difference is printed; the exit status is 1 if one is not in `AGREED`. `--all` also prints calls that one side refuses.
@@ -110,15 +110,27 @@ def names():
     return listed
 
 
-def made(lib, argument, pool, graph):
-    """The argument as a tensor of the library; of floats and complex numbers a leaf of the graph."""
+def made(lib, argument, pool, graph, views):
+    """The argument as a tensor of the library; of floats and complex numbers one that is given a gradient. With `views` it is a view of
+    a larger or turned tensor."""
     if isinstance(argument, list) and argument and isinstance(argument[0], str):
-        return [made(lib, a, pool, graph) for a in argument]
+        return [made(lib, a, pool, graph, views) for a in argument]
     if not isinstance(argument, str):
         return argument
     value = np.array(pool[argument])
-    x = torch.from_numpy(value) if lib is torch else flow.tensor(value)
-    return x.requires_grad_(True) if graph and value.dtype.kind in "fc" else x
+    views = views and value.ndim > 0
+    if views:
+        base = np.repeat(value, 2) if value.ndim == 1 else np.ascontiguousarray(np.swapaxes(value, 0, -1))
+    else:
+        base = value
+    x = torch.from_numpy(base) if lib is torch else flow.tensor(base)
+    if graph and value.dtype.kind in "fc":
+        x.requires_grad_(True)
+    if views:
+        x = x[::2] if value.ndim == 1 else x.transpose(0, -1)
+        if x.requires_grad:
+            x.retain_grad()
+    return x
 
 
 def flat(x):
@@ -224,12 +236,12 @@ def gradients(theirs, ours, inputs, tolerance):
     return None
 
 
-def difference(name, room, arguments, pool, graph):
+def difference(name, room, arguments, pool, graph, views):
     """(outcome, what differs) of one call."""
     if name == "pdist" and arguments[0] == "none":
         # PyTorch divides by zero there, and the process ends.
         return "both refuse", None
-    theirs, ours = ([made(lib, a, pool, graph) for a in arguments] for lib in (torch, flow))
+    theirs, ours = ([made(lib, a, pool, graph, views) for a in arguments] for lib in (torch, flow))
     in_place = name.endswith("_")
     if in_place and isinstance(theirs[0], list):
         return "both refuse", None
@@ -258,6 +270,7 @@ def main():
     options.add_argument("--dtype", default="float32", help="of most tensors, as NumPy says it")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--only", help="one function")
+    options.add_argument("--views", action="store_true", help="the tensors are views, with strides")
     options.add_argument("--all", action="store_true", help="also prints what one side refuses, once for each function")
     options = options.parse_args()
     warnings.filterwarnings("ignore")
@@ -268,7 +281,7 @@ def main():
         for arguments in calls():
             pool = drawn(options.dtype, options.seed)
             for graph in {False, options.dtype in FLOATS}:
-                outcome, what = difference(name, room, arguments, pool, graph)
+                outcome, what = difference(name, room, arguments, pool, graph, options.views)
                 counts[outcome] += 1
                 if outcome == "differ":
                     unagreed += name not in AGREED
