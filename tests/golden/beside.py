@@ -1,9 +1,10 @@
 """Calls every function that PyTorch has too with drawn tensors and numbers, and compares values, dtypes, writes and gradients.
 
-    python tests/golden/beside.py [--dtype float32] [--seed 0] [--views] [--only NAME] [--all]
+    python tests/golden/beside.py [--dtype float32] [--seed 0] [--values zeros] [--views] [--only NAME] [--all]
 
 Wants an interpreter with PyTorch and oflow's Python module. The arguments are the same for every function; most calls are refused by
 both sides. A difference is printed; the exit status is 1 if one is not in `AGREED`. `--all` also prints calls that one side refuses.
+With `--values special` gradients at infinities and NaN differ in many places; these are not listed.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import torch.nn.functional
 
 # Differences that are meant, by function, with the reason.
 AGREED = {
+    "acosh": "the derivative where there is no value has another sign",
     "all any": "PyTorch keeps u8 for u8",
     "binary_cross_entropy_with_logits huber_loss soft_margin_loss": "two dtypes are promoted; PyTorch takes one",
     "bucketize searchsorted": "the boundaries are not sorted: any place will do",
@@ -55,15 +57,24 @@ APART = set(
 FLOATS = "float16 float32 float64 complex64 complex128".split()
 
 
-def drawn(dtype, seed):
+# Values to draw from, where they are not normal numbers: many zeros and ties; what is not finite.
+EDGES = {"zeros": [0, 0, 0, 1, -1], "special": [0, -0.0, 1, np.inf, -np.inf, np.nan, 1e-30]}
+
+
+def drawn(dtype, seed, values):
     """Tensors by name: of the dtype, and of others that it meets."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype).kind
 
     def of(*shape):
         if kind in "fc":
-            x = rng.normal(size=shape) * 1.3 + 0.1
-            return (x + 1j * rng.normal(size=shape) if kind == "c" else x).astype(dtype)
+            some = (lambda: rng.choice(EDGES[values], shape)) if values in EDGES else lambda: rng.normal(size=shape)
+            x = some() if values in EDGES else some() * 1.3 + 0.1
+            if kind == "f":
+                return np.asarray(x).astype(dtype)
+            z = np.zeros(shape, dtype)
+            z.real, z.imag = x, some()
+            return z
         x = rng.integers(-3, 4, shape)
         return (x > 0 if kind == "b" else abs(x) if kind == "u" else x).astype(dtype)
 
@@ -270,6 +281,7 @@ def main():
     options.add_argument("--dtype", default="float32", help="of most tensors, as NumPy says it")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--only", help="one function")
+    options.add_argument("--values", choices=["normal", *EDGES], default="normal", help="what the tensors hold")
     options.add_argument("--views", action="store_true", help="the tensors are views, with strides")
     options.add_argument("--all", action="store_true", help="also prints what one side refuses, once for each function")
     options = options.parse_args()
@@ -279,7 +291,7 @@ def main():
         if options.only not in (None, name):
             continue
         for arguments in calls():
-            pool = drawn(options.dtype, options.seed)
+            pool = drawn(options.dtype, options.seed, options.values)
             for graph in {False, options.dtype in FLOATS}:
                 outcome, what = difference(name, room, arguments, pool, graph, options.views)
                 counts[outcome] += 1
