@@ -8,7 +8,7 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 /// All signatures along one mesh axis of `expr` over inputs of these shapes and dtypes (all-B excepted).
 ///
 /// P rows need the dtypes of the P inputs and of the output to be equal, or the input's numbers to be numbers of the output
-/// ([`widens`]). Another cast in between rounds or wraps, and then the reduction of the results is not the result of the
+/// (`widens`). Another cast in between rounds or wraps, and then the reduction of the results is not the result of the
 /// reduction. A sum is made in the wider dtype: gradients of low precision are added up in f32.
 pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&[usize], DType)) -> Vec<Signature> {
     let n = inputs.len();
