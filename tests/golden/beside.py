@@ -35,6 +35,7 @@ AGREED = {
     "kthvalue topk": "indices of equal elements",
     "log_softmax softmax": "without a dim it is the last one; PyTorch warns and guesses",
     "norm pdist": "order 0 counts and has no gradient; PyTorch's is zero",
+    "normalize": "the 300th power in f32 has few digits",
     "polar": "the derivative also holds for an absolute value below zero",
     "pow": "the derivative of 0 to a complex power is 0, where PyTorch gives NaN",
     "quantile": "True is one number as any other; PyTorch takes it for 1",
