@@ -107,6 +107,8 @@ fn norms_of_zeros_have_gradients_of_zero() {
             y.sum(()).unwrap().backward().unwrap();
             let (y, dx) = (y.to_f64_vec().unwrap(), x.grad().expect("gradient").to_f64_vec().unwrap());
             assert_eq!(y[0], 0.0, "{p}");
+            let far = from_vec(vec![f64::INFINITY; 2], [2], Device::Cpu.dtype(dtype)).unwrap();
+            assert_eq!(far.norm(p, ()).unwrap().to_f64_vec().unwrap(), [f64::INFINITY], "{p}");
             // A negative power of what is nearly zero overflows.
             let finite = if p > 0.0 { 6 } else { 4 };
             assert!(dx[..finite].iter().all(|x| x.is_finite()), "p = {p}, {dtype}: {dx:?}");

@@ -160,12 +160,14 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
         let fill = |x: &Tensor, at: &Tensor, value| number(op!("masked_fill"), &[Some(x), Some(at)], value);
         let zero = zeros(&size)?;
         let terms = power(&fill(&size, &zero, 1.0)?, p)?;
-        let terms = fill(&terms, &zero, if p > 0.0 { 0.0 } else { f64::INFINITY })?;
+        // What zero is raised to.
+        let end = if p > 0.0 { 0.0 } else { f64::INFINITY };
+        let terms = fill(&terms, &zero, end)?;
         let sum = over(op!("sum"), &terms, dims, keepdim, site)?;
         let none = zeros(&sum)?;
         let norm = power(&fill(&sum, &none, 1.0)?, 1.0 / p)?;
         drop(inner);
-        fill(&norm, &none, 0.0)
+        fill(&norm, &none, end)
     })
 }
 
