@@ -1,13 +1,12 @@
 //! Elements chosen by an index for each of them along a dim: `gather`, its gradient `scatter_sum`, and `scatter` with the gradient
 //! `gather_last`.
 
+use super::KINDS;
 use super::scalar::fits;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::{DType, Dims, Scalar};
-
-const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
 
 const GATHER: &str = "For each index the element of x that it names along a dim: y[i][j] = x[ids[i][j]][j] for dim 0. The indices have the \
     dims of the result.

@@ -1,5 +1,6 @@
 //! Elements by index: rows along a dim, the gradient of that, and what assignments by index are made of; and `flip`.
 
+use super::KINDS;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
 use crate::sbp::{ReduceOp, Sbp, Signature};
@@ -9,8 +10,6 @@ const INDEX_SELECT: &str = "The elements of a dim by index. The dims of `ids` ta
 
 # Errors
 If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.";
-
-const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
 
 /// The dim that is indexed.
 fn indexed(c: &InferCtx<'_>) -> Result<usize> {

@@ -168,11 +168,14 @@ fn dim_exists(c: &InferCtx<'_>) -> Result<()> {
     c.dim("dim", c.shape(0)?.len()).map(drop)
 }
 
+/// All kinds of partial values.
+const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
+
 /// Every P kind passes from input 0 where input 1 says which of its elements are taken: each of the result is one of them, or a zero
 /// that all ranks have.
 fn taken() -> [Signature; 3] {
     let row = |op| Signature::new(&[Sbp::Partial(op), Sbp::Broadcast], &[Sbp::Partial(op)]);
-    [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].map(row)
+    KINDS.map(row)
 }
 
 /// What the results of ranks are together of which each has some elements, and zeros for the others. Bools have no sum; false is zero.

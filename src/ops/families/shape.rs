@@ -1,12 +1,11 @@
 //! Moving elements: permute, expand, slice, concat. Local results are views where strides suffice.
 
+use super::KINDS;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradArg, InferCtx, OpDef, ShapeRule};
-use crate::sbp::{ReduceOp, Sbp, Signature, broadcast_dim};
+use crate::sbp::{Sbp, Signature, broadcast_dim};
 use oflow_kernels::{DType, Dims, Strides};
 use smallvec::{SmallVec, smallvec};
-
-const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
 
 /// All P kinds pass: elements are moved or repeated, never changed.
 fn moved(n: usize) -> impl Iterator<Item = Signature> {
