@@ -8,7 +8,7 @@ from ._oflow import Tensor
 
 def as_leaf(cls, data, requires_grad):
     """A leaf of this class that shares the values of ``data``."""
-    return Tensor.__new__(cls, data.detach().requires_grad_(requires_grad))
+    return Tensor.__new__(cls, _oflow._leaf(data, requires_grad))
 
 
 def draw(x):

@@ -122,6 +122,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(job::_report_failure, m)?,
         wrap_pyfunction!(job::_forked, m)?,
         wrap_pyfunction!(job::_rank_variables, m)?,
+        wrap_pyfunction!(nn::_leaf, m)?,
         wrap_pyfunction!(nn::_relayout, m)?,
         wrap_pyfunction!(nn::_zero, m)?,
         wrap_pyfunction!(nn::_draw, m)?,

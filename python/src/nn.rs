@@ -26,6 +26,12 @@ impl Part for Named {
 }
 impl Module for Named {}
 
+/// A leaf with the data of a tensor, trained or frozen: what a module holds.
+#[pyfunction]
+pub fn _leaf(py: Python<'_>, tensor: &Bound<'_, Tensor>, requires_grad: bool) -> PyResult<Tensor> {
+    tensor.get().inner().to_leaf(requires_grad).or_raise(py).map(Tensor::of)
+}
+
 /// The tensors boxed to a placement: the first rule whose pattern matches a name gives the SBP, without one it is B on all axes.
 #[pyfunction]
 pub fn _relayout<'py>(

@@ -364,6 +364,29 @@ impl Tensor {
     fn __repr__(&self) -> String {
         self.inner.to_string()
     }
+    /// A tensor without dims formats as its number. Printing never communicates: of a global tensor that is the number that
+    /// this rank holds.
+    fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (py, inner) = (slf.py(), slf.get().inner());
+        if spec.is_empty() && (inner.is_global() || inner.ndim() != 0) {
+            return Ok(slf.str()?.into_any());
+        }
+        let refused = |why: &str, help: &str| {
+            PyTypeError::new_err(format!("expected a number to format as '{spec}', got {inner:?}{why}; {help}"))
+        };
+        if inner.ndim() != 0 {
+            return Err(refused("", "format an element: x[0].item(), or the text of all: str(x)"));
+        }
+        let local = match inner.global() {
+            None => inner.clone(),
+            Some(g) => {
+                let held = if g.sbp.iter().all(|s| s.is_broadcast()) { inner.shard().or_raise(py)? } else { None };
+                let why = ", whose value this rank does not hold";
+                oflow::Tensor::from_local(held.ok_or_else(|| refused(why, "call item() on all ranks and format that"))?)
+            }
+        };
+        number(py, &local)?.bind(py).call_method1("__format__", (spec,))
+    }
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
         slf.as_ptr() as usize >> 4
     }

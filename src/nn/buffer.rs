@@ -1,5 +1,6 @@
 //! Tensors of a module that are not trained.
 
+use super::module::own;
 use crate::tensor::Tensor;
 
 /// A tensor that belongs to a module and is not a parameter: it gets no gradient, optimizers do not see it, and
@@ -49,7 +50,7 @@ impl Buffer {
     }
 }
 
-/// The same values without a place in an autograd graph.
+/// The same values without a place in an autograd graph, in a tensor that may be written.
 fn unrecorded(tensor: Tensor) -> Tensor {
-    if tensor.requires_grad() { tensor.detach() } else { tensor }
+    own(if tensor.requires_grad() { tensor.detach() } else { tensor })
 }

@@ -116,7 +116,8 @@ pub trait Module: Part {
         super::load::load_tensors(&self.state_tensors(), tensors, strict, CallSite::here())
     }
     /// Replaces each parameter by the result of `f`. A tensor shared by two fields stays shared. An optimizer of the old
-    /// tensors returns an error at its next step, so make optimizers after this call.
+    /// tensors returns an error at its next step, so make optimizers after this call. What `f` detached is a leaf of its own
+    /// afterwards, so frozen parameters are written like others.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -128,7 +129,7 @@ pub trait Module: Part {
             let new = match done.iter().find(|(old, _)| old.same(t)) {
                 Some((_, new)) => new.clone(),
                 None => {
-                    let new = f(name, t)?;
+                    let new = own(f(name, t)?);
                     if !new.same(t) {
                         t.replaced_by(&new, site);
                     }
@@ -179,6 +180,12 @@ impl<M: Module> Stateful for M {
         self.state_tensors().iter().for_each(|(name, t)| from.fill(name, t));
         Ok(())
     }
+}
+
+/// The tensor, as a module holds it: a global tensor that came from `detach` or a boxing is marked as a view, which nobody may
+/// write; here it becomes a value of its own.
+pub(super) fn own(tensor: Tensor) -> Tensor {
+    if tensor.is_global_view() && !tensor.requires_grad() { tensor.value() } else { tensor }
 }
 
 /// `a.b`, or `b` at the top.

@@ -71,9 +71,7 @@ pub(super) fn to_global(
     };
     module.map_parameters(&mut |name, t| laid("parameter", name, t)?.requires_grad_(t.requires_grad()))?;
     module.visit_buffers_mut("", &mut |name, b| {
-        let moved = laid("buffer", name, b.tensor())?;
-        // What boxing returns may be a value that cannot be written in place.
-        b.set(moved.copy()?);
+        b.set(laid("buffer", name, b.tensor())?);
         Ok(())
     })
 }
@@ -133,6 +131,34 @@ mod tests {
             l.to_global(&mesh, &[("weight", sbp![S(1)])])?;
             assert_eq!(l.weight.sbp()?, &sbp![S(1)]);
             assert_eq!(l.weight.to_vec::<f32>()?, before);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn i15_frozen_parameters_and_buffers_are_written_like_others() {
+        use crate::functional::full;
+        use crate::nn::{Buffer, ZeroOptions, zero};
+        crate::run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 2)])?;
+            for stage in [0, 3] {
+                let mut l = Linear::new(4, 6, Device::Cpu)?;
+                l.freeze("*")?;
+                l.to_global(&mesh, &[("weight", sbp![B])])?;
+                zero(&mut l, &ZeroOptions { min_elements: 0, ..ZeroOptions::new(stage) })?;
+                let given = [("weight".to_string(), full([6, 4], 2.0, Device::Cpu)?)];
+                l.load_tensors(&given, false)?;
+                l.weight.mul_(3.0)?;
+                assert_eq!(l.weight.to_vec::<f32>()?, [6.0; 24]);
+                assert!(!l.weight.requires_grad());
+            }
+            let x = full([2], 1.0, (&mesh, sbp![B]))?;
+            assert!(x.detach().add_(1.0).unwrap_err().to_string().contains("views of global tensors are values"));
+            for own in [x.detach().to_leaf(false)?, Buffer::new(x.detach()).tensor().clone()] {
+                own.add_(1.0)?;
+                assert_eq!((own.to_vec::<f32>()?, x.to_vec::<f32>()?), (vec![2.0; 2], vec![1.0; 2]));
+            }
             Ok(())
         })
         .unwrap();

@@ -118,7 +118,7 @@ pub fn zero_parameter(t: &Tensor, options: &ZeroOptions) -> Result<Tensor> {
     if layout == g.sbp && layout == *whole {
         return Ok(t.clone());
     }
-    let new = t.detach().to_global((&g.placement, layout.clone()))?;
+    let new = t.detach().to_global((&g.placement, layout.clone()))?.to_leaf(false)?;
     if layout != *whole {
         let to = intern_global(g.ty.clone(), &g.placement, whole);
         new.set_for_use(ForUse { to, keeps: options.stage < 3, whole_gradient: options.stage == 1 });

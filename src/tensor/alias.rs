@@ -7,7 +7,8 @@
 //!
 //! **Global tensors** have none: what a view op or [`Tensor::detach`] gives is a value. Whether it happens to share memory
 //! is not visible, so whether it may be written must not depend on that either. Such a handle is marked when it is made, on
-//! every rank, and is refused as the target of a write until `requires_grad_(true)` makes it a leaf, a value of its own.
+//! every rank, and is refused as the target of a write until it becomes a leaf, a value of its own: by `requires_grad_(true)`, by
+//! [`Tensor::to_leaf`], or because a module holds it as a parameter, trained or frozen, or as a buffer.
 
 use super::edge::{Edge, Node};
 use super::handle::{Body, Tensor};

@@ -412,6 +412,15 @@ impl Tensor {
         }
         t
     }
+    /// Returns a leaf with the same data: a value of its own, which may be written, with or without a gradient. (PyTorch's
+    /// `nn.Parameter(data, requires_grad)`.) A local leaf shares the memory of `self`; a global one has the value of now. A frozen
+    /// leaf (`requires_grad` false) is written like any tensor, a trained one under `no_grad()`.
+    ///
+    /// # Errors
+    /// If `requires_grad` is true and the dtype is neither a float nor complex.
+    pub fn to_leaf(&self, requires_grad: bool) -> Result<Tensor> {
+        self.value().requires_grad_(requires_grad)
+    }
     /// The same data and version in a handle of its own, without gradient, not marked as a view.
     pub(crate) fn value(&self) -> Tensor {
         let body = match self.body() {

@@ -7,7 +7,7 @@ from collections import OrderedDict, namedtuple
 import oflow
 
 from .. import _oflow
-from .._core import copy_into, relayout
+from .._core import as_leaf, copy_into, relayout
 from .._oflow import Tensor
 from .parameter import Parameter
 
@@ -34,6 +34,19 @@ class RemovableHandle:
 
 def _joined(prefix, name):
     return f"{prefix}.{name}" if prefix else name
+
+
+def _is_own(module, method):
+    """Whether a module, its class or the object, defines a method of ``Module`` itself."""
+    return getattr(getattr(module, method), "__func__", None) is not getattr(Module, method)
+
+
+class _Found(list):
+    """What the modules of a tree find in a state dict: the list of errors, the writes, and the parts that load their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.writes, self.parts = [], []
 
 
 class Module:
@@ -272,20 +285,42 @@ class Module:
     # Modes and gradients.
 
     def train(self, mode=True):
-        """Training mode for this module and its parts (dropout drops), or evaluation mode. Returns the module."""
+        """Training mode for this module and its parts (dropout drops), or evaluation mode: calls the ``train`` of each part, so a part
+        may have its own (a batch norm that stays in evaluation mode). Returns the module."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is True or False")
-        for module in self.modules():
-            object.__setattr__(module, "training", mode)
+        object.__setattr__(self, "training", mode)
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self):
-        """Evaluation mode. Returns the module."""
-        return self.train(False)
+        """Evaluation mode: ``train(False)``, then the ``eval`` of the parts that define one. Returns the module."""
+        self.train(False)
+        for module in self._with_own("eval"):
+            module.eval()
+        return self
+
+    def _with_own(self, *methods):
+        """The parts at any depth whose class or object defines one of ``methods`` itself, without those inside of such a part. (PyTorch
+        calls only the ``train``, ``state_dict`` and ``apply`` of parts: another method that a part defines has no effect there.)"""
+        for module in self.children():
+            if any(_is_own(module, method) for method in methods):
+                yield module
+            else:
+                yield from module._with_own(*methods)
+
+    def _left_by(self, method, *args):
+        """Calls ``method`` of the parts that define it. Returns the parameters that are in none of them."""
+        parts = list(self._with_own(method))
+        for part in parts:
+            getattr(part, method)(*args)
+        theirs = {id(p) for part in parts for p in part.parameters()}
+        return [p for p in self.parameters() if id(p) not in theirs]
 
     def requires_grad_(self, requires_grad=True):
-        """Sets whether the parameters are trained. Returns the module."""
-        for parameter in self.parameters():
+        """Sets whether the parameters are trained; a part that defines ``requires_grad_`` decides about its own. Returns the module."""
+        for parameter in self._left_by("requires_grad_", requires_grad):
             parameter.requires_grad_(requires_grad)
         return self
 
@@ -322,8 +357,9 @@ class Module:
         setattr(parent, name, module)
 
     def zero_grad(self, set_to_none=True):
-        """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros."""
-        for parameter in self.parameters():
+        """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros. A part that defines ``zero_grad``
+        does so for its own."""
+        for parameter in self._left_by("zero_grad", *(() if set_to_none else (False,))):
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
             else:
@@ -335,60 +371,73 @@ class Module:
 
     # Layouts, devices and precisions.
 
-    def _map(self, function):
-        """Replaces all parameters and floating point buffers by what ``function`` makes of them."""
+    def _map(self, function, apart=()):
+        """Replaces all parameters and floating point buffers by what ``function`` makes of them, without those of the parts ``apart``."""
         done = {}
+        theirs = {id(module) for part in apart for module in part.modules()}
 
         def made(tensor):
             if id(tensor) not in done:
                 done[id(tensor)] = tensor, function(tensor.detach())
             return done[id(tensor)][1]
 
-        for module, name, _ in list(self._slots("_parameters", True)):
+        def slots(table):
+            return [slot for slot in self._slots(table, True) if id(slot[0]) not in theirs]
+
+        for module, name, _ in slots("_parameters"):
             old = module._parameters[name]
             new = made(old)
             if not isinstance(new, Parameter):
                 done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
             module._parameters[name] = new
-        for module, name, _ in list(self._slots("_buffers", True)):
-            module._buffers[name] = made(module._buffers[name])
+        for module, name, _ in slots("_buffers"):
+            module._buffers[name] = as_leaf(Tensor, made(module._buffers[name]), False)
         return self
 
     def to(self, target):
         """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Gradients
-        are dropped; make optimizers after this call."""
+        are dropped; make optimizers after this call. A part that defines ``to`` does so for its own."""
+        return self._to(target, "to")
+
+    def _to(self, target, method):
+        """``to(target)``, for which the program called ``method``."""
+        if method != "to" and _is_own(self, "to"):
+            return self.to(target)
+        apart = list(self._with_own(method, "to"))
+        for part in apart:
+            part.to(target) if method == "to" else getattr(part, method)()
         try:
             device = oflow.device(target)
         except (TypeError, ValueError):
             dtype = oflow.dtype(target)
             if not dtype.is_floating_point:
                 raise TypeError(f"a module is converted to a floating point dtype, not to {dtype}") from None
-            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point else t)
-        return self._map(lambda t: t.to_device(device))
+            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point else t, apart)
+        return self._map(lambda t: t.to_device(device), apart)
 
     def float(self):
         """``to(oflow.float32)``."""
-        return self.to(oflow.float32)
+        return self._to(oflow.float32, "float")
 
     def double(self):
         """``to(oflow.float64)``."""
-        return self.to(oflow.float64)
+        return self._to(oflow.float64, "double")
 
     def half(self):
         """``to(oflow.float16)``."""
-        return self.to(oflow.float16)
+        return self._to(oflow.float16, "half")
 
     def bfloat16(self):
         """``to(oflow.bfloat16)``."""
-        return self.to(oflow.bfloat16)
+        return self._to(oflow.bfloat16, "bfloat16")
 
     def cpu(self):
         """``to("cpu")``."""
-        return self.to("cpu")
+        return self._to("cpu", "cpu")
 
     def cuda(self):
         """``to("cuda")``."""
-        return self.to("cuda")
+        return self._to("cuda", "cuda")
 
     def to_global(self, placement, sbp=None, *, rules=()):
         """Lays all parameters and buffers out on a placement and returns the module. Values do not change; gradients are dropped.
@@ -416,17 +465,36 @@ class Module:
 
     # State.
 
-    def state_dict(self, prefix=""):
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
         """Dotted names and tensors of all parameters and persistent buffers. The tensors share memory with the module; a shared
-        parameter is there under each of its names, as in PyTorch."""
-        return OrderedDict((name, tensor.detach()) for name, tensor in self._saved(prefix.rstrip(".")))
+        parameter is there under each of its names. Calls the ``state_dict`` of each part, which adds to ``destination`` names that
+        begin with ``prefix``. With ``keep_vars`` the dict has the parameters themselves, without it they are detached."""
+        if destination is None:
+            destination = OrderedDict()
+            # Refuses a module that contains itself.
+            all(True for _ in self._saved())
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        return destination
 
-    def _saved(self, prefix="", above=()):
-        """All names under which parameters and persistent buffers are saved: those of a part that is there twice come twice."""
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        """Adds the own tensors to a state dict, without those of parts."""
+        for name, tensor in self._own_state():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+
+    def _own_state(self):
+        """Own names and tensors that are saved, without those of parts."""
         for table in (self._parameters, self._buffers):
             for name, tensor in table.items():
                 if tensor is not None and name not in self._transient:
-                    yield _joined(prefix, name), tensor
+                    yield name, tensor
+
+    def _saved(self, prefix="", above=()):
+        """All names under which parameters and persistent buffers are saved: those of a part that is there twice come twice."""
+        for name, tensor in self._own_state():
+            yield _joined(prefix, name), tensor
         for name, module in self._modules.items():
             if module is self or module in above:
                 raise RuntimeError(f"the module '{_joined(prefix, name)}' contains itself")
@@ -436,33 +504,67 @@ class Module:
     def load_state_dict(self, state_dict, strict=True):
         """Copies tensors (or NumPy arrays) into the parameters and buffers of the same names. They keep their layouts: a local
         tensor is the logical value. Returns missing and unexpected names; with ``strict`` either is an error. Nothing is changed
-        if there is an error.
+        if there is an error. A part that defines ``load_state_dict`` is given its own tensors, after all others have been checked.
         """
         if not hasattr(state_dict, "items"):
             raise TypeError(f"a state dict is a dict of tensors, not {type(state_dict).__name__}")
+        for name in state_dict:
+            if not isinstance(name, str):
+                raise TypeError(f"the names of a state dict are strings, not {name!r}")
         own = dict(self._saved())
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
+        missing, unexpected, found = [], [], _Found()
+        self._load("", dict(state_dict), missing, unexpected, found)
         problems = []
         if strict and unexpected:
             problems.append("unexpected names: " + ", ".join(unexpected))
         # A shared parameter may be saved under one of its names only.
         present = {id(own[name]) for name in own if name in state_dict}
-        lacking = [name for name in missing if id(own[name]) not in present]
+        lacking = [name for name in missing if id(own.get(name)) not in present]
         if strict and lacking:
             problems.append("missing names: " + ", ".join(lacking))
-        writes = []
-        for name, value in state_dict.items():
-            if name in own:
-                try:
-                    writes.append(copy_into(own[name], value))
-                except (TypeError, ValueError) as e:
-                    problems.append(f"'{name}': {e}")
+        problems += found
         if problems:
             raise RuntimeError(f"cannot load the state dict into {type(self).__name__}:\n  " + "\n  ".join(problems))
-        for write in writes:
+        for module, prefix, part in found.parts:
+            keys = module.load_state_dict(part, *(() if strict else (False,)))
+            lacking += [prefix + name for name in getattr(keys, "missing_keys", ())]
+            unexpected += [prefix + name for name in getattr(keys, "unexpected_keys", ())]
+        for write in found.writes:
             write()
         return _IncompatibleKeys(lacking, unexpected)
+
+    def _load(self, prefix, state_dict, missing, unexpected, found):
+        self._load_from_state_dict(state_dict, prefix, {}, True, missing, unexpected, found)
+        for name, module in self._modules.items():
+            if module is None:
+                continue
+            inner = f"{prefix}{name}."
+            part = {key: value for key, value in state_dict.items() if key.startswith(inner)}
+            if _is_own(module, "load_state_dict"):
+                found.parts.append((module, inner, {key[len(inner) :]: value for key, value in part.items()}))
+            else:
+                module._load(inner, part, missing, unexpected, found)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        """Loads the own tensors, without those of parts, from the names that begin with ``prefix``; what cannot be loaded is added to
+        the three lists. A module may define it to rename what older versions of it saved. Tensors are written after all modules have
+        found theirs."""
+        own = dict(self._own_state())
+        for name, tensor in own.items():
+            key = prefix + name
+            if key in state_dict:
+                try:
+                    write = copy_into(tensor, state_dict[key])
+                except (TypeError, ValueError) as e:
+                    error_msgs.append(f"'{key}': {e}")
+                else:
+                    error_msgs.writes.append(write) if isinstance(error_msgs, _Found) else write()
+            elif strict:
+                missing_keys.append(key)
+        for key in state_dict if strict else ():
+            first, inside, _ = key[len(prefix) :].partition(".")
+            if key.startswith(prefix) and (self._modules.get(first) is None if inside else first not in own):
+                unexpected_keys.append(key)
 
     # Hooks.
 
