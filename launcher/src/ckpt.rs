@@ -167,18 +167,34 @@ fn ls_one(path: &Path, as_json: bool) -> Result<u8, Failed> {
         format!("step {}, written by {} ranks", c.step(), c.world())
     };
     println!("{from}: {} tensors, {}", c.tensors().len(), size(bytes(&c)));
-    let width = c.tensors().keys().map(String::len).max().unwrap_or(0);
+    let width = c.tensors().keys().map(|n| shown(n).chars().count()).max().unwrap_or(0).min(WIDEST);
     for (name, t) in c.tensors() {
+        let name = shown(name);
         let pieces = t.pieces.len();
         let pieces = if pieces == 1 { String::new() } else { format!("  {pieces} pieces") };
         println!("  {name:width$}  {}{:?}  {}{pieces}", t.dtype, t.shape, t.layout);
     }
     for (name, v) in c.values() {
+        let name = shown(name);
         let text = v.to_string();
         let short: String = text.chars().take(60).collect();
         println!("  {name:width$}  {short}{}", if short.len() < text.len() { " …" } else { "" });
     }
     Ok(0)
+}
+
+/// Longest name that sets the width of the column of names.
+const WIDEST: usize = 100;
+
+/// A name as a line of text: names may be any text, also one that moves a terminal's cursor.
+fn shown(name: &str) -> String {
+    match name.is_empty()
+        || name.starts_with('"')
+        || name.chars().any(|c| c.escape_debug().count() > 1 && !"\"'\\".contains(c))
+    {
+        true => format!("{name:?}"),
+        false => name.to_string(),
+    }
 }
 
 fn verify(dir: &Path) -> Result<u8, Failed> {
@@ -236,6 +252,12 @@ fn age(f: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_one_line() {
+        let names = ["h.0.w", "", "a\nb", "\u{1b}[2J", "it's \\", "\"q", "é x"].map(shown);
+        assert_eq!(names, ["h.0.w", "\"\"", "\"a\\nb\"", "\"\\u{1b}[2J\"", "it's \\", "\"\\\"q\"", "é x"]);
+    }
 
     #[test]
     fn sizes_are_short() {

@@ -41,6 +41,9 @@ def _reduce(tensor):
 def _copy(tensor):
     """Another object of the same tensor."""
     made = type(tensor).__new__(type(tensor), tensor)
+    if made.requires_grad != tensor.requires_grad:
+        # A frozen parameter stays frozen.
+        made.requires_grad_(tensor.requires_grad)
     if getattr(tensor, "__dict__", None):
         made.__dict__.update(tensor.__dict__)
     return made

@@ -1,41 +1,25 @@
 """Checkpoints in the format of Rust programs, and files of tensors.
 
 A checkpoint is saved by all ranks and loaded on any number of ranks, in any layout. What is saved is a dict of sections: modules,
-optimizers, scalers, streams of batches, schedulers, and dicts of tensors and plain values.
+optimizers, scalers, streams of batches, schedulers, and dicts of tensors and plain values. A plain value comes back as it was: numbers
+(infinities, NaN and large integers too), strings, bytes, lists, tuples, sets, dicts with any keys, arrays of NumPy. Others are refused
+when they are saved.
 """
 
 import atexit
-import json
-import math
 import os
 import sys
 import weakref
 
-from . import _oflow
+from . import _oflow, _plain
 from ._oflow import GradScaler, Stream, Tensor
 
 __all__ = ["Checkpoint", "CheckpointManager", "load", "save"]
 
 
-def _plain(value):
-    """A value as JSON has it: no NaN and no infinity, which are saved as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(name): _plain(v) for name, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if hasattr(value, "item") and not hasattr(value, "__len__"):
-        return _plain(value.item())
-    raise TypeError(f"a checkpoint holds tensors, numbers, strings, lists and dicts, not {type(value).__name__}")
-
-
-def _split(state):
-    tensors = [(name, value) for name, value in state.items() if isinstance(value, Tensor)]
-    values = {name: _plain(value) for name, value in state.items() if not isinstance(value, Tensor)}
-    return tensors, json.dumps(values)
+def _split(state, section):
+    tensors = [(_plain.checked_name(name), value) for name, value in state.items() if isinstance(value, Tensor)]
+    return tensors, _plain.dumps({name: v for name, v in state.items() if not isinstance(v, Tensor)}, section)
 
 
 def _first_names(module):
@@ -61,6 +45,7 @@ class _Sections:
         for name, value in self._state.items():
             if not isinstance(name, str):
                 raise TypeError(f"the name of a section is a string, not {name!r}")
+            _plain.checked_name(name)
             if id(value) in seen:
                 raise ValueError(f"'{name}' is saved in another section already")
             seen.add(id(value))
@@ -73,9 +58,9 @@ class _Sections:
             elif isinstance(value, Tensor):
                 raise TypeError(f"'{name}' is a tensor; a section is a dict: {{'{name}': {{'value': tensor}}}}")
             elif hasattr(value, "items"):
-                piece = _split(value)
+                piece = _split(value, name)
             elif hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
-                piece = _split(value.state_dict())
+                piece = _split(value.state_dict(), name)
             else:
                 raise TypeError(f"'{name}' is a {type(value).__name__}, which has no state to save")
             self.given.append((name, piece))
@@ -86,7 +71,7 @@ class _Sections:
         from .optim import Optimizer
 
         for name, text in values:
-            value, found = self._state[name], json.loads(text)
+            value, found = self._state[name], _plain.loads(text)
             if isinstance(value, Module):
                 continue
             if hasattr(value, "items"):
@@ -108,8 +93,8 @@ class CheckpointManager:
     """
 
     def __init__(self, dir, keep=3):
-        self._manager = _oflow._CheckpointManager(os.fspath(dir), keep)
-        self.dir = os.fspath(dir)
+        self._manager = _oflow._CheckpointManager(os.fsdecode(dir), keep)
+        self.dir = os.fsdecode(dir)
         _live.add(self)
 
     def save(self, step, state):
@@ -165,7 +150,7 @@ class Checkpoint:
     """A checkpoint opened for reading; also the folder of a model, or a safetensors file."""
 
     def __init__(self, path):
-        self._saved = _oflow._Checkpoint(os.fspath(path))
+        self._saved = _oflow._Checkpoint(os.fsdecode(path))
 
     @property
     def step(self):
@@ -183,7 +168,7 @@ class Checkpoint:
 
     def values(self):
         """The plain values by name."""
-        return json.loads(self._saved.values())
+        return _plain.loads(self._saved.values())
 
     def tensor(self, name, *, device=None, placement=None, sbp=None):
         """One tensor, on a device or in a layout. For a layout all ranks call this, and each reads its part."""
@@ -213,12 +198,14 @@ def save(tensors, path):
             raise TypeError(f"save takes a dict of tensors or a Module, not {type(tensors).__name__}")
         named = list(tensors.items())
     for name, tensor in named:
+        if isinstance(name, str):
+            _plain.checked_name(name)
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise TypeError(f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint")
-    _oflow._save_file(os.fspath(path), [(name, tensor.detach()) for name, tensor in named])
+    _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])
 
 
 def load(path, *, device=None, placement=None, sbp=None):
     """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict. With a placement and an sbp all ranks
     call this, and each reads its part."""
-    return dict(_oflow._load_file(os.fspath(path), device, placement, sbp))
+    return dict(_oflow._load_file(os.fsdecode(path), device, placement, sbp))

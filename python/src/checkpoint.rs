@@ -26,7 +26,7 @@ enum Section {
     Plain(Plain),
 }
 
-/// Tensors by name, and values.
+/// Tensors by name, and values in their notation.
 #[derive(Clone, Default)]
 struct Plain {
     tensors: Vec<(String, oflow::Tensor)>,
@@ -38,13 +38,13 @@ struct Plain {
 impl Stateful for Plain {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         self.tensors.iter().for_each(|(name, t)| to.tensor(name, t));
-        self.values.iter().try_for_each(|(name, v)| to.value(name, v))
+        self.values.iter().try_for_each(|(name, v)| to.notation(name, v.clone()))
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         self.tensors.iter().for_each(|(name, t)| from.fill(name, t));
         for name in self.values.keys() {
-            if let Some(value) = from.value(name)? {
-                self.loaded.insert(name.clone(), value);
+            if let Some(value) = from.notation(name) {
+                self.loaded.insert(name.clone(), value.clone());
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ fn held(section: &mut Section) -> Result<Held<'_>> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|e| PyValueError::new_err(format!("a value cannot be saved as JSON: {e}")))
+    serde_json::from_str(text).map_err(|e| PyValueError::new_err(format!("a value cannot be saved: {e}")))
 }
 
 fn text(value: &impl serde::Serialize) -> PyResult<String> {
@@ -270,7 +270,7 @@ impl _Checkpoint {
     fn tensors(&self) -> Vec<(String, Vec<usize>, String)> {
         self.inner.tensors().iter().map(|(name, t)| (name.clone(), t.shape.clone(), t.dtype.clone())).collect()
     }
-    /// The values, as JSON.
+    /// The values in their notation, as JSON.
     fn values(&self) -> PyResult<String> {
         text(self.inner.values())
     }

@@ -82,7 +82,7 @@ def test_what_no_checkpoint_takes(folder, mesh):
         ({"w": 3}, TypeError, "no state to save"),
         ({3: net}, TypeError, "a string"),
         ({"a": net, "b": net}, ValueError, "another section already"),
-        ({"a": {"x": object()}}, TypeError, "tensors, numbers, strings"),
+        ({"a": {"x": object()}}, TypeError, "'x' of 'a' cannot be saved in a checkpoint: expected None, bools, .* got builtins.object"),
     ):
         with pytest.raises(kind, match=text):
             manager.save(1, state)
@@ -97,7 +97,7 @@ def test_what_no_checkpoint_takes(folder, mesh):
     assert other.weight.tolist() == before
     more = {"loss": 1.0, "n": 0}
     manager.load_latest({"more": more})
-    assert more == {"loss": None, "n": 3}
+    assert math.isnan(more["loss"]) and more["n"] == 3 and type(more["n"]) is np.int64
     saved = Checkpoint(folder / "c/step-000001")
     with pytest.raises(flow.Error, match="extra"):
         saved.load({"more": {"extra": 1}})

@@ -118,7 +118,7 @@ def arguments():
     """Every method that writes, with arguments that it takes; and the methods without."""
     takes, no = {}, []
     for name in sorted(n for n in dir(flow.Tensor) if n.endswith("_") and not n.startswith("_") and n != "requires_grad_"):
-        tries = ((), (0.5,), ("like",), ("like", "like"), ("like", 0.5), (0.25, 0.75), ("mask", 0.5), ("index", "row"))
+        tries = ((), (0.5,), ("mask", 0.5), ("like",), ("like", "like"), ("like", 0.5), (0.25, 0.75), ("index", "row"))
         for given in tries:
             try:
                 t = Column(None).x()
@@ -217,6 +217,7 @@ def test_a_frozen_parameter_is_loaded_and_averaged(column):
         teacher.to_global(MESH, rules={"weight": sbp})
     teacher.load_state_dict(state)
     assert teacher.weight.tolist() == [[2.0] * 3] * 2 and not teacher.weight.requires_grad
+    assert not copy.copy(teacher.weight).requires_grad and not copy.deepcopy(teacher).weight.requires_grad
     student.load_state_dict({name: t * 2 for name, t in state.items()})
     with flow.no_grad():
         for a, b in zip(teacher.parameters(), student.parameters()):

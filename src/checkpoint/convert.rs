@@ -4,7 +4,7 @@ use super::access;
 use super::file::{dtype_name, header};
 use super::folder::{self, io_error};
 use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
-use super::saved::{Checkpoint, INDEX};
+use super::saved::{Checkpoint, INDEX, check_sections};
 use super::single::Output;
 use super::sums::{BlockSums, Written, side_name};
 use super::write::file_name;
@@ -132,8 +132,8 @@ fn write_file(
     path: &Path,
     metadata: &[(&str, String)],
 ) -> Result<(Vec<u8>, Vec<u8>)> {
+    let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata)?;
     let mut out = Output::new(path);
-    let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata);
     out.write(&head);
     let mut sums = BlockSums::default();
     let copied = items.iter().try_for_each(|i| {
@@ -201,6 +201,7 @@ fn to_model(saved: &Checkpoint, dir: &Path, options: &ConvertOptions) -> Result<
 }
 
 fn to_checkpoint(saved: &Checkpoint, dir: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
+    check_sections(&[&options.section])?;
     let mut items = outgoing(saved, options, false)?;
     if !options.section.is_empty() {
         items.iter_mut().for_each(|i| i.to = format!("{}.{}", options.section, i.to));

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use oflow_kernels::{Builtin, DType};
 use safetensors::tensor::Metadata;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -84,17 +84,32 @@ pub fn dtype_of(name: &str) -> Option<DType> {
 /// dtype that elements are stored as, so other programs read those numbers.
 const REGISTERED: &str = "oflow.dtype:";
 
+/// The key of a header that is not the name of a tensor.
+const METADATA: &str = "__metadata__";
+
 /// Returns the header for tensors (name, dtype, sizes) whose bytes follow in this order, padded so that the first tensor is
 /// aligned.
+///
+/// # Errors
+/// If readers would refuse the header, or miss a tensor: a name that the format keeps for itself, two tensors of one name, or names
+/// that are too long together.
 pub fn header<'a>(
     tensors: impl IntoIterator<Item = (&'a str, DType, &'a [usize])>,
     metadata: &[(&str, String)],
-) -> Vec<u8> {
+) -> Result<Vec<u8>> {
+    let mut names = BTreeSet::from([METADATA]);
     let quoted = |s: &str| serde_json::Value::from(s).to_string();
     let mut texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
     let mut json = String::new();
     let mut at = 0;
     for (name, dtype, shape) in tensors {
+        if !names.insert(name) {
+            return Err(match name {
+                METADATA => Error::argument(format!("the name '{name}' is the format's own, so no tensor can have it")),
+                _ => Error::argument(format!("two tensors have the name '{}'", name.escape_debug())),
+            }
+            .help("give the tensor another name"));
+        }
         let end = at + shape.iter().product::<usize>() * dtype.size();
         json += &format!(
             ",{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{at},{end}]}}",
@@ -109,9 +124,14 @@ pub fn header<'a>(
     }
     json = format!("{{\"__metadata__\":{{{}}}{json}}}", texts.join(","));
     let padded = json.len().next_multiple_of(8);
+    if padded as u64 > LONGEST_HEADER {
+        let text =
+            format!("the names and shapes of a file would take {padded} bytes, at most {LONGEST_HEADER} are read");
+        return Err(Error::argument(text).help("shorten the names, or write several files"));
+    }
     let mut bytes = (padded as u64).to_le_bytes().to_vec();
     bytes.extend(json.bytes().chain(std::iter::repeat(b' ')).take(padded));
-    bytes
+    Ok(bytes)
 }
 
 /// Reads the header of a file and checks the size of the file.
@@ -174,13 +194,23 @@ mod tests {
     fn headers_are_those_of_the_format() {
         let shapes: [(&str, DType, &[usize]); 3] =
             [("a\"b", DType::F32, &[2, 1]), ("empty", DType::BF16, &[0, 3]), ("one", DType::Bool, &[])];
-        let mut bytes = header(shapes, &[("format", "pt".to_string())]);
+        let mut bytes = header(shapes, &[("format", "pt".to_string())]).unwrap();
         assert_eq!(bytes.len() % 8, 0);
         bytes.extend([0, 0, 128, 63, 0, 0, 0, 64, 1]);
         let read = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         assert_eq!(read.tensor("a\"b").unwrap().data(), [0, 0, 128, 63, 0, 0, 0, 64]);
         assert_eq!(read.tensor("one").unwrap().shape(), [0usize; 0]);
         assert_eq!(read.tensor("empty").unwrap().shape(), [0, 3]);
+    }
+
+    #[test]
+    fn names_that_no_reader_would_find_are_refused() {
+        let of = |names: &[&str]| header(names.iter().map(|n| (*n, DType::U8, &[][..])), &[]);
+        let refused = |names: &[&str]| of(names).unwrap_err().to_string();
+        assert!(refused(&["x", "__metadata__"]).contains("'__metadata__' is the format's own"));
+        assert!(refused(&["a\n", "b", "a\n"]).contains("two tensors have the name 'a\\n'"));
+        assert!(refused(&["x".repeat(LONGEST_HEADER as usize).as_str()]).contains("at most 100000000 are read"));
+        assert!(of(&["", "/", "..", "__metadata", "x@[0]"]).is_ok());
     }
 
     #[test]
@@ -195,7 +225,7 @@ mod tests {
     fn broken_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
-        let whole = [header([("a", DType::U8, &[3][..])], &[]), vec![1, 2, 3]].concat();
+        let whole = [header([("a", DType::U8, &[3][..])], &[]).unwrap(), vec![1, 2, 3]].concat();
         let refused = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
             read_header(&File::open(&path).unwrap(), &path).unwrap_err().to_string()

@@ -17,7 +17,7 @@ use crate::sbp::NdSbp;
 use crate::state::{SaveState, Stateful};
 use crate::tensor::Tensor;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -294,7 +294,10 @@ impl CheckpointManager {
         let meeting = Agreement::here(ctx, site);
         self.check_shared(ctx, &meeting).map_err(|e| explain(step, e))?;
         let print = fingerprint(step, &specs);
-        let mine = if ctx.rank() == 0 { self.make_room(step).map(|()| print.clone()) } else { Ok(print.clone()) };
+        // What a reader would refuse is not written, on any rank.
+        let named = distinct(&specs).and_then(|()| part.header().map(drop));
+        let room = |this: &mut Self| if ctx.rank() == 0 { this.make_room(step) } else { Ok(()) };
+        let mine = named.and_then(|()| room(self)).map(|()| print.clone());
         let prints = meeting.agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
         if let Some(rank) = prints.iter().position(|p| *p != prints[0]) {
             return Err(Error::argument(format!(
@@ -379,11 +382,21 @@ fn spec_of(ctx: &RankCtx, name: String, t: &Tensor) -> Result<(TensorSpec, Tenso
     Ok((TensorSpec { name, shape: t.shape().into(), dtype: t.dtype(), placement, sbp: whole }, t))
 }
 
+/// Refuses two tensors of one name.
+fn distinct(specs: &[TensorSpec]) -> Result<()> {
+    let mut names = BTreeSet::new();
+    match specs.iter().find(|s| !names.insert(&s.name)) {
+        None => Ok(()),
+        Some(s) => Err(Error::argument(format!("two tensors have the name '{}'", s.name.escape_debug()))
+            .help("give each tensor of a section a name of its own")),
+    }
+}
+
 /// A short text that differs where ranks do not save the same.
 fn fingerprint(step: u64, specs: &[TensorSpec]) -> String {
     let mut hasher = crc32fast::Hasher::new();
     for s in specs {
-        hasher.update(format!("{} {}{:?} {} {}\n", s.name, s.dtype, s.shape, s.sbp, s.placement).as_bytes());
+        hasher.update(format!("{:?} {}{:?} {} {}\n", s.name, s.dtype, s.shape, s.sbp, s.placement).as_bytes());
     }
     format!("{step} {} {:08x}", specs.len(), hasher.finalize())
 }
@@ -456,9 +469,6 @@ fn manifest_of(dir: &Path, step: u64, lead: &Lead, reports: &[String]) -> Result
         generator: Some(lead.generator.into()),
         ..Manifest::default()
     };
-    if m.tensors.len() != lead.specs.len() {
-        return Err(Error::storage("two tensors of the checkpoint have one name").help("names must differ"));
-    }
     for (rank, report) in reports.iter().enumerate() {
         let (written, generator) = Written::from_message(rank, report)?;
         m.local_generators.push(generator.into());

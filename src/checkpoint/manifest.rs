@@ -6,6 +6,7 @@ use super::file::{LONGEST_HEADER, dtype_of};
 use super::sums::hex;
 use crate::context::GeneratorState;
 use crate::error::{Error, Result};
+use crate::state::notation;
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,8 +15,10 @@ use std::path::Path;
 
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
-/// Version of the format. Other versions are refused.
-pub const VERSION: u32 = 2;
+/// Version of the format that is written.
+pub const VERSION: u32 = 3;
+/// Oldest version that is read. Its plain values are JSON, without a notation of what JSON does not have.
+const OLDEST: u64 = 2;
 /// Most bytes of a manifest that is read or written. 4,096 ranks that split 2,000 tensors need less than a quarter.
 const LONGEST: u64 = 1 << 30;
 /// What stands in the place of the manifest's own checksum while it is taken.
@@ -124,7 +127,7 @@ pub struct Manifest {
     pub files: Vec<SavedFile>,
     /// The tensors by name.
     pub tensors: BTreeMap<String, SavedTensor>,
-    /// The plain values by name.
+    /// The plain values by name, in the [`notation`].
     pub values: BTreeMap<String, Value>,
     /// The generator of global random ops.
     pub generator: Option<SavedGenerator>,
@@ -143,7 +146,8 @@ impl Manifest {
         // A line a tensor, so that people can read and compare it: quotes in strings are escaped, so this is no string's.
         let json = json.replace("\":{\"dtype\":", "\":\n{\"dtype\":");
         let open = json.strip_suffix('}').unwrap_or(&json);
-        let text = format!("{open},\n{NO_SUM}}}\n");
+        let plain = |sum: &str| format!("{open},\n{sum}}}\n");
+        let text = plain(NO_SUM);
         if text.len() as u64 > LONGEST {
             return Err(Error::storage(format!(
                 "the manifest would have {} bytes, at most {LONGEST} are read",
@@ -151,7 +155,8 @@ impl Manifest {
             ))
             .help("keep large data in tensors, not in values"));
         }
-        Ok(text.replace(NO_SUM, &sum_of(&text)))
+        // Not by replacing: a value may look like the place of the checksum.
+        Ok(plain(&sum_of(&text)))
     }
 
     /// Reads and checks a file.
@@ -174,9 +179,10 @@ impl Manifest {
         // The version first: another one may look altogether different.
         match serde_json::from_str::<AnyVersion>(text).ok().map(|m| m.version) {
             None => return Err(broken("it is not the JSON of a manifest".into())),
-            Some(v) if v != u64::from(VERSION) => {
-                return Err(Error::storage(format!("{} is of version {v} of the format", path.display()))
-                    .help(format!("this oflow reads version {VERSION}: load it with the oflow that wrote it")));
+            Some(v) if !(OLDEST..=u64::from(VERSION)).contains(&v) => {
+                return Err(Error::storage(format!("{} is of version {v} of the format", path.display())).help(
+                    format!("this oflow reads versions {OLDEST} to {VERSION}: load it with the oflow that wrote it"),
+                ));
             }
             Some(_) => {}
         }
@@ -186,8 +192,12 @@ impl Manifest {
         if sum_of(&plain) != sum {
             return Err(broken("its checksum is wrong".into()));
         }
-        let m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
+        let mut m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
         m.check().map_err(broken)?;
+        if u64::from(m.version) == OLDEST {
+            m.values = m.values.into_iter().map(|(name, v)| (name, notation::of_json(v))).collect();
+            m.version = VERSION;
+        }
         Ok(m)
     }
 
@@ -307,7 +317,9 @@ mod tests {
             Manifest::parse(&m.to_text().unwrap(), Path::new("m.json")).unwrap_err().to_string()
         };
         let of_w = |m: &mut Manifest, f: &dyn Fn(&mut SavedTensor)| m.tensors.values_mut().for_each(f);
-        assert!(refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads version 2"));
+        assert!(
+            refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads versions 2 to 3")
+        );
         assert!(refused(&|m| m.files[0].name = "../x".into()).contains("'../x' is not the name of a file"));
         let of_sums = |m: &mut Manifest, f: &dyn Fn(&mut SavedSums)| m.files[0].sums.as_mut().into_iter().for_each(f);
         assert!(refused(&|m| m.files[0].sums = None).contains("rank-00000.safetensors has no checksums"));

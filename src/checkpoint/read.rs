@@ -6,6 +6,7 @@ use super::sums::{BLOCK, hex, is_intact, side_len, side_name};
 use crate::control::moved;
 use crate::error::{Error, Result};
 use oflow_kernels::{Dims, ShardBox};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -35,8 +36,7 @@ impl From<Error> for Fault {
 
 /// The files of a checkpoint, opened at first use.
 pub struct Files {
-    dir: PathBuf,
-    all: Vec<(SavedFile, OnceLock<Data>)>,
+    all: Vec<(SavedFile, PathBuf, OnceLock<Data>)>,
 }
 
 /// An open file, whose header has been checked.
@@ -60,25 +60,32 @@ struct LastBlock {
 impl Files {
     /// Makes the files of a manifest.
     pub fn new(dir: &Path, manifest: &Manifest) -> Files {
-        Files { dir: dir.into(), all: manifest.files.iter().map(|f| (f.clone(), OnceLock::new())).collect() }
+        let names: Vec<&OsStr> = manifest.files.iter().map(|f| OsStr::new(&f.name)).collect();
+        Files::named(dir, manifest, &names)
+    }
+
+    /// The same, with the names of the files as they are in the folder: they need not be text.
+    pub fn named(dir: &Path, manifest: &Manifest, names: &[&OsStr]) -> Files {
+        let one = |(f, name): (&SavedFile, &&OsStr)| (f.clone(), dir.join(name), OnceLock::new());
+        Files { all: manifest.files.iter().zip(names).map(one).collect() }
     }
 
     /// Checks that all files exist and have the right size. Side files are looked at when their data is read.
     pub fn check(&self) -> Result<()> {
-        self.all.iter().try_for_each(|(f, _)| check_length(&self.dir.join(&f.name), f.len))
+        self.all.iter().try_for_each(|(f, path, _)| check_length(path, f.len))
     }
 
     /// Returns the path of a file.
-    pub fn path(&self, number: usize) -> PathBuf {
-        self.dir.join(&self.all[number].0.name)
+    pub fn path(&self, number: usize) -> &Path {
+        &self.all[number].1
     }
 
     fn data(&self, number: usize) -> Result<&Data> {
-        let (saved, data) = &self.all[number];
+        let (saved, path, data) = &self.all[number];
         if let Some(open) = data.get() {
             return Ok(open);
         }
-        let opened = Data::open(&self.dir, saved)?;
+        let opened = Data::open(path, saved)?;
         Ok(data.get_or_init(|| opened))
     }
 
@@ -142,15 +149,14 @@ impl Files {
 }
 
 impl Data {
-    fn open(dir: &Path, saved: &SavedFile) -> Result<Data> {
-        let path = dir.join(&saved.name);
-        check_length(&path, saved.len)?;
-        let file = access::open(&path)?;
+    fn open(path: &Path, saved: &SavedFile) -> Result<Data> {
+        check_length(path, saved.len)?;
+        let (file, dir) = (access::open(path)?, path.parent().unwrap_or(Path::new("")));
         let blocks = match &saved.sums {
             None => None,
             Some(sums) => Some((sums.header, checked(dir, &file, saved, sums)?, Mutex::default())),
         };
-        Ok(Data { file, path, len: saved.len, blocks })
+        Ok(Data { file, path: path.to_path_buf(), len: saved.len, blocks })
     }
 
     /// Fills `to` with the bytes from `at` on; `damaged` makes the error of a block.

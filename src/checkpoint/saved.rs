@@ -17,8 +17,10 @@ use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use crate::state::{LoadState, Stateful};
 use crate::tensor::{Tensor, intern_global};
 use oflow_kernels::{DType, ShardBox};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,9 +114,15 @@ impl Checkpoint {
             }
             return Checkpoint::open_latest(path);
         }
-        match path.file_name().and_then(|n| n.to_str()) {
-            Some(name) if name.ends_with(".index.json") => open(from_index(path)?, parent, None),
-            Some(name) => open(from_files(parent, &[name.to_string()])?, parent, None),
+        match path.file_name() {
+            Some(_) if is_index(path) => open(from_index(path)?, parent, None),
+            // The name need not be text.
+            Some(name) => {
+                let manifest = from_files(parent, &[name])?;
+                let files = Files::named(parent, &manifest, &[name]);
+                files.check()?;
+                Ok(Checkpoint { path: path.to_path_buf(), manifest, files, _reading: None })
+            }
             None => Err(Error::storage(format!("{} is neither a file nor a folder", path.display()))),
         }
     }
@@ -154,9 +162,20 @@ impl Checkpoint {
     pub fn tensors(&self) -> &BTreeMap<String, SavedTensor> {
         &self.manifest.tensors
     }
-    /// Returns its plain values by name.
+    /// Returns its plain values by name, in the [`notation`](crate::state::notation).
     pub fn values(&self) -> &BTreeMap<String, Value> {
         &self.manifest.values
+    }
+    /// Returns one plain value, by its full name (`section.name`).
+    ///
+    /// # Errors
+    /// If there is no value of that name, or if it has another type.
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let mut from = LoadState::new([], &self.manifest.values);
+        from.value(name)?.ok_or_else(|| {
+            Error::argument(format!("{} has no value '{name}'", self.path.display()))
+                .help(format!("it has {}", listed(self.manifest.values.keys())))
+        })
     }
 
     /// Loads sections into `state`. The names of the state and of the checkpoint's sections must be equal. Tensors are filled in
@@ -430,7 +449,7 @@ fn check_step(dir: &Path, manifest: &Manifest) -> Result<()> {
 }
 
 /// The manifest of safetensors files: what their headers say.
-fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
+fn from_files(dir: &Path, names: &[&OsStr]) -> Result<Manifest> {
     let mut m = Manifest { world: 1, ..Manifest::default() };
     for (number, name) in names.iter().enumerate() {
         let path = dir.join(name);
@@ -453,9 +472,14 @@ fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
                 return Err(Error::storage(format!("'{}' is in two files of {}", e.name, dir.display())));
             }
         }
-        m.files.push(SavedFile { name: name.clone(), len: header.len, sums: None });
+        m.files.push(SavedFile { name: name.to_string_lossy().into_owned(), len: header.len, sums: None });
     }
     Ok(m)
+}
+
+/// Whether a path is read as the index of a model in several files, not as a file of tensors.
+pub(super) fn is_index(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b".index.json"))
 }
 
 /// The manifest of a model in several files.
@@ -468,7 +492,7 @@ fn from_index(path: &Path) -> Result<Manifest> {
     if let Some(n) = names.iter().find(|n| !is_plain(n)) {
         return Err(broken(&format!("'{n}' is not the name of a file beside it")));
     }
-    let names: Vec<String> = names.into_iter().map(str::to_string).collect();
+    let names: Vec<&OsStr> = names.into_iter().map(OsStr::new).collect();
     let mut m = from_files(path.parent().unwrap_or(Path::new("")), &names)?;
     // Files may hold more than the index speaks of; that is not part of the model.
     m.tensors.retain(|name, _| map.contains_key(name));

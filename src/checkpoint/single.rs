@@ -4,13 +4,12 @@ use super::access;
 use super::file::header;
 use super::folder::{io_error, sync_name};
 use super::meet::Agreement;
-use super::saved::Checkpoint;
+use super::saved::{Checkpoint, is_index};
 use crate::context::{current, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::IntoTarget;
 use crate::interpreter::logical_bytes;
 use crate::tensor::Tensor;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,21 +31,27 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, or if the file cannot be written.
+/// If two tensors have the same name, if a tensor has the name `__metadata__`, which the format keeps for itself, if the path ends in
+/// `.index.json` and would be read as an index, or if the file cannot be written. Other names may be any text.
 #[track_caller]
 pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let (site, ctx, _quiet) = (CallSite::here(), current(), no_grad());
     ctx.not_dry("save tensors").map_err(|e| e.at(site))?;
-    let mut names = BTreeSet::new();
-    if let Some((name, _)) = tensors.iter().find(|(n, _)| !names.insert(*n)) {
-        return Err(Error::argument(format!("two tensors have the name '{name}'")).at(site));
+    if is_index(path.as_ref()) {
+        let shown = path.as_ref().display();
+        return Err(Error::argument(format!(
+            "{shown} has the name of an index of files, so it would not be read as a file of tensors"
+        ))
+        .help("give the file a name that does not end in .index.json")
+        .at(site));
     }
     let mut tensors = tensors.to_vec();
     // Large items first: all are aligned.
     tensors.sort_by_key(|(_, t)| std::cmp::Reverse(t.dtype().size()));
+    let head = header(tensors.iter().map(|(n, t)| (*n, t.dtype(), t.shape())), &[("format", "pt".to_string())])
+        .map_err(|e| e.at(site))?;
     let together = tensors.iter().any(|(_, t)| t.is_global());
     let mut out = if !together || ctx.rank() == 0 { Some(Output::new(path.as_ref())) } else { None };
-    let head = header(tensors.iter().map(|(n, t)| (*n, t.dtype(), t.shape())), &[("format", "pt".to_string())]);
     if let Some(out) = &mut out {
         out.write(&head);
     }

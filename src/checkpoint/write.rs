@@ -86,6 +86,15 @@ impl RankShare {
         self.pieces.iter().map(|p| p.run.bytes.len()).sum()
     }
 
+    /// Returns the header of the file.
+    ///
+    /// # Errors
+    /// If no file can have these names.
+    pub fn header(&self) -> Result<Vec<u8>> {
+        let entries = self.pieces.iter().map(|p| (p.name.as_str(), p.dtype, p.at.size.as_slice()));
+        header(entries, &[("format", "pt".to_string())])
+    }
+
     /// Returns the number of the tensor, the box and the number of bytes of each piece, in the order of the file.
     pub fn boxes(&self) -> impl Iterator<Item = (usize, &ShardBox, u64)> {
         self.pieces.iter().map(|p| (p.run.tensor, &p.at, p.run.bytes.len() as u64))
@@ -96,9 +105,7 @@ impl RankShare {
     /// # Errors
     /// Errors of the file system.
     pub fn write(&self, dir: &Path, rank: usize, source: &mut Source<'_>) -> Result<String> {
-        let (name, entries) =
-            (file_name(rank), self.pieces.iter().map(|p| (p.name.as_str(), p.dtype, p.at.size.as_slice())));
-        let head = header(entries, &[("format", "pt".to_string())]);
+        let (name, head) = (file_name(rank), self.header()?);
         let path = dir.join(&name);
         let (file, side) = self.write_data(&path, &head, source)?;
         // At the same time: each waits for a commit of the file system.

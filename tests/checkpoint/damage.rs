@@ -91,8 +91,12 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
     loaded(tmp.path(), 3).unwrap();
 
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replacen("\"version\":2", "\"version\":9", 1)).unwrap();
-    assert!(opened().contains("is of version 9 of the format\n  help: this oflow reads version 2"), "{}", opened());
+    fs::write(&manifest, text.replacen("\"version\":3", "\"version\":9", 1)).unwrap();
+    assert!(
+        opened().contains("is of version 9 of the format\n  help: this oflow reads versions 2 to 3"),
+        "{}",
+        opened()
+    );
     fs::write(&manifest, text.replacen("\"step\":3", "\"step\":4", 1)).unwrap();
     assert!(opened().contains("its checksum is wrong"), "{}", opened());
     fs::remove_file(&manifest).unwrap();

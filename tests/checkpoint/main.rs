@@ -9,8 +9,10 @@ mod full;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod layouts;
+mod notation;
 mod others;
 mod plan;
 mod python;
 mod resume;
 mod tampered;
+mod values;

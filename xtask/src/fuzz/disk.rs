@@ -1,5 +1,6 @@
 //! Files that a crash, a full disk or somebody else may have left, read as the programs read them.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use oflow::boxing::{Layout, Model, Planner};
 use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, MANIFEST, Manifest};
 use oflow::control::flight::fuzz as rings;
 use oflow::prelude::*;
+use oflow::state::notation;
 use tempfile::TempDir;
 
 use super::targets::Taken;
@@ -96,6 +98,51 @@ pub fn manifest(folder: &Folder, input: &[u8]) -> Taken {
     read_all(opened)
 }
 
+/// A plain value, in its notation. What is read can be written and read again.
+pub fn plain(input: &[u8]) -> Taken {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) else { return Ok(false) };
+    let shallow = notation::check_depth(&value).is_ok();
+    if let Ok(json) = notation::to_json(&value)
+        && notation::to_json(&notation::of_json(json.clone())).ok().as_ref() != Some(&json)
+    {
+        return Err(format!("{value} is the JSON {json}, which is not read back"));
+    }
+    macro_rules! as_types {
+        ($($kind:ty),*) => {{
+            let mut taken = false;
+            $(if let Ok(read) = notation::read::<$kind>(&value)
+                && shallow
+                // Pairs take more levels than the objects that they may have been.
+                && let Ok(written) = notation::write(&read)
+            {
+                let again = notation::read::<$kind>(&written).map_err(|e| format!("{value} as {written}: {e}"))?;
+                if format!("{again:?}") != format!("{read:?}") {
+                    return Err(format!("{value} is {read:?}, and then {again:?}"));
+                }
+                taken = true;
+            })*
+            Ok(taken)
+        }};
+    }
+    as_types!(
+        serde_json::Value, f64, i128, u128, Vec<u8>, Option<Option<bool>>, BTreeMap<i64, Vec<f32>>,
+        BTreeMap<String, Option<(f64, i128)>>
+    )
+}
+
+/// Values in notations of every kind.
+pub fn plains() -> Vec<Vec<u8>> {
+    [
+        r#"{"a":[1.5,{"$float":"inf"},{"$float":"7ff8000000000001"}],"b":{"$int":"-0x400000000000000000"}}"#,
+        r#"{"$dict":[[{"$int":"0xffffffffffffffffffff"},{"$some":null}],["$x",{"$tuple":[1,-2]}],[null,{"$bytes":"00ff"}]]}"#,
+        r#"{"$dict":[[1,[{"$float":"-inf"},0.5]],[-7,[]]]}"#,
+        r#"{"x":{"$tuple":[{"$float":"nan"},{"$int":"0x10000000000000000"}]},"y":null}"#,
+        r#"{"$some":{"$some":true}}"#,
+    ]
+    .map(|s| s.as_bytes().to_vec())
+    .into()
+}
+
 /// Manifests of a checkpoint, whose files are there.
 pub fn manifests(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
     let signed = checkpoint(folder)?;
@@ -116,7 +163,7 @@ fn checkpoint(folder: &Folder) -> Result<String, String> {
         format!(r#"{{"file":0,"bytes":[{},{}],"offset":[{offset},0],"size":[{size},2]}}"#, at + from, at + to)
     };
     let text = format!(
-        r#"{{"version":2,"oflow":"0.1.0","world":2,"step":7,"files":[{{"name":"rank-00000.safetensors","len":{},"sums":{{"header":{at},"header_crc32":"{}","blocks_crc32":"{}"}}}}],"tensors":{{"w":{{"dtype":"F32","shape":[5,2],"layout":"[S(0)]","pieces":[{},{}]}}}},"values":{{"lr":0.5}},"generator":{{"seed":1,"ordinal":2}},"local_generators":[]}}"#,
+        r#"{{"version":3,"oflow":"0.1.0","world":2,"step":7,"files":[{{"name":"rank-00000.safetensors","len":{},"sums":{{"header":{at},"header_crc32":"{}","blocks_crc32":"{}"}}}}],"tensors":{{"w":{{"dtype":"F32","shape":[5,2],"layout":"[S(0)]","pieces":[{},{}]}}}},"values":{{"lr":0.5,"best":{{"$float":"inf"}}}},"generator":{{"seed":1,"ordinal":2}},"local_generators":[]}}"#,
         file.len(),
         crc(&file[..at]),
         crc(&side),

@@ -102,6 +102,7 @@ pub const TARGETS: &[Target] = &[
         kind: Kind::Bytes { start: || in_folder(disk::flight, disk::flights), memory: 8 * MEMORY },
     },
     bytes("disk: manifests of checkpoints", || in_folder(disk::manifest, disk::manifests)),
+    bytes("disk: plain values of checkpoints", || of(disk::plain, disk::plains())),
     bytes("disk: checksums of the blocks of checkpoints", || in_folder(disk::side, disk::sides)),
     bytes("disk: pointers to the latest checkpoint", || in_folder(disk::latest, disk::pointers)),
     bytes("disk: safetensors files", || in_folder(disk::safetensors, disk::safetensors_files)),

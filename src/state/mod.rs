@@ -3,6 +3,8 @@
 //! Modules, optimizers and data streams implement [`Stateful`]; a program may implement it for its own types.
 //! [`crate::checkpoint`] saves and loads them.
 
+pub mod notation;
+
 use crate::context::{Generator, GeneratorState};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -39,7 +41,7 @@ pub trait Stateful {
     /// Adds all tensors and values to save. Names, shapes and layouts must be the same on every rank.
     ///
     /// # Errors
-    /// If a value cannot be written as JSON.
+    /// If a value cannot be written, or two values have one name.
     fn save_state(&self, to: &mut SaveState) -> Result<()>;
     /// Reads values and registers the tensors to fill. Tensors are filled after all names have been checked.
     ///
@@ -74,16 +76,30 @@ impl SaveState {
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) {
         self.tensors.push((full(&self.section, name), tensor.clone()));
     }
-    /// Adds a plain value.
+    /// Adds a plain value: anything that serde serializes. It is read as it was written, infinities, NaN, integers of 128 bits and
+    /// maps with any keys included.
     ///
     /// # Errors
-    /// If the value cannot be written as JSON.
+    /// If another value has the name, if the value has more than [`notation::DEEPEST`] levels, or if its `Serialize` fails.
     pub fn value(&mut self, name: &str, value: impl Serialize) -> Result<()> {
+        let written = notation::write(&value).map_err(|e| {
+            let name = full(&self.section, name);
+            Error::argument(format!("the value '{name}' cannot be saved")).because(e)
+        })?;
+        self.notation(name, written)
+    }
+    /// Adds a plain value that is in the [`notation`] already.
+    ///
+    /// # Errors
+    /// If another value has the name, or if the value has more than [`notation::DEEPEST`] levels.
+    pub fn notation(&mut self, name: &str, value: Value) -> Result<()> {
         let name = full(&self.section, name);
-        let value = serde_json::to_value(value)
-            .map_err(|e| Error::argument(format!("the value '{name}' cannot be saved as JSON")).because(e))?;
-        self.values.insert(name, value);
-        Ok(())
+        notation::check_depth(&value).map_err(|e| e.within(|| format!("the value '{name}' cannot be saved")))?;
+        match self.values.insert(name.clone(), value) {
+            None => Ok(()),
+            Some(_) => Err(Error::argument(format!("two values of the state have the name '{name}'"))
+                .help("give each value a name of its own")),
+        }
     }
     /// Returns all tensors with their full names, in the order in which they were added, and all values.
     pub fn into_parts(self) -> (Vec<(String, Tensor)>, BTreeMap<String, Value>) {
@@ -111,7 +127,7 @@ pub struct Asked {
 }
 
 impl<'a> LoadState<'a> {
-    /// Makes a state from the names of the saved tensors and the saved values.
+    /// Makes a state from the names of the saved tensors and the saved values, which are in the [`notation`].
     pub fn new(tensors: impl IntoIterator<Item = &'a str>, values: &'a BTreeMap<String, Value>) -> LoadState<'a> {
         LoadState { section: String::new(), names: tensors.into_iter().collect(), values, asked: Asked::default() }
     }
@@ -151,19 +167,24 @@ impl<'a> LoadState<'a> {
     /// # Errors
     /// If the value has another type.
     pub fn value<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
-        let name = full(&self.section, name);
-        let Some(value) = self.values.get(&name) else {
-            self.asked.missing.push(name);
-            return Ok(None);
-        };
-        let read = T::deserialize(value).map_err(|e| {
+        let Some(value) = self.notation(name) else { return Ok(None) };
+        notation::read(value).map(Some).map_err(|e| {
             // It may be a list of all losses.
             let shown: String = value.to_string().chars().take(80).collect();
+            let name = full(&self.section, name);
             Error::argument(format!("the saved value '{name}' is {shown}, which has another type than expected"))
                 .because(e)
-        })?;
-        self.asked.used.insert(name);
-        Ok(Some(read))
+        })
+    }
+    /// Returns a value in its [`notation`]. If the checkpoint lacks it, returns `None` and notes the name as missing.
+    pub fn notation(&mut self, name: &str) -> Option<&'a Value> {
+        let name = full(&self.section, name);
+        let found = self.values.get(&name);
+        match found {
+            Some(_) => _ = self.asked.used.insert(name),
+            None => self.asked.missing.push(name),
+        }
+        found
     }
     /// Returns the requests.
     pub fn into_asked(self) -> Asked {
@@ -177,8 +198,8 @@ impl Stateful for Value {
         to.value("value", self)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        if let Some(value) = from.value("value")? {
-            *self = value;
+        if let Some(value) = from.notation("value") {
+            *self = notation::to_json(value)?;
         }
         Ok(())
     }
