@@ -64,7 +64,7 @@ const MAPS: &[Map] = &[
     map("identity", "copy", ONE),
     map("copy", "copy", ONE),
     map("clip_by_scalar", "clamp", ONE),
-    map("clip_by_scalar_min", "maximum_scalar", ONE),
+    map("clip_by_scalar_min", "clamp_min", ONE),
     map("scalar_pow", "pow_scalar", ONE),
     map("scalar_reverse_pow", "rpow_scalar", ONE),
     map("scalar_add", "add_scalar", ONE),

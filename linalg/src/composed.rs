@@ -124,7 +124,7 @@ pub fn matrix_rank(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
         if size(&s, 1) == 0 {
             return s.sum(-1)?.cast(DType::I64);
         }
-        let least = s.amax_keepdim(-1)?.mul(rtol)?.maximum(atol)?;
+        let least = s.amax_keepdim(-1)?.mul(rtol)?.clamp_min(atol)?;
         s.gt(&least)?.sum(-1)
     })
 }
@@ -186,7 +186,8 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
         if left == 0 {
             return match a.numel() {
                 0 => a.copy(),
-                _ => crate::exponential::identity(a),
+                // The slope is 0, and not none: the result depends on `a`, as in PyTorch.
+                _ => crate::exponential::identity(a)?.add(&a.norm_keepdim(0.0, [-2, -1])?.mul(0.0)?),
             };
         }
         let mut made: Option<Tensor> = None;

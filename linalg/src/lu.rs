@@ -255,7 +255,7 @@ fn cofactors_by_svd<T: Real>(n: usize, a: &[T]) -> Result<Vec<f64>, Wrong> {
 }
 
 fn slogdet() -> Result<OpDef> {
-    Ok(OpDef::new("slogdet(A: f32|f64[2..]) -> (sign: no_grad, logabsdet)")?
+    Ok(OpDef::new("slogdet(A: f32|f64[2..]) -> (sign, logabsdet)")?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .doc(
@@ -270,6 +270,7 @@ fn slogdet() -> Result<OpDef> {
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_real!(cx, slogdet_kernel))
         .grad(Grad::rule_saving(&[0], &[], |g| {
+            // The slope of the sign is 0 everywhere.
             let Some(dy) = g.grad(1) else { return Ok(()) };
             let a = g.input(0)?;
             let inverse = g.call("linalg.inv", &[a], &[])?;

@@ -522,6 +522,22 @@ class Tensor:
         """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
+    @overload
+    def clamp_max(self, max: Number) -> Tensor:
+        """x, but not above max."""
+    @overload
+    def clamp_max(self, max: Tensor) -> Tensor:
+        """x, but not above `max`, element by element."""
+    def clamp_max_(self, max: Number) -> Tensor:
+        """`clamp_max` in place: the result is written over the first argument."""
+    @overload
+    def clamp_min(self, min: Number) -> Tensor:
+        """x, but not below min."""
+    @overload
+    def clamp_min(self, min: Tensor) -> Tensor:
+        """x, but not below `min`, element by element."""
+    def clamp_min_(self, min: Number) -> Tensor:
+        """`clamp_min` in place: the result is written over the first argument."""
     def close_to(self, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
         """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
     @overload
@@ -1078,17 +1094,9 @@ class Tensor:
     @overload
     def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
         """Where the largest element of each window is, counted over the pooled dims."""
-    @overload
     def maximum(self, b: Tensor) -> Tensor:
         """The larger element of each pair; NaN if either is NaN."""
-    @overload
-    def maximum(self, s: Number) -> Tensor:
-        """The larger of x and s."""
-    @overload
     def maximum_(self, b: Tensor) -> Tensor:
-        """`maximum` in place: the result is written over the first argument."""
-    @overload
-    def maximum_(self, s: Number) -> Tensor:
         """`maximum` in place: the result is written over the first argument."""
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
@@ -1109,17 +1117,9 @@ class Tensor:
     @overload
     def min(self, other: Tensor) -> Tensor:
         """The smaller of each two elements."""
-    @overload
     def minimum(self, b: Tensor) -> Tensor:
         """The smaller element of each pair; NaN if either is NaN."""
-    @overload
-    def minimum(self, s: Number) -> Tensor:
-        """The smaller of x and s."""
-    @overload
     def minimum_(self, b: Tensor) -> Tensor:
-        """`minimum` in place: the result is written over the first argument."""
-    @overload
-    def minimum_(self, s: Number) -> Tensor:
         """`minimum` in place: the result is written over the first argument."""
     def minus_sign(self) -> Tensor:
         """True where x is below zero, or a zero with a minus sign."""
@@ -2146,6 +2146,22 @@ def clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Te
     """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
+@overload
+def clamp_max(x: Tensor, max: Number) -> Tensor:
+    """x, but not above max."""
+@overload
+def clamp_max(x: Tensor, max: Tensor) -> Tensor:
+    """x, but not above `max`, element by element."""
+def clamp_max_(x: Tensor, max: Number) -> Tensor:
+    """`clamp_max` in place: the result is written over the first argument."""
+@overload
+def clamp_min(x: Tensor, min: Number) -> Tensor:
+    """x, but not below min."""
+@overload
+def clamp_min(x: Tensor, min: Tensor) -> Tensor:
+    """x, but not below `min`, element by element."""
+def clamp_min_(x: Tensor, min: Number) -> Tensor:
+    """`clamp_min` in place: the result is written over the first argument."""
 def close_to(a: Tensor, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
     """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
 @overload
@@ -2743,17 +2759,9 @@ def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], str
 @overload
 def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
     """Where the largest element of each window is, counted over the pooled dims."""
-@overload
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger element of each pair; NaN if either is NaN."""
-@overload
-def maximum(x: Tensor, s: Number) -> Tensor:
-    """The larger of x and s."""
-@overload
 def maximum_(a: Tensor, b: Tensor) -> Tensor:
-    """`maximum` in place: the result is written over the first argument."""
-@overload
-def maximum_(x: Tensor, s: Number) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
@@ -2776,17 +2784,9 @@ def min(x: Tensor) -> Tensor:
 @overload
 def min(x: Tensor, other: Tensor) -> Tensor:
     """The smaller of each two elements."""
-@overload
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     """The smaller element of each pair; NaN if either is NaN."""
-@overload
-def minimum(x: Tensor, s: Number) -> Tensor:
-    """The smaller of x and s."""
-@overload
 def minimum_(a: Tensor, b: Tensor) -> Tensor:
-    """`minimum` in place: the result is written over the first argument."""
-@overload
-def minimum_(x: Tensor, s: Number) -> Tensor:
     """`minimum` in place: the result is written over the first argument."""
 def minus_sign(x: Tensor) -> Tensor:
     """True where x is below zero, or a zero with a minus sign."""

@@ -204,6 +204,7 @@ pub struct Memory {
 impl Memory {
     /// A tensor of this memory; strides are in elements.
     pub fn tensor(self, dtype: DType, shape: &[usize], strides: &[isize]) -> oflow::Result<oflow::Tensor> {
+        oflow::ops::TensorType::checked(shape, dtype)?;
         // From the lowest address to the highest.
         let (mut low, mut high) = (0isize, 0isize);
         let empty = shape.contains(&0);

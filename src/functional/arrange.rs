@@ -203,17 +203,17 @@ pub(super) fn roll(x: &Tensor, shifts: &[i64], dims: &[i64], site: CallSite) -> 
     if shifts.len() != dims.len() {
         return Err(named(Error::argument(format!("{} shifts for {} dims", shifts.len(), dims.len()))));
     }
+    if x.ndim() == 0 {
+        let e = Error::argument(format!("expected no dims for a tensor without dims, not {dims:?}"));
+        return Err(named(e).help("leave `dims` out"));
+    }
     let mut y = x.clone();
     for (i, (shift, dim)) in shifts.iter().zip(dims).enumerate() {
         let d = normalize_dim(*dim, x.ndim()).map_err(&named)?;
-        if x.ndim() == 0 {
-            continue;
-        }
         let _inner = (i + 1 < dims.len()).then(inner_calls);
         y = rolled_along(&y, *shift, d, site)?;
     }
-    // A result is never its argument.
-    if x.ndim() == 0 { copied(x, site) } else { Ok(y) }
+    Ok(y)
 }
 
 /// The elements in another shape and in new memory.

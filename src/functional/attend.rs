@@ -1,10 +1,10 @@
 //! Attention with masks, and bags of embeddings.
 
 use super::{create, invoke1, op};
-use crate::context::inner_calls;
+use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Target;
-use crate::ops::AttrValue;
+use crate::ops::{AttrValue, Autocast};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -118,7 +118,13 @@ fn weights_of(
     site: CallSite,
 ) -> Result<Tensor> {
     let _scope = site.scope();
-    let mut scores = q.mul(scale)?.matmul_t(k)?;
+    // A score of some hundreds rounded to a half is wrong by a factor of the weight: scores and weights of halves are f32.
+    let half = q.dtype().is_half().then(|| q.dtype());
+    let _full = half.map(|_| set_autocast(Autocast::Off));
+    let mut scores = match half {
+        Some(_) => q.cast_at(DType::F32, site)?.mul(scale)?.matmul_t(&k.cast_at(DType::F32, site)?)?,
+        None => q.mul(scale)?.matmul_t(k)?,
+    };
     let (queries, keys) = (q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]);
     let seen = match causal {
         true => Some(filled(&[queries, keys], Scalar::Int(1), DType::I64, q, site)?.tril(0)?.ne(0)?),
@@ -141,6 +147,9 @@ fn weights_of(
     let mut weights = scores.softmax(LAST)?;
     if let Some(none) = blind {
         weights = weights.masked_fill(&none, 0.0)?;
+    }
+    if let Some(half) = half {
+        weights = weights.cast_at(half, site)?;
     }
     if dropout_p > 0.0 { weights.dropout(dropout_p) } else { Ok(weights) }
 }
@@ -219,7 +228,7 @@ pub(super) fn embedding_bag(
                 largest.masked_fill(&empty.unsqueeze(LAST)?, 0.0)
             }
             "mean" => {
-                let n = counted.sum(1)?.maximum(1.0)?;
+                let n = counted.sum(1)?.clamp_min(1.0)?;
                 hidden(&vectors, 0.0)?.sum(1)?.div(&n.unsqueeze(LAST)?)
             }
             _ => weighted(hidden(&vectors, 0.0)?)?.sum(1),
@@ -237,7 +246,7 @@ pub(super) fn embedding_bag(
     let y = match mode {
         "sum" => added(&weighted(hidden(&vectors, 0.0)?)?)?,
         "mean" => {
-            let n = added(&counted)?.maximum(1.0)?;
+            let n = added(&counted)?.clamp_min(1.0)?;
             added(&hidden(&vectors, 0.0)?)?.div(&n.unsqueeze(LAST)?)?
         }
         _ if ids.numel() == 0 => filled(&[all, weight.shape()[1]], Scalar::Float(0.0), weight.dtype(), ids, site)?,

@@ -205,6 +205,10 @@ pub(super) fn group_norm(
         let e = Error::argument(format!("{channels} channels do not fall in {num_groups} groups of as many"));
         return Err(refused("group_norm", x, site, e));
     };
+    if let Some(d) = x.shape()[1..].iter().position(|n| *n == 0) {
+        let e = Error::shape(format!("dim {} of x has 0 elements", d + 1)).help("only the batch may be empty");
+        return Err(refused("group_norm", x, site, e));
+    }
     let _inner = inner_calls();
     grouped(x, groups, [weight, bias], eps, site).map_err(|e| e.within(|| "group_norm".into()))
 }

@@ -157,7 +157,7 @@ pub(super) fn scatter_reduce(
                     return base.scatter_add(d, ids, &src);
                 }
                 let sums = base.scatter_add(d, ids, &src)?;
-                let by = if include_self { count()?.add(1i64)? } else { count()?.maximum(1i64)? };
+                let by = if include_self { count()?.add(1i64)? } else { count()?.clamp_min(1i64)? };
                 drop(inner);
                 if x.dtype().is_float() { sums.div(&by) } else { sums.floor_divide(&by) }
             }
@@ -182,7 +182,7 @@ pub(super) fn scatter_reduce(
                     false => count()?.eq(0.0)?,
                 };
                 let number = |mask: &Tensor| mask.cast(x.dtype());
-                let by = zeros.scatter_add(d, ids, &number(&is_it)?)?.add(&number(&stays)?)?.maximum(1.0)?;
+                let by = zeros.scatter_add(d, ids, &number(&is_it)?)?.add(&number(&stays)?)?.clamp_min(1.0)?;
                 let kept = x.masked_fill(&stays.logical_not()?, 0.0)?;
                 let sums = kept.scatter_add(d, ids, &src.masked_fill(&is_it.logical_not()?, 0.0)?)?;
                 let mean = sums.div(&by)?;

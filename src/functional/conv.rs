@@ -132,6 +132,17 @@ impl<'a> Spatial<'a> {
     pub(super) fn size(&self) -> List {
         self.x().shape()[self.x().ndim() - self.n..].iter().map(|d| *d as i64).collect()
     }
+    /// An error where one of the last `dims` dims is empty: pooling needs elements.
+    fn has_elements(&self, dims: usize) -> Result<()> {
+        let shape = self.x().shape();
+        let first = shape.len() - dims;
+        match shape[first..].iter().position(|d| *d == 0) {
+            None => Ok(()),
+            Some(d) => Err(self.refused(
+                Error::shape(format!("dim {} of x has 0 elements", first + d)).help("only the batch may be empty"),
+            )),
+        }
+    }
     /// One number for each spatial dim, at least `least`.
     pub(super) fn list(&self, what: &str, given: &[i64], least: i64) -> Result<List> {
         let all: List = match given {
@@ -337,6 +348,7 @@ fn sliding(
     [kernel, stride, padding, dilation]: [&[i64]; 4],
     ceil: bool,
 ) -> Result<([List; 4], List)> {
+    call.has_elements(call.n + 1)?;
     let kernel = call.list("kernel_size", kernel, 1)?;
     let stride = if stride.is_empty() { kernel.clone() } else { call.list("stride", stride, 1)? };
     let (padding, dilation) = (call.list("padding", padding, 0)?, call.list("dilation", dilation, 1)?);
@@ -388,11 +400,13 @@ macro_rules! pooling {
         }
         pub(super) fn $adaptive_max(x: &Tensor, output_size: &[i64], site: CallSite) -> Result<Tensor> {
             let call = Spatial::new(stringify!($adaptive_max), $n, &[x], site)?;
+            call.has_elements(x.ndim() - 1)?;
             let size = call.list("output_size", output_size, 0)?;
             pooled(op!("adaptive_max_pool"), &call, [AttrValue::Ints(size)])
         }
         pub(super) fn $adaptive_avg(x: &Tensor, output_size: &[i64], site: CallSite) -> Result<Tensor> {
             let call = Spatial::new(stringify!($adaptive_avg), $n, &[x], site)?;
+            call.has_elements($n)?;
             let size = call.list("output_size", output_size, 0)?;
             pooled(op!("adaptive_avg_pool"), &call, [AttrValue::Ints(size)])
         }

@@ -9,7 +9,7 @@ use crate::ops::{AttrValue, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
-use oflow_kernels::{DType, Element, Scalar};
+use oflow_kernels::{DType, DTypeKind, Element, Scalar};
 use smallvec::smallvec;
 
 /// Where a new tensor lives and of which dtype it is.
@@ -201,6 +201,18 @@ pub(super) fn range(start: Scalar, end: Scalar, step: Scalar, target: &TargetSpe
     let len = len.ok_or_else(|| refused(Error::argument("no range leads there in such steps")))?;
     let len = i64::try_from(len).map_err(|_| refused(Error::shape(format!("{len} elements cannot be addressed"))))?;
     let dtype = target.dtype_or(if ints { DType::I64 } else { DType::F32 });
+    // In an integer dtype start and step are integers before the first sum, as in PyTorch: the steps are equal.
+    let (start, step) = match (dtype.kind(), ints) {
+        (DTypeKind::Int, false) => {
+            let whole = step.to_f64().trunc();
+            if whole == 0.0 && len > 1 {
+                let e = Error::argument(format!("expected a step of at least 1 for {dtype}, not {step}"));
+                return Err(refused(e).help("give a float dtype, and cast the result"));
+            }
+            (Scalar::Float(start.to_f64().trunc()), Scalar::Float(whole))
+        }
+        _ => (start, step),
+    };
     create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &target.target, site)
 }
 
@@ -212,8 +224,15 @@ fn length(n: i64, method: &str, site: CallSite) -> Result<i64> {
 }
 
 pub(super) fn linspace(start: f64, end: f64, steps: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
-    let attrs = smallvec![length(steps, "linspace", site)?.into(), target.dtype_or(DType::F32).into()];
+    let dtype = target.dtype_or(DType::F32);
+    let attrs = smallvec![length(steps, "linspace", site)?.into(), dtype.into()];
+    let [start, end] = [start, end].map(|v| bound(v, dtype));
     create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)
+}
+
+/// A bound of equal steps: in an integer dtype an integer, as in PyTorch.
+fn bound(v: f64, dtype: DType) -> f64 {
+    if dtype.kind() == DTypeKind::Int { v.trunc() } else { v }
 }
 
 pub(super) fn logspace(
@@ -224,11 +243,21 @@ pub(super) fn logspace(
     base: f64,
     site: CallSite,
 ) -> Result<Tensor> {
-    let attrs = smallvec![length(steps, "logspace", site)?.into(), target.dtype_or(DType::F32).into()];
+    let dtype = target.dtype_or(DType::F32);
+    let [start, end] = [start, end].map(|v| bound(v, dtype));
+    // Integers are what is left of the powers, not of the exponents.
+    let wide = if dtype.has_gradients() { dtype } else { DType::F64 };
+    let attrs = smallvec![length(steps, "logspace", site)?.into(), wide.into()];
     let inner = inner_calls();
     let exponents = create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)?;
+    let power = || invoke1(op!("rpow_scalar"), &[Some(&exponents)], smallvec![], smallvec![Scalar::Float(base)], site);
+    if wide == dtype {
+        drop(inner);
+        return power();
+    }
+    let powers = power()?;
     drop(inner);
-    invoke1(op!("rpow_scalar"), &[Some(&exponents)], smallvec![], smallvec![Scalar::Float(base)], site)
+    powers.cast_at(dtype, site)
 }
 
 pub(super) fn eye(n: i64, target: &TargetSpec, m: Option<i64>, site: CallSite) -> Result<Tensor> {

@@ -44,7 +44,7 @@ fn padded(targets: &Tensor, lengths: &Tensor, site: CallSite) -> Result<Tensor> 
     let (n, all) = (lengths.numel(), targets.numel());
     let starts = lengths.cumsum(0)?.sub(lengths)?.unsqueeze(LAST)?;
     let places = starts.add(&counted(all, targets, site)?.unsqueeze(0)?)?;
-    let places = places.minimum(all as i64 - 1)?;
+    let places = places.clamp_max(all as i64 - 1)?;
     targets.unsqueeze(0)?.expand([n as i64, all as i64])?.gather(1, &places)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn ctc_loss(
     let losses = match reduction {
         "mean" => {
             let _scope = site.scope();
-            losses.div(&target_lengths.reshape_at(&[n], site)?.maximum(1)?.cast_at(losses.dtype(), site)?)?
+            losses.div(&target_lengths.reshape_at(&[n], site)?.clamp_min(1)?.cast_at(losses.dtype(), site)?)?
         }
         _ => losses,
     };
@@ -141,7 +141,7 @@ fn each(
         None
     };
     let ids = extended.unsqueeze(0)?.expand([steps as i64, n as i64, symbols as i64])?;
-    let emitted = probs.gather(2, &ids)?.maximum(NEVER)?;
+    let emitted = probs.gather(2, &ids)?.clamp_min(NEVER)?;
     // The first symbol is the first blank or the first label.
     let late = counted(symbols, probs, site)?.ge(2)?.cast_at(probs.dtype(), site)?.mul(NEVER)?;
     let mut alpha = emitted.select(0, 0)?.add(&late)?;
@@ -161,7 +161,7 @@ fn each(
     }
     let end = lengths.mul(2)?.unsqueeze(LAST)?;
     let last_blank = alpha.gather(1, &end)?.squeeze(1)?;
-    let last_label = alpha.gather(1, &end.sub(1)?.maximum(0)?)?.squeeze(1)?;
+    let last_label = alpha.gather(1, &end.sub(1)?.clamp_min(0)?)?.squeeze(1)?;
     let last_label = last_label.masked_fill(&lengths.eq(0)?, NEVER)?;
     let likely = last_blank.logaddexp(&last_label)?;
     let impossible = likely.lt(NEVER / 2.0)?;

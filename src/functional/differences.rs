@@ -157,7 +157,7 @@ pub(super) fn isin(x: &Tensor, values: &Tensor, invert: bool, site: CallSite) ->
         let number = |t: Tensor| if t.dtype() == DType::Bool { t.cast(DType::I64) } else { Ok(t) };
         let (x, sorted) = (number(x)?, number(values)?.sort(0, false)?.swap_remove(0));
         let last = sorted.numel() as i64 - 1;
-        let at = sorted.searchsorted(&x)?.minimum(last)?;
+        let at = sorted.searchsorted(&x)?.clamp_max(last)?;
         let found = sorted.index_select(0, &at.reshape([at.numel()])?)?.reshape(x.shape())?;
         drop(inner);
         if invert { x.ne(&found) } else { x.eq(&found) }
@@ -347,7 +347,7 @@ pub(super) fn cdist(x1: &Tensor, x2: &Tensor, p: f64, site: CallSite) -> Result<
         if p == 2.0 && (*m > FEW_ROWS || *n > FEW_ROWS) && !x1.dtype().is_half() {
             let squares = |x: &Tensor| x.square()?.sum_keepdim(-1);
             let product = x1.matmul(&x2.transpose(-2, -1)?)?.mul(-2.0)?;
-            let sums = product.add(&squares(x1)?)?.add(&squares(x2)?.transpose(-2, -1)?)?.maximum(0.0)?;
+            let sums = product.add(&squares(x1)?)?.add(&squares(x2)?.transpose(-2, -1)?)?.clamp_min(0.0)?;
             drop(inner);
             return invoke1(op!("root"), &[Some(&sums)], smallvec![], smallvec![], site);
         }

@@ -1,5 +1,5 @@
 //! Calls with arguments left out, by name, as PyTorch's Python has them. In Rust other names say the same: `x.flatten(0, -1)?.argmax(0)`,
-//! `x.maximum(lo)`.
+//! `x.clamp_min(lo)`.
 
 use super::{Bound, invoke1, op};
 use crate::context::inner_calls;
@@ -18,6 +18,10 @@ by_name! {
     "max(Tensor x, Tensor other) -> Tensor" = |b| two(op!("maximum"), b.given(0)?, b.given(1)?, b.site);
     /// The smaller of each two elements.
     "min(Tensor x, Tensor other) -> Tensor" = |b| two(op!("minimum"), b.given(0)?, b.given(1)?, b.site);
+    /// x, but not below `min`, element by element.
+    "clamp_min(Tensor x, Tensor min) -> Tensor" = |b| two(op!("maximum"), b.given(0)?, b.given(1)?, b.site);
+    /// x, but not above `max`, element by element.
+    "clamp_max(Tensor x, Tensor max) -> Tensor" = |b| two(op!("minimum"), b.given(0)?, b.given(1)?, b.site);
     /// x without its dims of size 1.
     "squeeze(Tensor x) -> Tensor" = |b| {
         let x = b.given(0)?;
@@ -29,8 +33,8 @@ by_name! {
         let (x, given) = (b.given(0)?, |i: usize| b.attr(i).map(|_| b.scalar(i)).transpose());
         let (op, numbers) = match (given(1)?, given(2)?) {
             (Some(lo), Some(hi)) => (op!("clamp"), smallvec![lo, hi]),
-            (Some(lo), None) => (op!("maximum_scalar"), smallvec![lo]),
-            (None, Some(hi)) => (op!("minimum_scalar"), smallvec![hi]),
+            (Some(lo), None) => (op!("clamp_min"), smallvec![lo]),
+            (None, Some(hi)) => (op!("clamp_max"), smallvec![hi]),
             (None, None) => return Err(neither(x, b.site)),
         };
         Ok(vec![invoke1(op, &[Some(x)], smallvec![], numbers, b.site).map_err(|e| e.within(|| "clamp".into()))?])

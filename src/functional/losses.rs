@@ -300,7 +300,7 @@ pub(super) fn gaussian_nll_loss(
     let y = {
         let _scope = site.scope();
         // The gradient of the variance passes also where it was raised to eps, as in PyTorch.
-        let raised = var.add(&var.detach().maximum(eps)?.sub(&var.detach())?)?;
+        let raised = var.add(&var.detach().clamp_min(eps)?.sub(&var.detach())?)?;
         let y = raised.log()?.add(&x.sub(target)?.square()?.div(&raised)?)?.mul(0.5)?;
         if full { y.add(0.5 * std::f64::consts::TAU.ln())? } else { y }
     };
@@ -314,7 +314,7 @@ pub(super) fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64, si
     let length = |x: &Tensor| {
         let squares = x.square()?.sum(dim)?;
         let length = invoke1(op!("root"), &[Some(&squares)], smallvec![], smallvec![], site)?;
-        length.maximum(eps)
+        length.clamp_min(eps)
     };
     let lengths = length(x1)?.mul(&length(x2)?)?;
     drop(inner);

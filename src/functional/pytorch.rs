@@ -11,8 +11,6 @@ const HERE: &[(&str, &str)] = &[
     ("as_tensor", "from_vec(values, shape, target)?"),
     ("bmm", "a.matmul(&b)?"),
     ("broadcast_to", "x.expand(shape)?"),
-    ("clamp_max", "x.minimum(hi)?"),
-    ("clamp_min", "x.maximum(lo)?"),
     ("clip", "x.clamp(lo, hi)?"),
     ("clone", "x.copy()?"),
     ("concatenate", "cat(tensors, dim)?"),

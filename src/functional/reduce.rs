@@ -134,9 +134,9 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
             return root(&sum, site);
         }
         if p == 0.0 {
-            let count = over(op!("count_nonzero"), x, dims, keepdim, site)?;
+            let terms = one(op!("norm_term_zero"), x)?;
             drop(inner);
-            return count.cast_at(x.dtype(), site);
+            return over(op!("sum"), &terms, dims, keepdim, site);
         }
         let size = one(op!("abs"), x)?;
         if p == 1.0 || p.is_infinite() {
@@ -231,7 +231,7 @@ pub(super) fn aminmax(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -
 pub(super) fn normalize(x: &Tensor, p: f64, dim: i64, eps: f64, site: CallSite) -> Result<Tensor> {
     let _scope = site.scope();
     let inner = inner_calls();
-    let length = norm_in("normalize", x, p, &[dim], true, site)?.maximum(eps)?;
+    let length = norm_in("normalize", x, p, &[dim], true, site)?.clamp_min(eps)?;
     drop(inner);
     x.div(&length)
 }

@@ -90,6 +90,10 @@ pub(super) fn transpose(x: &Tensor, dim0: i64, dim1: i64, site: CallSite) -> Res
 }
 
 pub(super) fn t(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    if x.ndim() > 2 {
+        let e = Error::shape(format!("expected a tensor of at most 2 dims, not {}", x.ndim()));
+        return Err(in_method("t", x, site)(e.help("transpose(dim0, dim1) exchanges any two dims")));
+    }
     exchanged(x, -1, -2, "t", site)
 }
 

@@ -104,11 +104,19 @@ pub(super) fn cov(
         if let Some(w) = fweights.filter(|w| w.dtype().kind() != oflow_kernels::DTypeKind::Int) {
             return Err(Error::dtype(format!("fweights are {}; counts are integers", w.dtype())));
         }
-        let dtype = table.dtype();
+        for (name, w) in [("fweights", fweights), ("aweights", aweights)] {
+            let Some(w) = w.filter(|w| w.numel() > 0) else { continue };
+            // No number is below zero in dtypes without a sign, and of NaN PyTorch says nothing either.
+            let least = w.detach().amin(())?.item()?;
+            if least < 0.0 {
+                return Err(Error::argument(format!("expected {name} of at least 0; the smallest is {least}")));
+            }
+        }
+        // Weights keep their dtype: the wider one is that of the result, as in PyTorch.
         let weights = match (fweights, aweights) {
             (None, None) => None,
-            (Some(w), None) | (None, Some(w)) => Some(w.cast(dtype)?),
-            (Some(f), Some(a)) => Some(f.cast(dtype)?.mul(&a.cast(dtype)?)?),
+            (Some(w), None) | (None, Some(w)) => Some(w.clone()),
+            (Some(f), Some(a)) => Some(f.mul(a)?),
         };
         let Some(w) = weights else {
             let centred = table.sub(&table.mean_keepdim(1)?)?;
@@ -120,11 +128,11 @@ pub(super) fn cov(
         let total = w.sum(())?;
         let centred = table.sub(&table.mul(&w)?.sum_keepdim(1)?.div(&total)?)?;
         let sums = centred.mul(&w)?.matmul(&centred.transpose(0, 1)?)?;
-        let lost = match aweights {
-            Some(a) => w.mul(&a.cast(dtype)?)?.sum(())?.div(&total)?.mul(correction as f64)?,
-            None => total.mul(0.0)?.add(correction as f64)?,
+        let left = match aweights {
+            Some(a) if correction != 0 => total.sub(&w.mul(a)?.sum(())?.div(&total)?.mul(correction as f64)?)?,
+            _ => total.sub(correction)?,
         };
-        let by = total.sub(&lost)?.maximum(0.0)?;
+        let by = left.clamp_min(0)?;
         drop(inner);
         reduced(&sums.div(&by)?)
     };
@@ -301,7 +309,7 @@ pub(super) fn nanquantile(
         let (sorted, d, shape) = lines(x, dim, keepdim)?;
         // Each line has a length of its own: how many of its elements are no NaN.
         let count = sorted.detach().isnan()?.logical_not()?.sum_keepdim(d)?.cast(DType::F64)?;
-        let rank = count.sub(1.0)?.maximum(0.0)?.mul(q)?;
+        let rank = count.sub(1.0)?.clamp_min(0.0)?.mul(q)?;
         let (low, rest) = match between {
             Between::Linear => (rank.floor()?, Some(rank.frac()?)),
             Between::Lower => (rank.floor()?, None),
@@ -313,7 +321,7 @@ pub(super) fn nanquantile(
         let a = sorted.gather(d, &low)?;
         let y = match rest {
             Some(rest) => {
-                let next = low.add(1i64)?.minimum(sorted.shape()[d as usize] as i64 - 1)?;
+                let next = low.add(1i64)?.clamp_max(sorted.shape()[d as usize] as i64 - 1)?;
                 let rest = rest.cast(sorted.dtype())?;
                 // What lies behind the last number is NaN, and counts for nothing.
                 let b = where_(&rest.gt(0.0)?, &sorted.gather(d, &next)?, &a)?;

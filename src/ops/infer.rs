@@ -17,6 +17,9 @@ pub struct TensorType {
     pub dtype: DType,
 }
 
+/// The most dims of a tensor: as many as NumPy's arrays and PyTorch's reductions take.
+pub const MAX_DIMS: usize = 64;
+
 impl TensorType {
     /// A description from parts, of a tensor that exists or of sizes that were checked.
     pub fn new(shape: &[usize], dtype: DType) -> TensorType {
@@ -26,8 +29,12 @@ impl TensorType {
     /// so sizes, strides and byte offsets of a tensor never wrap.
     ///
     /// # Errors
-    /// When the product of the sizes (0 counts as 1, as in the strides) has more bytes than `isize::MAX`.
+    /// When there are more than [`MAX_DIMS`] dims, or when the product of the sizes (0 counts as 1, as in the strides) has more bytes
+    /// than `isize::MAX`.
     pub fn checked(shape: &[usize], dtype: DType) -> Result<TensorType> {
+        if shape.len() > MAX_DIMS {
+            return Err(Error::shape(format!("expected at most {MAX_DIMS} dims, not {}", shape.len())));
+        }
         let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul((*d).max(1)));
         match bytes {
             Some(n) if n <= isize::MAX as usize => Ok(TensorType::new(shape, dtype)),

@@ -34,7 +34,7 @@ pub fn clip_grad_norm<T: Borrow<Tensor>>(parameters: impl AsRef<[T]>, max_norm: 
     }
     let total = total_of_squares(&grads, site)?;
     let norm = total.sqrt()?;
-    let factor = norm.add(1e-6)?.rdiv(max_norm)?.minimum(1.0)?;
+    let factor = norm.add(1e-6)?.rdiv(max_norm)?.clamp_max(1.0)?;
     for group in groups(&grads, |g| g, |_| ()) {
         let mut f = factor.clone();
         if let Ok(p) = group[0].placement()

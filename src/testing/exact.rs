@@ -63,8 +63,8 @@ const EXACT: &[&str] = &[
     "sub_scalar",
     "rsub_scalar",
     "mul_scalar",
-    "maximum_scalar",
-    "minimum_scalar",
+    "clamp_min",
+    "clamp_max",
 ];
 /// Those of them whose sums of products exceed what half precision holds exactly.
 const NOT_HALF: &[&str] = &["matmul", "matmul_rows", "linear", "mul", "sum", "cumsum", "mul_scalar"];

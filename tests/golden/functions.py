@@ -699,6 +699,30 @@ case("unique_consecutive", lambda x: torch.unique_consecutive(x), runs, backward
 case("unique_consecutive", lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), torch.tensor([5]), return_inverse=True, return_counts=True)
 case("unravel_index", lambda i: torch.unravel_index(i, (2, 3, 4)), torch.tensor([[0, 23], [7, 13]]), [2, 3, 4])
 
+# --- bounds, dtypes of results ---------------------------------------------------------------------------------------------
+
+for d in ("f64", "f32", "i32"):
+    backward = d != "i32"
+    case("clamp_min", lambda x: torch.clamp_min(x, 1), values((3, 4), d), 1, backward=backward)
+    case("clamp_max", lambda x: torch.clamp_max(x, 1), values((3, 4), d), 1, backward=backward)
+    case("clamp_min", torch.clamp_min, values((3, 4), d), values((4,), d, start=5), backward=backward)
+    case("clamp_max", torch.clamp_max, values((3, 4), d), values((4,), d, start=5), backward=backward)
+for name, bounds in (("clamp_min", [1.0]), ("clamp_max", [1.0]), ("clamp", [-1.0, 1.0])):
+    edges = torch.tensor([1.0, -1.0, nan, inf, -inf, 0.0], dtype=torch.float64)
+    bound = {"clamp_min": dict(min=1.0), "clamp_max": dict(max=1.0), "clamp": dict(min=-1.0, max=1.0)}[name]
+    case(name, lambda x: torch.clamp(x, **bound), edges, *bounds, note="at the bounds")
+case("square", torch.square, values((4,), "bool"), note="integers")
+case("norm", lambda x: torch.linalg.vector_norm(x, 0), torch.tensor([0.0, -0.0, 2.0, -inf]), 0.0, note="order 0 has the slope 0")
+for f, a in (("f64", "f32"), ("f32", "f64"), ("bf16", "f32")):
+    weights = values((4,), a, positive=True)
+    case("cov", lambda x, w: torch.cov(x, aweights=w), values((3, 4), f), aweights=weights, backward=False, note="two dtypes")
+    case("cov", lambda x, f, a: torch.cov(x, fweights=f, aweights=a), values((3, 4), f), fweights=torch.tensor([1, 0, 2, 3]), aweights=weights, backward=False, note="two dtypes")
+# Scores of some hundreds: those of halves are kept in f32.
+wide = lambda shape, start: (values(shape, "f64", start=start) * 9).to(torch.bfloat16)
+for mask in (None, wide((3, 6), 11)):
+    given = {} if mask is None else {"attn_mask": mask}
+    case("scaled_dot_product_attention", lambda q, k, v, *m: F.scaled_dot_product_attention(q, k, v, *m), wide((2, 3, 8), 1), wide((2, 6, 8), 3), wide((2, 6, 8), 7), **given, backward=False, note="scores of halves")
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -274,15 +274,18 @@ case("masked_fill", lambda x, m: x.masked_fill(m, 2), values((2, 3), "i32"), val
 SCALAR = {
     "add_scalar": lambda x, s: x + s, "sub_scalar": lambda x, s: x - s, "rsub_scalar": lambda x, s: s - x, "mul_scalar": lambda x, s: x * s,
     "div_scalar": lambda x, s: x / s, "rdiv_scalar": lambda x, s: s / x, "pow_scalar": torch.pow, "rpow_scalar": lambda x, s: torch.pow(s, x),
-    "maximum_scalar": lambda x, s: torch.clamp(x, min=s), "minimum_scalar": lambda x, s: torch.clamp(x, max=s),
+    "clamp_min": lambda x, s: torch.clamp(x, min=s), "clamp_max": lambda x, s: torch.clamp(x, max=s),
     "fmod_scalar": torch.fmod, "remainder_scalar": torch.remainder, "floor_divide_scalar": torch.floor_divide,
 }
+# What the number is called.
+WORD = {"clamp_min": "min", "clamp_max": "max"}
 for op, f in SCALAR.items():
+    word = WORD.get(op, "s")
     grad = op != "floor_divide_scalar"
     for d in ("f32", "f64", "bf16"):
-        case(op, lambda x: f(x, 1.5), values((3, 4), d, positive=True), attrs={"s": 1.5}, backward=grad)
-    case(op, lambda x: f(x, 2), values((4,), "f32", positive=True), attrs={"s": 2}, backward=grad)
-    case(op, lambda x: f(x, 2), values((4,), "i64", positive=True), attrs={"s": 2})
+        case(op, lambda x: f(x, 1.5), values((3, 4), d, positive=True), attrs={word: 1.5}, backward=grad)
+    case(op, lambda x: f(x, 2), values((4,), "f32", positive=True), attrs={word: 2}, backward=grad)
+    case(op, lambda x: f(x, 2), values((4,), "i64", positive=True), attrs={word: 2})
 for s in (0.0, 1.0, 2.0, 3.0, -1.0, 0.5):
     case("pow_scalar", lambda x: torch.pow(x, s), values((5,), "f64", positive=s in (0.5, -1.0)), attrs={"s": s})
 case("clamp", lambda x: torch.clamp(x, -0.5, 0.7), values((3, 4)), attrs={"lo": -0.5, "hi": 0.7})
@@ -1023,7 +1026,7 @@ HELD = {
 NUMBERS = [True, 0, 2, -3, 300, 2**40, 2.5, -0.5, 0.1, 2.0001, 16777216.0, 1e10, nan, inf, -inf]
 WITH = {
     **{op: SCALAR[op] for op in ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar", "rdiv_scalar", "fmod_scalar",
-                                 "remainder_scalar", "floor_divide_scalar", "maximum_scalar", "minimum_scalar")},
+                                 "remainder_scalar", "floor_divide_scalar", "clamp_min", "clamp_max")},
     **{op + "_scalar": f for op, f in COMPARE.items()},
     "masked_fill": lambda x, s: x.masked_fill(torch.tensor(True), s),
 }
@@ -1080,8 +1083,8 @@ for op in ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar"
     for s in (0.0, 2.0, -3.0, inf):
         extreme(op, lambda x: SCALAR[op](x, s), 1, {"s": s}, backward=op != "floor_divide_scalar")
 for s in (0.0, 1.0, -3.0):
-    extreme("maximum_scalar", lambda x: torch.maximum(x, torch.tensor(s, dtype=x.dtype)), 1, {"s": s})
-    extreme("minimum_scalar", lambda x: torch.minimum(x, torch.tensor(s, dtype=x.dtype)), 1, {"s": s})
+    extreme("clamp_min", lambda x: torch.clamp(x, min=s), 1, {"min": s})
+    extreme("clamp_max", lambda x: torch.clamp(x, max=s), 1, {"max": s})
 extreme("clamp", lambda x: torch.clamp(x, -1, 3), 1, {"lo": -1, "hi": 3})
 extreme("clamp", lambda x: torch.clamp(x, 0.0, inf), 1, {"lo": 0.0, "hi": inf})
 extreme("leaky_relu", lambda x: F.leaky_relu(x, -0.5), 1, {"alpha": -0.5})

@@ -313,7 +313,7 @@ def _max_pool(name):
     @_named(name)
     def function(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         call = getattr(oflow, f"{name}_with_indices" if return_indices else name)
-        return call(input, kernel_size, stride or [], padding, dilation, ceil_mode)
+        return call(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
     return function
 
@@ -321,7 +321,8 @@ def _max_pool(name):
 def _avg_pool(name):
     @_named(name)
     def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, *divisor_override):
-        return getattr(oflow, name)(input, kernel_size, stride or [], padding, ceil_mode, count_include_pad, *divisor_override)
+        stride = [] if stride is None else stride
+        return getattr(oflow, name)(input, kernel_size, stride, padding, ceil_mode, count_include_pad, *divisor_override)
 
     return function
 

@@ -651,36 +651,26 @@ impl Tensor {
     ///
     /// ```text
     /// maximum(Tensor a, Tensor b) -> Tensor
-    /// maximum(Tensor x, Scalar s) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn maximum<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let site = CallSite::here();
-        match b.into() {
-            Operand::Tensor(b) => invoke1(op!("maximum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
-            Operand::Scalar(s) => invoke1(op!("maximum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
-        }
+    pub fn maximum(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("maximum"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// The smaller element of each pair; NaN if either is NaN.
     ///
     /// ```text
     /// minimum(Tensor a, Tensor b) -> Tensor
-    /// minimum(Tensor x, Scalar s) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn minimum<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let site = CallSite::here();
-        match b.into() {
-            Operand::Tensor(b) => invoke1(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
-            Operand::Scalar(s) => invoke1(op!("minimum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
-        }
+    pub fn minimum(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// The remainder of a / b with the sign of a.
@@ -1198,6 +1188,26 @@ impl Tensor {
     #[track_caller]
     pub fn rpow(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         invoke1(op!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], CallSite::here())
+    }
+
+    /// x, but not below min.
+    ///
+    /// ```text
+    /// clamp_min(Tensor x, Scalar min) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn clamp_min(&self, min: impl Into<Scalar>) -> Result<Tensor> {
+        invoke1(op!("clamp_min"), &[Some(self)], smallvec![], smallvec![min.into()], CallSite::here())
+    }
+
+    /// x, but not above max.
+    ///
+    /// ```text
+    /// clamp_max(Tensor x, Scalar max) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn clamp_max(&self, max: impl Into<Scalar>) -> Result<Tensor> {
+        invoke1(op!("clamp_max"), &[Some(self)], smallvec![], smallvec![max.into()], CallSite::here())
     }
 
     /// x, but not below lo and not above hi.

@@ -955,18 +955,13 @@ impl Tensor {
     ///
     /// ```text
     /// maximum_(Tensor a, Tensor b) -> Tensor
-    /// maximum_(Tensor x, Scalar s) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn maximum_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        let site = CallSite::here();
-        match b.into() {
-            Operand::Tensor(b) => write_over(op!("maximum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
-            Operand::Scalar(s) => write_over(op!("maximum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
-        }?;
+    pub fn maximum_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("maximum"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
@@ -974,18 +969,13 @@ impl Tensor {
     ///
     /// ```text
     /// minimum_(Tensor a, Tensor b) -> Tensor
-    /// minimum_(Tensor x, Scalar s) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn minimum_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        let site = CallSite::here();
-        match b.into() {
-            Operand::Tensor(b) => write_over(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
-            Operand::Scalar(s) => write_over(op!("minimum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
-        }?;
+    pub fn minimum_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
@@ -1391,6 +1381,34 @@ impl Tensor {
     #[track_caller]
     pub fn rpow_(&self, s: impl Into<Scalar>) -> Result<&Tensor> {
         write_over(op!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `clamp_min` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// clamp_min_(Tensor x, Scalar min) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn clamp_min_(&self, min: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("clamp_min"), &[Some(self)], smallvec![], smallvec![min.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `clamp_max` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// clamp_max_(Tensor x, Scalar max) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn clamp_max_(&self, max: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("clamp_max"), &[Some(self)], smallvec![], smallvec![max.into()], CallSite::here())?;
         Ok(self)
     }
 

@@ -1,12 +1,15 @@
 //! Activations: each is one scalar expression; kernel, signatures and gradient follow from it.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, OpDef};
 
 /// `tanh` of the usual cubic, as PyTorch's `gelu(approximate="tanh")`.
 const GELU_TANH: &str = "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))";
 const GELU: &str = "x * normcdf(x)";
 
+const HARDTANH: &str = "hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y";
+const SOFTSHRINK: &str = "softshrink(x: float; lambd: runtime float = 0.5) -> y";
+const CELU: &str = "celu(x: float; alpha: runtime float = 1.0) -> y";
 const SOFTPLUS: &str = "softplus(x: float; beta: runtime float = 1.0, threshold: runtime float = 20.0) -> y";
 
 const RELU: &str = "max(x, 0).
@@ -58,12 +61,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "1.0507009873554805 * select(x <= 0, 1.6732632423543772 * exp(x), 1)",
         "SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1.",
     ),
-    (
-        "hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y",
-        "min(max(x, lo), hi)",
-        "select(or(x <= lo, x >= hi), 0, 1)",
-        "x, but not below lo and not above hi.",
-    ),
+    (HARDTANH, "min(max(x, lo), hi)", "select(or(x <= lo, x >= hi), 0, 1)", "x, but not below lo and not above hi."),
     (
         "hardsigmoid(x: float) -> y",
         "min(max(x / 6 + 0.5, 0), 1)",
@@ -77,14 +75,14 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "x, or 0 where |x| is not above lambd.",
     ),
     (
-        "softshrink(x: float; lambd: runtime float = 0.5) -> y",
+        SOFTSHRINK,
         "select(x > lambd, x - lambd, select(x < -lambd, x + lambd, x * 0))",
         "select(abs(x) <= lambd, 0, 1)",
         "x moved towards zero by lambd, or 0 where |x| is not above lambd.",
     ),
     ("relu6(x) -> y", "min(max(x, 0), 6)", "select(or(x <= 0, x >= 6), 0, 1)", "x, but not below 0 and not above 6."),
     (
-        "celu(x: float; alpha: runtime float = 1.0) -> y",
+        CELU,
         "select(x > 0, x, alpha * expm1(x / alpha))",
         "select(x <= 0, exp(x / alpha), 1)",
         "x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step.",
@@ -113,6 +111,20 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             let op = OpDef::elementwise(text, expr)?.doc(doc).samples(&["f32[3, 5]", "f64[4, 2]", "bf16[2, 3]"]);
             let op = match *text {
                 SIGMOID | TANH => op.dtype(DTypeRule::PromoteFloat),
+                HARDTANH => op.values(|v| match (v.runtime[0].to_f64(), v.runtime[1].to_f64()) {
+                    (lo, hi) if lo > hi => {
+                        Err(Error::argument(format!("expected lo at most hi, not lo = {lo} and hi = {hi}")))
+                    }
+                    _ => Ok(()),
+                }),
+                SOFTSHRINK => op.values(|v| match v.runtime[0].to_f64() {
+                    lambd if lambd >= 0.0 => Ok(()),
+                    lambd => Err(Error::argument(format!("expected lambd of at least 0, not {lambd}"))),
+                }),
+                CELU => op.values(|v| match v.runtime[0].to_f64() {
+                    0.0 => Err(Error::argument("expected alpha other than 0, by which x is divided")),
+                    _ => Ok(()),
+                }),
                 SOFTPLUS => op.function("softplus(Tensor x, *, Float beta=1.0, Float threshold=20.0) -> Tensor"),
                 _ => op,
             };

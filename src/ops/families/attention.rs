@@ -54,7 +54,7 @@ fn merged(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
     let most = reduce_whole(e, "amax", lse, over_parts.clone())?;
     // A finite number, also where a query's scores are all minus infinity: then every weight is zero.
     let least = if e.dtype(lse) == DType::F64 { f64::MIN } else { f64::from(f32::MIN) };
-    let most = e.call("maximum_scalar", &[most], &[("s", Scalar::Float(least).into())])?;
+    let most = e.call("clamp_min", &[most], &[("min", Scalar::Float(least).into())])?;
     let below = e.call("sub", &[lse, most], &[])?;
     let weights = e.call("exp", &[below], &[])?;
     let sum = reduce_whole(e, "sum", weights, over_parts.clone())?;

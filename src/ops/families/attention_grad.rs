@@ -120,7 +120,7 @@ pub(super) fn gradient_of_parts(g: &mut dyn GradCtx) -> Result<()> {
         // `lse` has no gradient, so the weights are divided by their sum, which is 1, or 0 where nothing is seen.
         let e = weights_from(g, q, k, lse, own.start)?;
         let sum = row_sum(g, e)?;
-        let sum = g.call("maximum_scalar", &[sum], &[("s", Scalar::Float(f64::from(f32::MIN_POSITIVE)).into())])?;
+        let sum = g.call("clamp_min", &[sum], &[("min", Scalar::Float(f64::from(f32::MIN_POSITIVE)).into())])?;
         let p = g.call("div", &[e, sum], &[])?;
         let dp = matmul(g, (d_o, false), (v, true))?;
         let d = product(g, p, dp)?;

@@ -12,6 +12,15 @@ fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
         .samples(&["f32[3, 5]+; s=2.0", "i32[4]; s=3", "i32[2, 2]+; s=1.5", "i8[4]+; s=257", "bf16[3]+; s=2.0"]))
 }
 
+/// One bound of the elements. At the bound the slope is 0, as of `clamp`; so has PyTorch's `clamp(min=)`, and `clamp_min` has 1 there.
+fn bound(name: &str, expr: &str, word: &str, slope: &str, doc: &str) -> Result<OpDef> {
+    let def = OpDef::elementwise(&format!("{name}(x; {word}: runtime scalar) -> y"), expr)?.derivative(0, slope)?;
+    let samples = ["f32[3, 5]", "i32[4]", "i8[4]", "bf16[3]"].into_iter().zip(["0.5", "1.5", "257", "2.0"]);
+    let mut def = def.doc(doc).function(&format!("{name}(Tensor x, Scalar {word}) -> Tensor"));
+    def.samples = samples.map(|(t, s)| format!("{t}; {word}={s}").into()).collect();
+    Ok(def)
+}
+
 /// As [`op`], of complex numbers too.
 fn number(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     let mut def = op(name, expr, doc)?.samples(&["c64[3]+; s=2.0", "c128[2]+; s=1.5-0.5j", "f32[3]+; s=0.5+2.0j"]);
@@ -75,8 +84,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
         reversed("rpow", "pow", "pow(s, x)", "s to the power x.")
             .and_then(|o| o.derivative(0, "select(and(s == 0, re(x) >= 0), 0, out * log(s))")),
-        op("maximum", "max(x, s)", "The larger of x and s."),
-        op("minimum", "min(x, s)", "The smaller of x and s."),
+        bound("clamp_min", "max(x, min)", "min", "x > min", "x, but not below min."),
+        bound("clamp_max", "min(x, max)", "max", "x < max", "x, but not above max."),
         op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x."),
         op("remainder", "remainder(x, s)", "The remainder of x / s with the sign of s."),
         op("floor_divide", "floordiv(x, s)", "x / s rounded down."),

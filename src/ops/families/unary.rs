@@ -1,6 +1,6 @@
 //! Elementwise functions of one tensor.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, OpDef};
 use oflow_kernels::DType;
 use std::sync::Arc;
@@ -81,15 +81,36 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             o.doc("A copy in new memory. The gradient passes through.").samples(&["f32[3, 5]", "f32[4]", "i32[2, 3]"])
         }),
         cast(),
-        number("neg", "-x", "-x."),
+        number("neg", "-x", "-x.").map(|o| {
+            o.check(|c| match c.inputs[0].as_ref().map(|x| x.dtype) {
+                Some(DType::Bool) => {
+                    Err(Error::dtype("bools have no negative number").help("logical_not() inverts them"))
+                }
+                _ => Ok(()),
+            })
+        }),
         number("abs", "abs(x)", "|x|; of complex numbers a real number.").map(|o| o.dtype(part())),
+        with(
+            number(
+                "norm_term_zero",
+                "select(x == 0, 0, 1)",
+                "1 where x is not 0, else 0: what an element adds to the norm of order 0. Its slope is 0.",
+            )
+            .map(|o| o.dtype(part()).traits(|t| t.hidden = true)),
+            "0",
+        ),
         number("sgn", "sign(x)", "x / |x|, and 0 of 0: -1, 0 or 1 for real numbers."),
         number("conj", "conj(x)", "The complex conjugate; of real numbers x itself."),
         number("real", "re(x)", "The real part; of real numbers x itself.").map(|o| o.dtype(part())),
         imag(),
         complex(),
         keep("sign", "sign(x)", "-1, 0 or 1, in the dtype of x."),
-        number("square", "square(x)", "x²."),
+        number("square", "square(x)", "x²; of bools integers.").map(|o| {
+            o.dtype(DTypeRule::Fn(Arc::new(|c| {
+                let dtype = c.input(0)?.dtype;
+                Ok([if dtype == DType::Bool { DType::I64 } else { dtype }].into_iter().collect())
+            })))
+        }),
         keep("floor", "floor(x)", "The largest integer not above x."),
         keep("ceil", "ceil(x)", "The smallest integer not below x."),
         keep("round", "round(x)", "The nearest integer, ties to even."),
