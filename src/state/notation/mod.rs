@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Python has more of them (`python/oflow/_plain.py`): `$tuple`, `$set`, `$frozenset` and `$complex` are lists to Rust; `$array`,
-//! `$scalar`, `$dtype`, `$device`, `$text` and `$ordereddict` are not read by Rust. [`write`] and [`read`] are the notation in
+//! `$scalar`, `$dtype`, `$device` and `$text` are not read by Rust. [`write()`] and [`read()`] are the notation in
 //! serde's terms: a value is read as it was written. `docs/checkpoints.md` has the table for users.
 
 mod read;
