@@ -1,6 +1,7 @@
 """Modules: registration, walks, state dicts, layouts. Values are in test_beside_pytorch.py."""
 
 import copy
+import itertools
 
 import numpy as np
 import oflow as flow
@@ -307,3 +308,19 @@ def test_a_rate_of_zero_draws_as_another_would():
         return flow.rand(3).tolist()
 
     assert after(0.0) == after(0.5)
+
+
+S0, S1, B = flow.sbp.S(0), flow.sbp.S(1), flow.sbp.B
+PADDED = [(axes, sbp) for axes, kinds in ((1, (S0, S1, B)), (2, (S0, S1, B)), (3, (S0, B))) for sbp in itertools.product(kinds, repeat=axes)]
+
+
+@pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])
+@pytest.mark.parametrize("axes, sbp", PADDED)
+def test_the_row_of_padding_on_meshes(mesh, layer, axes, sbp):
+    grid = (mesh, mesh.mesh(a=1, b=flow.world_size()), mesh.mesh(a=1, b=flow.world_size(), c=1))[axes - 1]
+    for padding in (0, 2, -1):
+        made = layer(5, 3, padding_idx=padding, placement=grid, sbp=sbp)
+        assert [sum(v != 0 for v in row) for row in made.weight.tolist()] == [0 if r == padding % 5 else 3 for r in range(5)]
+        ids = flow.tensor([[padding % 5, 1], [3, padding % 5]])
+        made(flow.distribute(ids, grid, (B,) * axes)).sum().backward()
+        assert [any(row) for row in made.weight.grad.tolist()] == [r in (1, 3) for r in range(5)]

@@ -86,7 +86,10 @@ def _padding(index, rows):
 def _without(weight, index):
     """Sets a row of a table to 0."""
     if index is not None:
-        where = {"placement": weight.placement, "sbp": oflow.sbp.broadcast} if weight.is_global else {"device": weight.device}
+        if weight.is_global:
+            where = {"placement": weight.placement, "sbp": (oflow.sbp.broadcast,) * len(weight.placement.shape)}
+        else:
+            where = {"device": weight.device}
         row = oflow.one_hot(oflow.full([], index, dtype=oflow.int64, **where), weight.shape[0]) != 0
         with oflow.no_grad():
             weight.copy_(weight.detach().masked_fill(row.unsqueeze(-1), 0.0))
