@@ -120,7 +120,7 @@ fn adamw(b: &Bencher) -> Result<()> {
     let mut parameters = vec![];
     for _ in 0..4 {
         let p = randn([b.rows() / 4, COLUMNS], b.device)?.requires_grad_(true)?;
-        p.set_grad(Some(randn([b.rows() / 4, COLUMNS], b.device)?));
+        p.set_grad(Some(randn([b.rows() / 4, COLUMNS], b.device)?))?;
         parameters.push(p);
     }
     let mut opt = AdamW::new(parameters, AdamWOptions::default());
@@ -147,7 +147,7 @@ fn attention(b: &Bencher) -> Result<()> {
         let y = q.attention(&k, &v, causal)?;
         let options = BackwardOptions { gradient: Some(dy.clone()), retain_graph: true, ..Default::default() };
         b.rate(&format!("{name}_backward"), 5.0 * product, || {
-            [&q, &k, &v].iter().for_each(|t| t.set_grad(None));
+            [&q, &k, &v].iter().try_for_each(|t| t.set_grad(None))?;
             y.backward_with(&options)
         })?;
     }

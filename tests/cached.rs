@@ -56,7 +56,7 @@ fn numbers(mesh: &Placement, rows: &NdSbp, weights: [&NdSbp; 2], separate: bool)
         all.push(y.to_f64_vec()?);
         for p in m.parameters().iter().chain([&x, &source]) {
             all.push(p.grad().expect("a gradient").to_f64_vec()?);
-            p.set_grad(None);
+            p.set_grad(None).unwrap();
         }
     }
     Ok(all)

@@ -136,7 +136,7 @@ fn gumbel_softmax_draws_categories() {
     let weight = arange(3, Device::Cpu.dtype(DType::F64)).unwrap();
     let options = || GumbelSoftmaxOptions { generator: Some(Generator::new(9)) };
     let grad = |hard: bool| {
-        x.set_grad(None);
+        x.set_grad(None).unwrap();
         x.gumbel_softmax_with(0.7, hard, -1, &options())
             .unwrap()
             .mul(&weight)

@@ -231,7 +231,7 @@ fn hooks_retained_gradients_and_misuse() {
     assert_eq!(y.grad().unwrap().to_vec::<f64>().unwrap(), [1.0, 1.0]);
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [20.0, 40.0]);
     handle.remove();
-    x.set_grad(None);
+    x.set_grad(None).unwrap();
     z.backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [2.0, 4.0]);
     let e = z.backward().unwrap_err();
@@ -251,11 +251,11 @@ fn hooks_retained_gradients_and_misuse() {
     // An in-place product overwrites what its own gradient reads, and keeps it; an in-place sum reads nothing.
     let (w, k) = (x.mul(1.0).unwrap(), x.mul(3.0).unwrap());
     w.mul_(&k).unwrap();
-    x.set_grad(None);
+    x.set_grad(None).unwrap();
     w.sum(()).unwrap().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec::<f64>().unwrap(), [6.0, 12.0]);
     let k = x.mul(3.0).unwrap();
-    x.set_grad(None);
+    x.set_grad(None).unwrap();
     let w = x.mul(2.0).unwrap();
     w.add_(&k).unwrap();
     w.sum(()).unwrap().backward().unwrap();
@@ -348,7 +348,7 @@ fn i17_the_asynchronous_device_agrees_with_the_inline_one() {
                 for p in [&a, &b] {
                     let g = p.grad().unwrap();
                     p.sub_(&g.mul(0.1)?)?;
-                    p.set_grad(None);
+                    p.set_grad(None).unwrap();
                 }
                 log.push(loss.item()?);
             }

@@ -55,7 +55,7 @@ fn main() -> Result<()> {
                 let _no_grad = no_grad();
                 w.sub_(&step)?;
             }
-            w.set_grad(None);
+            w.set_grad(None)?;
             losses.push(loss.item()?);
         }
         if world.rank() == 0 {

@@ -36,6 +36,25 @@ class FunctionCtx:
         return tuple(tensor for tensor, _ in self._saved)
 
 
+def _inside(value, path, seen):
+    """The paths of the tensors within lists, tuples, dicts and sets that require a gradient."""
+    if isinstance(value, _oflow.Tensor):
+        return [path] if value.requires_grad else []
+    if isinstance(value, dict):
+        parts = [(f"{path}[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+    elif isinstance(value, (set, frozenset)):
+        parts = [(f"a member of {path}", part) for part in value]
+    else:
+        return []
+    # A list may hold itself.
+    if id(value) in seen:
+        return []
+    seen = seen | {id(value)}
+    return [found for where, part in parts for found in _inside(part, where, seen)]
+
+
 class Function:
     """A function with a backward of its own. Subclasses have two static methods::
 
@@ -54,6 +73,10 @@ class Function:
 
     ``backward`` is given a gradient for each output (None where there is none) and returns one for each argument of ``forward``; that of
     an argument that is no tensor is None. Calls inside of ``forward`` are not recorded.
+
+    A gradient that ``backward`` returns is summed to the shape of its argument and cast to its dtype, as in PyTorch; one in another place,
+    or whose shape does not broadcast from that of the argument, is an error. Gradients go to tensors that are given by position: a tensor
+    that requires one is refused as a keyword argument and within a list, tuple, dict or set.
     """
 
     @staticmethod
@@ -68,6 +91,8 @@ class Function:
     def apply(cls, *args, **kwargs):
         """Runs ``forward`` and records ``backward`` as its gradient."""
         tensors = [i for i, arg in enumerate(args) if isinstance(arg, _oflow.Tensor)]
+        if _oflow.is_grad_enabled():
+            cls._refuse_unseen(args, kwargs)
         needs = tuple(isinstance(arg, _oflow.Tensor) and arg.requires_grad for arg in args)
         ctx = FunctionCtx(needs)
         many = False
@@ -82,6 +107,8 @@ class Function:
         def backward(*grads):
             result = cls.backward(ctx, *grads)
             result = result if isinstance(result, tuple) else (result,)
+            if all(extra is None for extra in result[len(args) :]):
+                result = result[: len(args)]
             if len(result) != len(args):
                 raise ValueError(
                     f"{cls.__name__}.backward returned {len(result)} gradients; forward takes {len(args)} arguments, and each has one "
@@ -94,3 +121,19 @@ class Function:
 
         outs = _oflow._apply_custom(cls.__name__, [args[i] for i in tensors], forward, backward)
         return outs if many else outs[0]
+
+    @classmethod
+    def _refuse_unseen(cls, args, kwargs):
+        """Refuses tensors that require a gradient where ``backward`` could not return one."""
+        unseen = [
+            found
+            for i, arg in enumerate(args)
+            if not isinstance(arg, _oflow.Tensor)
+            for found in _inside(arg, f"argument {i}", frozenset())
+        ]
+        unseen += [found for name, arg in kwargs.items() for found in _inside(arg, name, frozenset())]
+        if unseen:
+            raise TypeError(
+                f"{cls.__name__}.apply: {', '.join(unseen)} requires a gradient, but gradients go to tensors that are given by position; give "
+                "it by position, or detach() it"
+            )

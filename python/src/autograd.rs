@@ -45,11 +45,24 @@ pub fn register_hook(py: Python<'_>, t: &oflow::Tensor, hook: Bound<'_, PyAny>) 
         })
         .map_err(from_callback)
     };
-    let handle = t.register_hook(call).or_raise(py)?;
+    let site = crate::site::caller(py);
+    let handle = {
+        let _scope = site.scope();
+        t.register_hook(call).or_raise(py)?
+    };
     Ok(HookHandle { handle: Mutex::new(Some(handle)) })
 }
 
-/// A tensor or None.
+/// A gradient, or None, given as an argument.
+pub fn given(o: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<oflow::Tensor>> {
+    match o.cast::<Tensor>() {
+        Ok(t) => Ok(Some(t.get().inner().clone())),
+        Err(_) if o.is_none() => Ok(None),
+        Err(_) => Err(PyTypeError::new_err(format!("{what} must be a Tensor or None, not {}", o.get_type().name()?))),
+    }
+}
+
+/// A tensor or None, returned by a function.
 fn optional(o: &Bound<'_, PyAny>, who: &str) -> PyResult<Option<oflow::Tensor>> {
     if o.is_none() {
         return Ok(None);
@@ -87,15 +100,15 @@ pub fn grad<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     context::enter(py)?;
     let (outputs, inputs) = (tensors(outputs, "outputs")?, tensors(inputs, "inputs")?);
-    let given: Vec<Option<oflow::Tensor>> = match grad_outputs {
+    let starts: Vec<Option<oflow::Tensor>> = match grad_outputs {
         None => vec![],
-        Some(g) if g.is_instance_of::<Tensor>() => vec![optional(g, "grad_outputs")?],
-        Some(g) => g.try_iter()?.map(|m| optional(&m?, "grad_outputs")).collect::<PyResult<_>>()?,
+        Some(g) if g.is_instance_of::<Tensor>() => vec![given(g, "grad_outputs")?],
+        Some(g) => g.try_iter()?.map(|m| given(&m?, "each of grad_outputs")).collect::<PyResult<_>>()?,
     };
-    if !given.is_empty() && given.len() != outputs.len() {
+    if !starts.is_empty() && starts.len() != outputs.len() {
         return Err(PyValueError::new_err(format!(
             "{} gradients are given for {} outputs",
-            given.len(),
+            starts.len(),
             outputs.len()
         )));
     }
@@ -103,7 +116,7 @@ pub fn grad<'py>(
     let site = site::caller(py);
     let run = || {
         let _scope = site.scope();
-        oflow::functional::grad_from(&outputs, &inputs, &given, &options)
+        oflow::functional::grad_from(&outputs, &inputs, &starts, &options)
     };
     let found = py.detach(run).or_raise(py)?;
     if let Some(i) = found.iter().position(Option::is_none)
@@ -128,7 +141,7 @@ pub fn _apply_custom<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     context::enter(py)?;
     let given: Vec<&oflow::Tensor> = inputs.iter().map(|t| t.get().inner()).collect();
-    let count = inputs.len();
+    let (count, who) = (inputs.len(), format!("{name}.backward"));
     let run_forward = |_: &[&oflow::Tensor]| -> oflow::Result<Vec<oflow::Tensor>> {
         tensors(&forward.call0().map_err(from_callback)?, "results of forward").map_err(from_callback)
     };
@@ -138,8 +151,8 @@ pub fn _apply_custom<'py>(
             let grads = PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)?;
             let returned = backward.bind(py).call1(grads)?;
             let all: Vec<Option<oflow::Tensor>> = match returned.cast::<PyTuple>() {
-                Ok(t) => t.iter().map(|o| optional(&o, "backward")).collect::<PyResult<_>>()?,
-                Err(_) => vec![optional(&returned, "backward")?],
+                Ok(t) => t.iter().map(|o| optional(&o, &who)).collect::<PyResult<_>>()?,
+                Err(_) => vec![optional(&returned, &who)?],
             };
             match all.len() == count {
                 true => Ok(all),

@@ -134,8 +134,11 @@ impl Tensor {
         self.inner.grad().map(Tensor::of)
     }
     #[setter]
-    fn set_grad(&self, grad: Option<Bound<'_, Tensor>>) {
-        self.inner.set_grad(grad.map(|g| g.get().inner.clone()));
+    fn set_grad(&self, py: Python<'_>, grad: &Bound<'_, PyAny>) -> PyResult<()> {
+        let grad = crate::autograd::given(grad, "grad")?;
+        let site = site::caller(py);
+        let _scope = site.scope();
+        self.inner.set_grad(grad).or_raise(py)
     }
     /// The number of in-place changes so far.
     #[getter]
@@ -262,13 +265,13 @@ impl Tensor {
     fn backward(
         &self,
         py: Python<'_>,
-        gradient: Option<Bound<'_, Tensor>>,
+        gradient: Option<Bound<'_, PyAny>>,
         retain_graph: Option<bool>,
         create_graph: bool,
     ) -> PyResult<()> {
         context::enter(py)?;
         let options = BackwardOptions {
-            gradient: gradient.map(|g| g.get().inner.clone()),
+            gradient: gradient.map_or(Ok(None), |g| crate::autograd::given(&g, "gradient"))?,
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
         };

@@ -18,6 +18,7 @@ FILES = [
     "test_less_memory.py",
     "test_nn.py",
     "test_optim.py",
+    "test_supplied.py",
 ]
 
 

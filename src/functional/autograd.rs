@@ -18,7 +18,7 @@ impl HookHandle {
     /// Removes the hook.
     pub fn remove(self) {
         if let (Some(slot), Some(hook)) = (self.slot.upgrade(), self.hook.upgrade()) {
-            slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).retain(|h| !Arc::ptr_eq(h, &hook));
+            slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).retain(|h| !Arc::ptr_eq(&h.call, &hook));
         }
     }
 }
@@ -60,8 +60,25 @@ impl Tensor {
     pub fn grad(&self) -> Option<Tensor> {
         self.slot()?.grad.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
-    /// Sets (or with `None` clears) the gradient.
-    pub fn set_grad(&self, grad: Option<Tensor>) {
+    /// Sets (or with `None` clears) the gradient. The nd-SBP of a global one is free: its logical value counts.
+    ///
+    /// # Errors
+    /// If the gradient has not the shape, dtype, device or placement of the tensor, or if the tensor does not require a gradient.
+    #[track_caller]
+    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
+        let site = CallSite::here();
+        let Some(grad) = grad else {
+            self.put_grad(None);
+            return Ok(());
+        };
+        let slot = self.watch(false).map_err(|e| e.at(site))?;
+        let mut have = slot.grad.lock().unwrap_or_else(|e| e.into_inner());
+        interpreter::check_assigned(&grad, self, have.as_ref()).map_err(|e| e.at(site))?;
+        *have = Some(grad);
+        Ok(())
+    }
+    /// Sets or clears the gradient, which the library itself has made.
+    pub(crate) fn put_grad(&self, grad: Option<Tensor>) {
         if let Some(s) = self.slot() {
             *s.grad.lock().unwrap_or_else(|e| e.into_inner()) = grad;
         }
@@ -88,7 +105,8 @@ impl Tensor {
         let site = CallSite::here();
         self.watch(true).map(drop).map_err(|e| e.at(site))
     }
-    /// Calls `hook` with this tensor's gradient when it is complete; it may replace it.
+    /// Calls `hook` with this tensor's gradient when it is complete. What it returns takes its place, and must have the shape, dtype and
+    /// device or placement of the gradient; backward fails otherwise.
     #[track_caller]
     pub fn register_hook(
         &self,
@@ -96,9 +114,9 @@ impl Tensor {
     ) -> Result<HookHandle> {
         let site = CallSite::here();
         let slot = self.watch(false).map_err(|e| e.at(site))?;
-        let hook: Hook = Arc::new(hook);
-        let handle = HookHandle { slot: Arc::downgrade(&slot), hook: Arc::downgrade(&hook) };
-        slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).push(hook);
+        let call: Arc<HookFn> = Arc::new(hook);
+        let handle = HookHandle { slot: Arc::downgrade(&slot), hook: Arc::downgrade(&call) };
+        slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).push(Hook { call, site });
         Ok(handle)
     }
 }

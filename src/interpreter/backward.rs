@@ -6,6 +6,7 @@ use super::grad_ctx::run_rule;
 use super::layout::{BoxTo, to_layout, to_layouts};
 use super::policy::Cause;
 use super::receipts::BackwardScope;
+use super::supplied;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::op;
@@ -19,7 +20,8 @@ use std::sync::Arc;
 /// Options of `backward`.
 #[derive(Clone, Debug, Default)]
 pub struct BackwardOptions {
-    /// Gradient of the output. Without one the output must be one real number, and its gradient is 1.
+    /// Gradient of the output, of its shape and in its place; another dtype is cast. Without one the output must be one real number,
+    /// and its gradient is 1.
     pub gradient: Option<Tensor>,
     /// Keeps the saved tensors, so that backward can run through the same graph again (PyTorch's `retain_graph`).
     pub retain_graph: bool,
@@ -65,6 +67,10 @@ fn run(
     options: &BackwardOptions,
     site: CallSite,
 ) -> Result<Vec<Option<Tensor>>> {
+    if gradients.len() > outputs.len() {
+        let (n, m) = (gradients.len(), outputs.len());
+        return Err(Error::autograd(format!("{n} gradients are given for {m} outputs")).at(site));
+    }
     let (_mode, _free) = (set_grad_enabled(options.create_graph), nothing_asked());
     let _span = tracing::debug_span!("backward").entered();
     let _scope = BackwardScope::enter();
@@ -85,8 +91,7 @@ fn first_gradient(out: &Tensor, given: Option<Tensor>, site: CallSite) -> Result
         return Err(Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site));
     }
     match given {
-        Some(g) if g.shape() == out.shape() => g.check_origin().map(|()| g.clone()).map_err(|e| e.at(site)),
-        Some(g) => Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site)),
+        Some(g) => supplied::of_output(g, out, site).map_err(|e| e.at(site)),
         None if out.dtype().is_complex() => {
             Err(Error::autograd(format!("backward of {out:?}, which is complex, needs its gradient"))
                 .at(site)
@@ -152,7 +157,7 @@ impl Tape for EagerTape<'_> {
         let watched: Vec<_> = node.watched.lock().unwrap_or_else(|e| e.into_inner()).clone();
         for (i, slot, retain) in watched {
             if let Some(g) = grads[i].take() {
-                let g = run_hooks(&slot, g)?;
+                let g = run_hooks(&slot, g).map_err(|e| e.at(node.site))?;
                 if retain {
                     let kept = own(g.clone(), self.site)?;
                     *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(kept);
@@ -280,7 +285,8 @@ pub(super) fn below_cast(node: &Node) -> Option<DType> {
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
     let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for h in hooks {
-        if let Some(new) = h(&g)? {
+        if let Some(new) = (h.call)(&g)? {
+            supplied::check_replaced(&new, &g, h.site)?;
             g = new;
         }
     }
@@ -291,7 +297,7 @@ fn add(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
     Ok(EagerEmit::new("backward", site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
 }
 
-fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
+pub(super) fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     if t.dtype() == dtype {
         return Ok(t.clone());
     }

@@ -12,7 +12,12 @@ use std::sync::Arc;
 ///
 /// `forward` computes the outputs; its inner calls are not recorded. If an input requires a gradient, `backward` is recorded as
 /// the gradient: it is given the gradients of the outputs and returns those of the inputs, `None` where there is none. A
-/// closure captures the tensors that backward needs.
+/// closure captures the tensors that backward needs. A gradient may be of another dtype than its input, to which it is cast, and of a
+/// shape to which that of the input broadcasts: then it is summed.
+///
+/// # Errors
+/// Those of `forward`. Backward fails where `backward` does, where it returns not one gradient for each input, and where a gradient is of
+/// another shape, or in another place than its input.
 ///
 /// ```
 /// use oflow::prelude::*;

@@ -3,6 +3,7 @@
 use super::backward::below_cast;
 use super::emit::EagerEmit;
 use super::saved::restore;
+use super::supplied::{self, sum_to_shape};
 use crate::error::{Error, Result};
 use crate::ops::{
     AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Numbers, Op, RuntimeAttrs, Value, derived_args,
@@ -21,7 +22,8 @@ use std::sync::Arc;
 /// The rule is missing, or a tensor it needs was changed in place or freed.
 pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
     if let Some(custom) = &node.custom {
-        return (custom.backward)(grads).map_err(|e| e.in_call(|| custom.name.to_string()));
+        let made = (custom.backward)(grads).and_then(|made| fitted(node, &custom.name, made));
+        return made.map_err(|e| e.in_call(|| custom.name.to_string()));
     }
     let mut ctx = EagerGrad {
         node,
@@ -40,6 +42,31 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
         Grad::Rule { run, .. } => run(&mut ctx)?,
     }
     Ok(ctx.result)
+}
+
+/// What a user's backward returned, as gradients of the inputs.
+fn fitted(node: &Node, name: &str, made: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
+    let inputs = node.edges.len();
+    if made.len() != inputs {
+        return Err(Error::autograd(format!(
+            "the backward of {name} returned {} gradients, expected {inputs}",
+            made.len()
+        ))
+        .help("return one for each input that is a tensor, `None` where there is none"));
+    }
+    let one = |(i, g): (usize, Option<Tensor>)| match (g, &node.input_types[i]) {
+        (Some(g), Some(of)) if node.edges[i].is_some() => {
+            let wide = match &node.edges[i] {
+                Edge::Node(n, _) => below_cast(n),
+                _ => None,
+            };
+            let who = || format!("the backward of {name} returned, for input {i},");
+            supplied::of_input(g, of, wide, &who, node.site).map(Some)
+        }
+        // No gradient is wanted of that input.
+        (g, _) => Ok(g),
+    };
+    made.into_iter().enumerate().map(one).collect()
 }
 
 impl EagerEmit {
@@ -244,6 +271,9 @@ impl GradCtx for EagerGrad<'_> {
         Some(self.emit.put(g))
     }
     fn set(&mut self, i: usize, v: Value) -> Result<()> {
+        if let Some(of) = &self.node.input_types[i] {
+            supplied::check_made(&self.emit.get(v), of, self.node.op.name())?;
+        }
         let shape = self.input_shape(i);
         let v = if self.emit.shape(v) == shape { v } else { sum_to_shape(&mut self.emit, v, &shape)? };
         let v = match self.wanted_dtype(i) {
@@ -265,18 +295,4 @@ impl GradCtx for EagerGrad<'_> {
     fn emitter(&mut self) -> &mut dyn Emit {
         &mut self.emit
     }
-}
-
-/// Sums a gradient over the dims that broadcasting repeated.
-fn sum_to_shape(emit: &mut dyn Emit, v: Value, shape: &[usize]) -> Result<Value> {
-    let have = emit.shape(v);
-    let lead = have.len().saturating_sub(shape.len());
-    let dims: SmallVec<[i64; 6]> =
-        (0..have.len()).filter(|d| *d < lead || (shape[*d - lead] == 1 && have[*d] != 1)).map(|d| d as i64).collect();
-    let v = if dims.is_empty() {
-        v
-    } else {
-        emit.call("sum", &[v], &[("dims", AttrValue::Ints(dims)), ("keepdim", true.into())])?
-    };
-    if emit.shape(v).as_slice() == shape { Ok(v) } else { emit.call("reshape", &[v], &[("shape", shape.into())]) }
 }

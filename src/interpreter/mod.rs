@@ -27,6 +27,7 @@ mod read;
 mod receipts;
 mod record;
 mod saved;
+mod supplied;
 mod tape;
 mod watched;
 
@@ -45,4 +46,5 @@ pub use op_call::OpCall;
 pub use read::{local_bytes, logical_bytes, logical_bytes_on};
 pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
 pub use saved::{RecomputeGuard, recompute, saved_tensors_hooks};
+pub(crate) use supplied::check_assigned;
 pub use watched::{WatchGuard, watch_calls};

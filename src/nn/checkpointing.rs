@@ -22,7 +22,7 @@ use crate::interpreter::recompute;
 /// let y = checkpoint(|x| mlp.forward(x), &x)?;
 /// y.sum(())?.backward()?;
 /// let gradient = x.grad().unwrap().to_vec::<f32>()?;
-/// x.set_grad(None);
+/// x.set_grad(None)?;
 /// mlp.forward(&x)?.sum(())?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, gradient);
 /// # Ok::<(), oflow::Error>(())

@@ -166,7 +166,7 @@ pub trait Module: Part {
     }
     /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
-        self.visit("", &mut |_, t| t.set_grad(None));
+        self.visit("", &mut |_, t| t.put_grad(None));
     }
 }
 

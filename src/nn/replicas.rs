@@ -109,7 +109,7 @@ impl Replicas {
             let mut from = 0;
             for p in bucket {
                 let n = p.numel();
-                p.set_grad(Some(row.narrow(0, from as i64, n)?.reshape(p.shape())?));
+                p.put_grad(Some(row.narrow(0, from as i64, n)?.reshape(p.shape())?));
                 from += n;
             }
         }

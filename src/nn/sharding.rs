@@ -83,7 +83,7 @@ pub(super) fn require_gradients(named: &[(String, Tensor)], pattern: &str, on: b
         any = true;
         t.clone().requires_grad_(on).map_err(|e| e.at(site))?;
         if !on {
-            t.set_grad(None);
+            t.put_grad(None);
         }
     }
     match any {

@@ -77,7 +77,7 @@ mod tests {
             Box::new(Sgd::new(ps, SgdOptions { lr: step, master_weights, ..Default::default() }))
         };
         for _ in 0..64 {
-            p.set_grad(Some(full([3], 1.0, Device::Cpu.dtype(DType::BF16)).unwrap()));
+            p.set_grad(Some(full([3], 1.0, Device::Cpu.dtype(DType::BF16)).unwrap())).unwrap();
             opt.step().unwrap();
         }
         assert_eq!(p.dtype(), DType::BF16);

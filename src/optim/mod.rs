@@ -61,7 +61,7 @@ pub trait Optimizer {
     fn set_lr(&mut self, lr: f64);
     /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
-        self.parameters().iter().for_each(|p| p.set_grad(None));
+        self.parameters().iter().for_each(|p| p.put_grad(None));
     }
 }
 

@@ -115,7 +115,7 @@ impl GradScaler {
             let Some(mut g) = p.grad() else { continue };
             if g.dtype().is_half() {
                 g = g.cast(DType::F32)?;
-                p.set_grad(Some(g.clone()));
+                p.put_grad(Some(g.clone()));
             }
             grads.push(g);
         }

@@ -12,8 +12,15 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A hook: receives a gradient and may return another one in its place.
-pub type Hook = Arc<HookFn>;
+/// A hook of a tensor's gradient.
+#[derive(Clone)]
+pub struct Hook {
+    /// Receives a gradient and may return another one in its place.
+    pub call: Arc<HookFn>,
+    /// The line that registered it.
+    pub site: CallSite,
+}
+
 /// The function of a [`Hook`].
 pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
 

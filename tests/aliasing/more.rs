@@ -46,7 +46,7 @@ fn a_repeated_view_of_a_written_base_adds_up() -> Result<()> {
     v.mul_(&w.detach())?;
     every.select(0, 0)?.slice(0, 0, 2, 1)?.copy_(&w)?;
     assert_eq!(every.to_vec::<f64>()?, [2.0, 3.0, 5.0, 2.0, 8.0, 18.0]);
-    w.set_grad(None);
+    w.set_grad(None).unwrap();
     every.mul(&every)?.sum(())?.backward()?;
     assert_eq!(w.grad().unwrap().to_vec::<f64>()?, [4.0, 6.0]);
     Ok(())

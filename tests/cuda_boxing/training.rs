@@ -22,7 +22,7 @@ fn steps(device: Device, world: usize) -> Result<Vec<f64>> {
         for p in [&a, &b] {
             let g = p.grad().expect("a gradient");
             p.sub_(&g.mul(0.1)?)?;
-            p.set_grad(None);
+            p.set_grad(None).unwrap();
         }
         log.push(loss.item()?);
     }

@@ -409,7 +409,7 @@ fn random_forms(seed: u64, mesh: &Placement, forget: bool) -> Result<Vec<String>
                 w = w.mul(0.75)?;
             }
             _ => {
-                w.set_grad(None);
+                w.set_grad(None).unwrap();
             }
         }
         log.push(format!("{w:?}"));

@@ -140,8 +140,8 @@ fn several_inputs_and_outputs_state_and_writes_in_place() {
             let mut all = gradients(&m, &a)?;
             all.push(b.grad().expect("a gradient").to_f64_vec()?);
             // A second backward, of one of the results.
-            a.set_grad(None);
-            b.set_grad(None);
+            a.set_grad(None).unwrap();
+            b.set_grad(None).unwrap();
             m.zero_grad();
             z.square()?.sum(())?.backward()?;
             all.push(b.grad().expect("a gradient").to_f64_vec()?);

@@ -61,7 +61,7 @@ fn follow(
         case["grads"].as_array().unwrap().iter().zip(case["after"].as_array().unwrap()).enumerate()
     {
         for (i, p) in parameters.iter().enumerate() {
-            p.set_grad(Some(placed(&grads[i], mesh, layouts, i + usize::from(grads_differ))?));
+            p.set_grad(Some(placed(&grads[i], mesh, layouts, i + usize::from(grads_differ))?))?;
         }
         opt.step()?;
         for (i, p) in parameters.iter().enumerate() {
@@ -135,7 +135,7 @@ fn loaded(into: &mut dyn Stateful, tensors: &[(String, Tensor)], values: &Values
 /// Gradients that differ from step to step.
 fn backward(parameters: &[Tensor], n: usize) -> Result<()> {
     for p in parameters {
-        p.set_grad(None);
+        p.set_grad(None).unwrap();
     }
     let mut loss = None;
     for p in parameters {
@@ -207,7 +207,7 @@ fn groups_have_settings_of_their_own() {
         Box::new(AdamW::new(others, AdamWOptions { weight_decay: 0.0, ..o })),
     ]);
     for t in &all {
-        t.set_grad(Some(zeros(t.shape(), Device::Cpu).unwrap()));
+        t.set_grad(Some(zeros(t.shape(), Device::Cpu).unwrap())).unwrap();
     }
     opt.step().unwrap();
     // Without a gradient the decay is all that moves a parameter.
@@ -229,7 +229,7 @@ fn half_parameters_have_masters() {
             let config: OptimizerConfig = serde_json::from_value(config).unwrap();
             let mut opt = config.build(vec![p.clone()]);
             for _ in 0..64 {
-                p.set_grad(Some(full([3], 1.0, Device::Cpu.dtype(DType::BF16)).unwrap()));
+                p.set_grad(Some(full([3], 1.0, Device::Cpu.dtype(DType::BF16)).unwrap())).unwrap();
                 opt.step().unwrap();
             }
             assert_eq!(p.dtype(), DType::BF16);
