@@ -24,6 +24,16 @@ one_hot(T* out, const I* ids, u64 n, u64 classes, i64 first, i64 logical, of_fau
     }
 }
 
+// Looks for indices outside 0..logical only: where nothing is made of them.
+extern "C" __global__ void __launch_bounds__(256)
+check_ids(const I* ids, u64 n, i64 logical, of_fault* fault, u64 ticket) {
+    const u64 stride = (u64)gridDim.x * 256;
+    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += stride) {
+        const i64 id = (i64)ids[i];
+        if (id < 0 || id >= logical) of_report(fault, ticket, id, 0, logical);
+    }
+}
+
 OF_FN bool of_equal(f64 a, f64 b) { return a == b || (a != a && b != b); }
 OF_FN bool of_equal(f32 a, f32 b) { return a == b || (a != a && b != b); }
 OF_FN bool of_equal(i64 a, i64 b) { return a == b; }

@@ -290,6 +290,13 @@ pub(super) fn multilabel_margin_loss(x: &Tensor, target: &Tensor, reduction: &st
     let classes = x.shape()[x.ndim() - 1].max(1) as f64;
     let losses = {
         let _scope = site.scope();
+        // Below -1 there is no label; -1 ends a row.
+        super::count::check_within(
+            &target.add(1)?,
+            x.shape()[x.ndim() - 1] + 1,
+            "labels are classes, or -1 behind the last one",
+            site,
+        )?;
         let none = target.lt(0)?.cast_at(DType::I64, site)?.cumsum(LAST)?.ne(0)?;
         let labels = target.masked_fill(&none, 0)?;
         // Which classes are labels: how often each is one.

@@ -60,6 +60,12 @@ fn extreme(x: &Tensor, largest: bool, site: CallSite) -> Result<Scalar> {
     y.item_at(site)
 }
 
+/// Refuses integers that are not within 0 and `size`, with that help. The kernel finds them, so nothing is waited for.
+pub(super) fn check_within(x: &Tensor, size: usize, help: &str, site: CallSite) -> Result<()> {
+    let counted = invoke1(op!("count_index"), &[Some(x)], smallvec![AttrValue::from(size)], smallvec![], site);
+    counted.map(drop).map_err(|e| e.help(help))
+}
+
 pub(super) fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64, site: CallSite) -> Result<Tensor> {
     let named = |e: Error| e.in_call(|| format!("bincount({})", x.short())).at(site);
     if x.ndim() != 1 || x.dtype().kind() != DTypeKind::Int {
@@ -75,7 +81,7 @@ pub(super) fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64, sit
     let ids = if matches!(x.dtype(), DType::I32 | DType::I64) { x.clone() } else { x.cast_at(DType::I64, site)? };
     let most = if x.numel() == 0 { -1 } else { extreme(&ids, true, site)?.to_i64() };
     if most < 0 && x.numel() > 0 {
-        return Err(named(Error::argument(format!("{most} is negative"))));
+        return Err(named(Error::value(format!("expected numbers from 0 on, got {most}"))));
     }
     let bins = AttrValue::from(most.saturating_add(1).max(minlength));
     let Some(weights) = weights else {

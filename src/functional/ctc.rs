@@ -92,8 +92,14 @@ pub(super) fn ctc_loss(
         let probs = if single { log_probs.unsqueeze(1)? } else { log_probs.clone() };
         let whole = |t: &Tensor, shape: &[usize]| t.cast_at(DType::I64, site)?.reshape_at(shape, site);
         let (inputs, lengths) = (whole(input_lengths, &[n])?, whole(target_lengths, &[n])?);
+        let steps = log_probs.shape()[0];
+        super::count::check_within(&inputs, steps + 1, &format!("input lengths are at most {steps}"), site)?;
+        let most = if listed { targets.numel() } else { targets.shape()[1] };
+        super::count::check_within(&lengths, most + 1, &format!("target lengths are at most {most}"), site)?;
         let targets = targets.cast_at(DType::I64, site)?;
         let targets = if listed && targets.numel() > 0 {
+            let help = format!("the target lengths name more labels than the {most} of the list");
+            super::count::check_within(&lengths.sum(())?, most + 1, &help, site)?;
             padded(&targets, &lengths, site)?
         } else {
             targets.reshape_at(&[n, targets.numel() / n.max(1)], site)?

@@ -296,6 +296,11 @@ pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site:
     let named = in_call("index_copy", &tensors, site);
     let inner = inner_calls();
     let d = slices_along(x, dim, ids, src).map_err(&named)?;
+    if src.numel() == 0 {
+        // Slices without elements: no index is left when they are spread over these.
+        let size = x.shape().get(d).copied().unwrap_or(1);
+        super::count::check_within(ids, size, "an index names a slice of x", site)?;
+    }
     let ids = spread(ids, src, d, site).map_err(&named)?;
     drop(inner);
     scatter_in("index_copy", [x, &ids], Written::Tensor(src), d as i64, site)

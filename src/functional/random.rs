@@ -86,6 +86,29 @@ pub(super) fn randperm(n: i64, target: &TargetSpec, site: CallSite) -> Result<Te
     }
 }
 
+/// Refuses weights of which nothing can be drawn. It reads three numbers, so it waits for the weights.
+fn check_weights(weights: &Tensor, site: CallSite) -> Result<()> {
+    if weights.numel() == 0 || crate::is_dry_run() {
+        return Ok(());
+    }
+    let over =
+        |op, x: &Tensor, dims: &[i64]| invoke1(op, &[Some(x)], smallvec![dims.into(), false.into()], smallvec![], site);
+    let number = |x: Tensor| Ok::<f64, Error>(x.item_at(site)?.to_f64());
+    // Both are NaN where a weight is.
+    let (low, high) = (number(over(op!("amin"), weights, &[])?)?, number(over(op!("amax"), weights, &[])?)?);
+    if !(low >= 0.0 && high < f64::INFINITY) {
+        return Err(Error::value(format!(
+            "expected weights that are finite and not negative, got weights from {low} to {high}"
+        ))
+        .help("weights need not add up to 1; `softmax` makes weights of logits"));
+    }
+    let rows = over(op!("amax"), weights, &[-1])?;
+    match number(over(op!("amin"), &rows, &[])?)? > 0.0 {
+        true => Ok(()),
+        false => Err(Error::value("expected a weight above 0 in each row, got a row of zeros")),
+    }
+}
+
 pub(super) fn multinomial(
     probs: &Tensor,
     num_samples: i64,
@@ -104,7 +127,6 @@ pub(super) fn multinomial(
         let what = format!("{num_samples} indices cannot be drawn of {n}");
         return Err(named(Error::argument(what)).help("with `replacement` an index may come several times"));
     }
-    let drawn = drawn(generator).map_err(named)?;
     let _scope = site.scope();
     let inner = inner_calls();
     let weights = probs.detach();
@@ -117,6 +139,8 @@ pub(super) fn multinomial(
         }
         _ => weights,
     };
+    check_weights(&weights, site).map_err(named)?;
+    let drawn = drawn(generator).map_err(named)?;
     let mut shape = probs.shape().to_vec();
     let last = shape.len() - 1;
     if replacement {

@@ -385,6 +385,11 @@ impl OpDef {
     pub fn by_name_only(self) -> OpDef {
         self.traits(|t| t.by_name_only = true)
     }
+    /// Its kernels refuse values of inputs, such as indices out of range: so they run although all outputs are empty.
+    #[must_use]
+    pub fn checks_values(self) -> OpDef {
+        self.traits(|t| t.run_empty = true)
+    }
     /// Sets the domain of the name; `oflow` unless set.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> OpDef {

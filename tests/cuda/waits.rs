@@ -1,7 +1,8 @@
 //! The vm's CUDA streams: a program whose results would show a missing wait, and what a warm step may not do.
 
-use oflow::ErrorKind;
+use oflow::functional::Arg;
 use oflow::prelude::*;
+use oflow::{ErrorKind, Tensor};
 
 /// A small network trained for some steps; what was read on the way.
 fn steps(device: Device, seed: u64) -> Result<Vec<f64>> {
@@ -21,7 +22,7 @@ fn steps(device: Device, seed: u64) -> Result<Vec<f64>> {
         for p in [&a, &b] {
             let g = p.grad().expect("a gradient");
             p.sub_(&g.mul(0.1)?)?;
-            p.set_grad(None);
+            p.set_grad(None).unwrap();
         }
         drop(shift);
         if step % 2 == 0 {
@@ -68,4 +69,52 @@ fn an_index_out_of_range_names_the_op_and_its_line() {
         Ok(())
     });
     assert_eq!(end.expect_err("the rank has failed").kind(), ErrorKind::Value);
+}
+
+/// A call whose indices are out of range, with an index that is.
+type Empty = (&'static str, fn(i64) -> Result<Tensor>);
+
+/// Where nothing is made of the indices no kernel reads them for what it makes: they are looked through all the same.
+#[test]
+fn an_index_out_of_range_is_found_where_nothing_is_made() {
+    if !super::cuda() {
+        return;
+    }
+    fn none(shape: &[usize]) -> Result<Tensor> {
+        zeros(shape, Device::Cuda)
+    }
+    fn ids(values: &[i64], shape: &[usize]) -> Result<Tensor> {
+        from_vec(values.to_vec(), shape, Device::Cuda)
+    }
+    let calls: [Empty; 8] = [
+        ("embedding", |b| none(&[4, 0])?.embedding(&ids(&[0, b], &[2])?)),
+        ("index_select", |b| none(&[4, 0])?.index_select(0, &ids(&[0, b], &[2])?)),
+        ("index_sum", |b| called("index_sum", &[none(&[2, 0])?.into(), ids(&[0, b], &[2])?.into(), 4.into()])),
+        ("embedding_grad", |b| {
+            called("embedding_grad", &[none(&[2, 0])?.into(), ids(&[0, b], &[2])?.into(), 4.into()])
+        }),
+        ("scatter_sum", |b| {
+            called("scatter_sum", &[none(&[2])?.into(), ids(&[b, b], &[2])?.into(), 0.into(), 0.into()])
+        }),
+        ("scatter_fill", |b| {
+            called("scatter", &[none(&[0])?.into(), 0.into(), ids(&[b, b], &[2])?.into(), 1.0.into()])
+        }),
+        ("scatter_into", |b| none(&[0])?.scatter(0, &ids(&[b, b], &[2])?, &none(&[2])?)),
+        ("one_hot", |b| ids(&[b, b], &[2])?.one_hot(0)),
+    ];
+    for (name, run) in calls {
+        for bad in [4, -1] {
+            let end = oflow::run_ranks(1, |_| {
+                let e = run(bad).and_then(|_| oflow::context::synchronize(Device::Cuda));
+                let text = e.expect_err(name).to_string();
+                assert!(text.contains(&format!("{name}: the value {bad} is out of range 0..")), "{text}");
+                Ok(())
+            });
+            assert_eq!(end.expect_err("the rank has failed").kind(), ErrorKind::Value, "{name}");
+        }
+    }
+}
+
+fn called(name: &str, args: &[Arg]) -> Result<Tensor> {
+    Ok(oflow::call(name, args, &[])?.remove(0))
 }

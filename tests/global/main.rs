@@ -7,6 +7,7 @@ mod common;
 mod attention_split;
 mod boxing_gradients;
 mod counted;
+mod ids;
 mod layout;
 mod parallel;
 mod together;

@@ -1,6 +1,6 @@
 //! Rows of a table by index, and their gradient, with the same bits on every run and as on the CPU.
 
-use super::index::{contiguous, index_dtype};
+use super::index::{check_ids, contiguous, index_dtype};
 use super::pointwise::columns;
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::index::check_lookup;
@@ -18,7 +18,7 @@ fn fits(table: &View, ids: &View, rows: &View) -> Result<()> {
 pub fn embedding(q: &Queue, weight: &View, ids: &View, out: &View, first_row: i64, logical: usize) -> Result<()> {
     fits(weight, ids, out)?;
     if out.is_empty() {
-        return Ok(());
+        return check_ids(q, ids, logical);
     }
     let row = weight.dims()[1] * weight.dtype().size();
     let mut unit = 16;
@@ -61,7 +61,7 @@ pub fn embedding_grad(
 ) -> Result<()> {
     fits(dweight, ids, dy)?;
     if dweight.is_empty() {
-        return Ok(());
+        return check_ids(q, ids, logical);
     }
     if ids.is_empty() {
         return super::fill::fill(q, dweight, Scalar::Int(0));

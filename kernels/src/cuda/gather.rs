@@ -159,7 +159,10 @@ pub fn scatter_sum(
     if whole {
         fill(q, scratch, Scalar::Int(0))?;
     }
-    if values.is_empty() || out.is_empty() {
+    if out.is_empty() {
+        return super::index::check_ids(q, ids, logical);
+    }
+    if values.is_empty() {
         return Ok(());
     }
     let defines = [

@@ -148,6 +148,20 @@ pub fn one_hot(q: &Queue, ids: &View, out: &View, first: i64, logical: usize) ->
     q.launch(f, each(q, ids.len()), q.fault_args(args))
 }
 
+/// Reports an index outside `0..logical`: for calls that make nothing of their indices, which kernels then do not see.
+///
+/// # Errors
+/// If the indices are not i64 or i32, or not contiguous.
+pub fn check_ids(q: &Queue, ids: &View, logical: usize) -> Result<()> {
+    contiguous(&[ids])?;
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let f = q.function(&INDEX, "check_ids", &[Define::dtype("T", DType::I64), index_dtype(ids)?])?;
+    let args = Args::new().view(ids).value(ids.len() as u64).value(logical as i64);
+    q.launch(f, each(q, ids.len()), q.fault_args(args))
+}
+
 /// Writes to `out` (i64, x's dims) the index along `dim` plus `index_offset` where `x` equals `m` (which broadcasts; NaN
 /// equals NaN), elsewhere the largest i64.
 pub fn match_index(q: &Queue, x: &View, m: &View, out: &View, dim: usize, index_offset: i64) -> Result<()> {

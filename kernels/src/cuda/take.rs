@@ -26,7 +26,7 @@ fn defines(ids: &View, moves: DType) -> Result<[Define; 2]> {
 pub fn index_select(q: &Queue, x: &View, ids: &View, out: &View, dim: usize, first: i64, logical: usize) -> Result<()> {
     check_take(x, ids, out, dim)?;
     if out.is_empty() {
-        return Ok(());
+        return super::index::check_ids(q, ids, logical);
     }
     let f = q.function(&TAKE, "index_select", &defines(ids, x.dtype())?)?;
     let args = Args::new()
@@ -56,12 +56,13 @@ pub fn wrap_index(q: &Queue, ids: &View, out: &View, size: usize) -> Result<()> 
     q.launch(f, each(q, out.len()), q.fault_args(args))
 }
 
-/// See [`last_index`](crate::cpu::take::last_index).
+/// See [`last_index`](crate::cpu::take::last_index). `logical` is the number of rows of the whole list, which an index must be below.
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn last_index(q: &Queue, ids: &View, out: &View, first: i64, base: i64) -> Result<()> {
+pub fn last_index(q: &Queue, ids: &View, out: &View, first: i64, base: i64, logical: usize) -> Result<()> {
     check_last(ids, out)?;
+    super::index::check_ids(q, ids, logical)?;
     fill(q, out, Scalar::Int(-1))?;
     if ids.is_empty() || out.is_empty() {
         return Ok(());
@@ -117,7 +118,7 @@ mod tests {
         let last = Tensor::contiguous(&mut rng, DType::I64, &[6]);
         let gl = rig.put(&last);
         cpu::last_index(&y.view(), &last.view(), 2, 100).unwrap();
-        last_index(&rig.queue(), &gy.view(), &gl.view(), 2, 100).unwrap();
+        last_index(&rig.queue(), &gy.view(), &gl.view(), 2, 100, 8).unwrap();
         rig.expect(&gl, &last, 0.0, "last_index");
         wrap_index(&rig.queue(), &gb.view(), &gy.view(), 4).unwrap();
         rig.get(&gy);

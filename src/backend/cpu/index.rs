@@ -80,8 +80,9 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             take::wrap_index(cx.input(0)?, cx.output(0), size).map_err(outside)
         }),
         kernel("last_index", |cx| {
-            let (first, base) = (cx.output_box(0).offset[0] as i64, cx.input_box(0)?.offset[0] as i64);
-            Ok(take::last_index(cx.input(0)?, cx.output(0), first, base)?)
+            let (rows, base) = (cx.output_box(0), cx.input_box(0)?.offset[0] as i64);
+            index::check_indices(cx.input(0)?, 0, rows.logical[0] as i64)?;
+            Ok(take::last_index(cx.input(0)?, cx.output(0), rows.offset[0] as i64, base)?)
         }),
         kernel("flip", |cx| Ok(copy::copy(&turned(cx)?, cx.output(0))?)),
     ]

@@ -55,6 +55,7 @@ fn count_index() -> Result<OpDef> {
     Ok(OpDef::new("count_index(ids: int; size: int) -> counts")?
         .doc("How often each index below `size` occurs, i64.")
         .by_name_only()
+        .checks_values()
         .check(|c| super::index_dtype(c, 0).and_then(|()| c.size("size")).map(drop))
         .shape1(|c| Ok(Dims::from_slice(&[c.size("size")?])))
         .dtype(DTypeRule::Fixed(vec![DType::I64]))

@@ -19,6 +19,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         OpDef::new("embedding(weight: float[2], ids: no_grad i32|i64) -> y").map(|o| {
             o.doc(EMBEDDING)
+                .checks_values()
                 .shape1(|c| {
                     let mut s: Dims = c.shape(1)?.into();
                     s.push(c.shape(0)?[1]);
@@ -48,6 +49,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("embedding_grad(dy: float[1..], ids: no_grad i32|i64; rows: int) -> dweight").map(|o| {
             o.doc("Gradient of embedding: dy's rows added up by index, in order.")
                 .by_name_only()
+                .checks_values()
                 .check(|c| match c.shape(0)? {
                     [lead @ .., _] if lead == c.shape(1)? => Ok(()),
                     dy => Err(Error::shape(format!(
@@ -79,6 +81,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
             o.doc("For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere.")
                 .function("one_hot(Tensor ids, Int classes, *, DataType dtype=i64) -> Tensor")
+                .checks_values()
                 .check(|c| super::index_dtype(c, 0).and_then(|()| super::real_attr(c)))
                 .shape1(|c| {
                     let mut s: Dims = c.shape(0)?.into();

@@ -94,6 +94,7 @@ fn scatter_sum() -> Result<OpDef> {
         .linear_by_parts()
         .doc("Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather.")
         .by_name_only()
+        .checks_values()
         .check(move |c| {
             indexed(c, &table(c)?, 1)?;
             match c.shape(0)? == c.shape(1)? && c.input(0)?.dtype != DType::Bool {
@@ -132,6 +133,7 @@ fn scatter() -> Result<OpDef> {
     Ok(OpDef::new("scatter_into(x: any, ids: int, src: any; dim: int) -> y")?
         .doc("x with each element of `src` written at its index along a dim; of several at one place the last stands.")
         .by_name_only()
+        .checks_values()
         .check(|c| {
             indexed(c, c.shape(0)?, 1)?;
             super::one_dtype(c, &[0, 2])?;
@@ -170,6 +172,7 @@ fn scatter_fill() -> Result<OpDef> {
     Ok(OpDef::new("scatter_fill(x: number, ids: int; dim: int, s: runtime scalar) -> y")?
         .doc("x with one number written at each index along a dim.")
         .by_name_only()
+        .checks_values()
         .check(|c| indexed(c, c.shape(0)?, 1).map(drop))
         .values(|v| fits(v.runtime[0], v.dtype(0)?))
         .dtype(DTypeRule::Input(0))

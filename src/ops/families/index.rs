@@ -34,6 +34,7 @@ fn index_select() -> Result<OpDef> {
     Ok(OpDef::new("index_select(x: any, ids: int; dim: int = 0) -> y")?
         .doc(INDEX_SELECT)
         .function("index_select(Tensor x, Int dim, Tensor ids) -> Tensor")
+        .checks_values()
         .check(|c| indexed(c).and_then(|_| super::index_dtype(c, 1)))
         .shape1(|c| {
             let (x, d) = (c.shape(0)?, indexed(c)?);
@@ -81,6 +82,7 @@ fn index_sum() -> Result<OpDef> {
         .linear_by_parts()
         .doc("`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select.")
         .by_name_only()
+        .checks_values()
         .check(|c| {
             super::index_dtype(c, 1)?;
             let (values, ids) = (c.shape(0)?, c.shape(1)?);
@@ -132,6 +134,7 @@ fn last_index() -> Result<OpDef> {
     Ok(OpDef::new("last_index(ids: int; size: int) -> y")?
         .doc("For each index below `size` the last position at which it stands in the list, -1 where it does not.")
         .by_name_only()
+        .checks_values()
         .check(|c| match c.shape(0)? {
             [_] => super::index_dtype(c, 0),
             ids => Err(Error::shape(format!("the indices must have one dim, not {ids:?}"))),

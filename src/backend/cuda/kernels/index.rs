@@ -45,8 +45,8 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         with_scratch(sum, |c, outs| Ok(embedding::embedding_grad_workspace(outs[0].shape[0], c.input(1)?.len()))),
         kernel("wrap_index", |q, cx| Ok(take::wrap_index(q, cx.input(0)?, cx.output(0), cx.int("size")? as usize)?)),
         kernel("last_index", |q, cx| {
-            let (first, base) = (cx.output_box(0).offset[0] as i64, cx.input_box(0)?.offset[0] as i64);
-            Ok(take::last_index(q, cx.input(0)?, cx.output(0), first, base)?)
+            let (rows, base) = (cx.output_box(0), cx.input_box(0)?.offset[0] as i64);
+            Ok(take::last_index(q, cx.input(0)?, cx.output(0), rows.offset[0] as i64, base, rows.logical[0])?)
         }),
         kernel("flip", |q, cx| Ok(copy::copy(q, &turned(cx)?, cx.output(0))?)),
     ]
