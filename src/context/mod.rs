@@ -28,4 +28,4 @@ pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
 pub use random::{Generator, GeneratorState, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
-pub(crate) use rank::{here, here_as_rank, origin_here};
+pub(crate) use rank::{here, here_as_rank, no_context, origin_here};

@@ -36,7 +36,7 @@ impl Slot {
 pub struct RankCtx {
     rank: usize,
     world: usize,
-    /// Whether its tensors have data.
+    /// That of its global tensors; whether they have data.
     origin: Origin,
     /// Dropped first: a rank says goodbye before it closes its communicator, so that the launcher, which orders failures by
     /// the goodbyes, never takes a rank that fails because of this one for the first.
@@ -80,7 +80,8 @@ impl RankCtx {
             control.watch(recorder.clone(), &comm);
         }
         let cpu = open_cpu(rank, local_rank, mode, Some(&comm))?;
-        Ok(Self::build((rank, world, local_rank), Origin::DATA, recorder, Some(comm), control, planner, cpu))
+        let origin = Origin::rank_context(rank as u32, world as u32);
+        Ok(Self::build((rank, world, local_rank), origin, recorder, Some(comm), control, planner, cpu))
     }
 
     /// A rank of a dry run: no communicator, no other ranks, and no memory behind its tensors.
@@ -324,7 +325,7 @@ fn local_seed(seed: u64, rank: usize) -> u64 {
     seed ^ (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn no_context() -> Error {
+pub(crate) fn no_context() -> Error {
     Error::context("a global tensor was used on a thread that has entered no rank context")
         .help("call oflow::init() at the start of main, and `ctx.enter()` on helper threads")
 }

@@ -1,46 +1,60 @@
-//! The origin of a tensor: the program, with data, or a dry run, without.
+//! The origin of a tensor: the program, with data, a rank of a world, or a dry run, without data.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The origin of a storage or a tensor: the program, with data, or one dry run, without. An op on tensors of different origins is
-/// an error.
+/// The origin of a storage or a tensor: the program, with data, or one dry run, without; of a global tensor also the context of the rank
+/// whose shard it has. An op on tensors that were made elsewhere is an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// Number of the dry run in this process; 0: data.
-    run: u64,
+    run: u32,
+    /// Number of the context in this process; none: any, as local tensors with data are of all ranks that are threads of a process.
+    context: Option<NonZeroU32>,
     rank: u32,
     world: u32,
 }
 
 impl Origin {
-    /// The origin of tensors with data.
-    pub const DATA: Origin = Origin { run: 0, rank: 0, world: 0 };
+    /// The origin of local tensors with data.
+    pub const DATA: Origin = Origin { run: 0, context: None, rank: 0, world: 0 };
+
+    /// A new context of that rank of a world of that many, with data.
+    pub(crate) fn rank_context(rank: u32, world: u32) -> Origin {
+        static CONTEXTS: AtomicU32 = AtomicU32::new(1);
+        Origin { run: 0, context: NonZeroU32::new(CONTEXTS.fetch_add(1, Ordering::Relaxed)), rank, world }
+    }
 
     /// A new dry run as that rank of that many.
     pub(crate) fn dry_run(rank: u32, world: u32) -> Origin {
-        static RUNS: AtomicU64 = AtomicU64::new(0);
-        Origin { run: RUNS.fetch_add(1, Ordering::Relaxed) + 1, rank, world }
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        Origin { run: RUNS.fetch_add(1, Ordering::Relaxed) + 1, context: None, rank, world }
     }
 
     /// Returns whether it is a dry run.
     pub fn is_dry(self) -> bool {
         self.run != 0
     }
-}
 
-impl PartialEq for Origin {
-    fn eq(&self, other: &Origin) -> bool {
-        self.run == other.run
+    /// Returns whether it is the context of a rank, or of a dry run.
+    pub(crate) fn is_rank(self) -> bool {
+        self.is_dry() || self.context.is_some()
+    }
+
+    /// Returns whether a tensor of this origin can be used where tensors of the origin `here` are made.
+    #[inline]
+    pub fn is_usable(self, here: Origin) -> bool {
+        self.run == here.run && (self.context.is_none() || self.context == here.context)
     }
 }
-impl Eq for Origin {}
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.run {
-            0 => f.write_str("the program, with data"),
-            run => write!(f, "dry run {run}, rank {} of {}", self.rank, self.world),
+        match (self.run, self.context) {
+            (0, None) => f.write_str("the program, with data"),
+            (0, Some(n)) => write!(f, "rank {} of {} (context {n} of this process)", self.rank, self.world),
+            (run, _) => write!(f, "dry run {run}, rank {} of {}", self.rank, self.world),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::edge::{Edge, LeafSlot};
 use super::forms::Forms;
 use super::gather::Gathering;
 use super::local::LocalTensor;
-use crate::context::origin_here;
+use crate::context::{no_context, origin_here};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::TensorType;
@@ -31,7 +31,7 @@ pub enum Body {
 
 pub(crate) struct Inner {
     pub(crate) body: Body,
-    /// Whether it has data, or belongs to a dry run: of its storage, or of the context where this rank has none.
+    /// Whether it has data, or belongs to a dry run: of a local tensor that of its storage, of a global one that of the rank's context.
     pub(super) origin: Origin,
     requires_grad: AtomicBool,
     pub(super) edge: EdgeCell,
@@ -138,8 +138,7 @@ impl Tensor {
     }
     /// A global tensor from this rank's shard. The shard must have the sizes of the rank's box.
     pub(crate) fn from_shard(ty: GlobalRef, shard: Option<LocalTensor>) -> Tensor {
-        let origin = shard.as_ref().map_or_else(origin_here, |l| l.storage.origin());
-        Self::from_body(Body::Global(ty, Mutex::new(shard)), origin)
+        Self::from_body(Body::Global(ty, Mutex::new(shard)), origin_here())
     }
 
     #[inline]
@@ -236,22 +235,35 @@ impl Tensor {
     pub fn is_meta(&self) -> bool {
         self.inner().origin.is_dry()
     }
-    /// Checks that the tensor was made where this thread is: in the program, or in the dry run that the thread has entered.
+    /// Checks that the tensor was made where this thread is: in the program, or in the dry run that the thread has entered; a global
+    /// tensor by the rank whose context the thread has entered.
     ///
     /// # Errors
-    /// On a meta tensor outside its dry run, and on a tensor with data inside one.
+    /// On a meta tensor outside its dry run, on a tensor with data inside one, and on a global tensor of another rank or world.
     pub(crate) fn check_origin(&self) -> Result<()> {
         self.check_origin_is(origin_here())
     }
     /// [`Tensor::check_origin`] where that of this thread is known.
     #[inline]
     pub(crate) fn check_origin_is(&self, here: Origin) -> Result<()> {
-        if self.inner().origin == here { Ok(()) } else { Err(self.mixed()) }
+        if self.inner().origin.is_usable(here) { Ok(()) } else { Err(self.mixed()) }
     }
     #[cold]
     fn mixed(&self) -> Error {
         let (made, here) = (self.inner().origin, origin_here());
-        Error::context(format!("{self:?} was made in {made}; it cannot be used in {here}")).help(match here.is_dry() {
+        if !here.is_rank() && self.is_global() && !made.is_dry() {
+            return no_context();
+        }
+        if made.is_dry() == here.is_dry() && !made.is_dry() {
+            return Error::context(format!("{self:?} was made by {made}; it cannot be used by {here}")).help(
+                "a global tensor holds the shard of one rank: give other ranks its value (`to_vec`, or a local tensor of `to_local`)",
+            );
+        }
+        // Which rank it is makes no difference to a tensor with data.
+        let of = |o: Origin| if o.is_dry() { o } else { Origin::DATA };
+        Error::context(format!("{self:?} was made in {}; it cannot be used in {}", of(made), of(here))).help(match here
+            .is_dry()
+        {
             true => "make models, optimizers and inputs inside the closure of `dry_run` that uses them",
             false => "a meta tensor has no data, and its use ends with its dry run; make the tensor outside `dry_run`",
         })

@@ -1,6 +1,7 @@
 //! What a dry run leaves alone, and what it refuses.
 
 use super::told;
+use oflow::functional::grad_from;
 use oflow::optim::{Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind, Tensor, World, box_many, from_boxes};
@@ -13,8 +14,8 @@ fn refused<T>(what: Result<T>, kind: ErrorKind, words: &[&str]) {
     words.iter().for_each(|w| assert!(text.contains(w), "'{w}' is not in: {text}"));
 }
 
-/// Everything that a program can do with tensors that are not of its own kind; one of `own` is at hand.
-fn all_mixed(other: &Tensor, local: &Tensor, own: &Tensor, words: &[&str]) -> Result<()> {
+/// Everything that a program can do with a global tensor that is not of its own kind or rank; one of `own` is at hand.
+fn all_foreign(other: &Tensor, own: &Tensor, words: &[&str]) -> Result<()> {
     let (ctx, mesh) = (oflow::context::current_rank()?, own.placement()?.clone());
     let before = (ctx.ops_issued(), ctx.recorder().marks_after(0), ctx.generator(), ctx.local_generator());
     let bad = |r: Result<()>| refused(r, ErrorKind::Context, words);
@@ -23,25 +24,85 @@ fn all_mixed(other: &Tensor, local: &Tensor, own: &Tensor, words: &[&str]) -> Re
     bad(other.add(own).map(drop));
     bad(other.dropout(0.5).map(drop));
     bad(other.to_global(sbp![B]).map(drop));
+    bad(other.to_global((&mesh, sbp![S(1)])).map(drop));
     bad(other.to_local().map(drop));
     bad(box_many(&[(own, sbp![B]), (other, sbp![B])]).map(drop));
-    bad(local.to_global((&mesh, sbp![B])).map(drop));
-    bad(distribute(local, (&mesh, sbp![B])).map(drop));
-    bad(local.transpose(0, 1).map(drop));
-    bad(local.to_device(Device::Async).map(drop));
     bad(own.copy_(other).map(drop));
     bad(other.copy_(own).map(drop));
     bad(other.add_(own).map(drop));
-    bad(local.detach().mul_(2.0).map(drop));
     bad(oflow::call("relu", &[other.into()], &[]).map(drop));
     bad(other.sum(()).map(drop));
     let leaf = own.detach().requires_grad_(true)?;
     let given = BackwardOptions { gradient: Some(other.clone()), ..Default::default() };
     bad(leaf.backward_with(&given));
-    leaf.set_grad(Some(other.clone()));
-    bad(Sgd::new(vec![leaf], SgdOptions::default()).step());
+    bad(grad_from(&[leaf.clone()], &[leaf.clone()], &[Some(other.clone())], &Default::default()).map(drop));
+    bad(leaf.set_grad(Some(other.clone())));
+    assert_eq!((ctx.ops_issued(), ctx.recorder().marks_after(0), ctx.generator(), ctx.local_generator()), before);
+    // Of what backward meets on its way.
+    let start = || BackwardOptions { gradient: Some(own.clone()), ..Default::default() };
+    for result in [false, true] {
+        let leaf = own.detach().requires_grad_(true)?;
+        let y = leaf.relu()?;
+        let foreign = other.clone();
+        let _hook = if result { &y } else { &leaf }.register_hook(move |_| Ok(Some(foreign.clone())))?;
+        bad(y.backward_with(&start()));
+    }
+    let foreign = other.clone();
+    let leaf = own.detach().requires_grad_(true)?;
+    let back = move |_: &[Option<Tensor>]| Ok(vec![Some(foreign.clone())]);
+    let y = oflow::apply_custom("foreign", &[&leaf], |ins| Ok(vec![ins[0].relu()?]), back)?;
+    bad(y[0].backward_with(&start()));
+    Ok(())
+}
+
+/// [`all_foreign`], and the same with a local tensor.
+fn all_mixed(other: &Tensor, local: &Tensor, own: &Tensor, words: &[&str]) -> Result<()> {
+    all_foreign(other, own, words)?;
+    let (ctx, mesh) = (oflow::context::current_rank()?, own.placement()?.clone());
+    let before = (ctx.ops_issued(), ctx.recorder().marks_after(0), ctx.generator(), ctx.local_generator());
+    let bad = |r: Result<()>| refused(r, ErrorKind::Context, words);
+    bad(local.to_global((&mesh, sbp![B])).map(drop));
+    bad(distribute(local, (&mesh, sbp![B])).map(drop));
+    bad(local.transpose(0, 1).map(drop));
+    bad(local.to_device(Device::Async).map(drop));
+    bad(local.detach().mul_(2.0).map(drop));
     assert_eq!((ctx.ops_issued(), ctx.recorder().marks_after(0), ctx.generator(), ctx.local_generator()), before);
     Ok(())
+}
+
+/// Ranks that are threads can hand each other tensors. Shards of one size would pass for each other.
+#[test]
+fn tensors_of_another_rank_or_world_are_refused() {
+    let mesh = || Placement::all(Device::Cpu);
+    let earlier = oflow::run_ranks(2, |_| ones([4, 4], (&mesh()?, sbp![S(0)]))).unwrap();
+    let there = [const { std::sync::OnceLock::new() }; 2];
+    oflow::run_ranks(2, |world| {
+        let own = ones([4, 4], (&mesh()?, sbp![S(0)]))?;
+        let weight = own.detach().requires_grad_(true)?;
+        weight.set_grad(Some(own.clone()))?;
+        let _mine = there[world.rank()].set((own.clone(), weight));
+        world.barrier()?;
+        let (other, weight): &(Tensor, Tensor) = there[1 - world.rank()].get().unwrap();
+        let (here, from) = (format!("rank {} of 2", world.rank()), format!("rank {} of 2", 1 - world.rank()));
+        all_foreign(other, &own, &["was made by", &from, "cannot be used by", &here])?;
+        all_foreign(&earlier[world.rank()], &own, &["was made by", &here, "context"])?;
+        let unread = |r: Result<()>| refused(r, ErrorKind::Context, &["was made by", &from]);
+        unread(other.to_vec::<f32>().map(drop));
+        unread(other.to_vec_on::<f32>(0).map(drop));
+        unread(oflow::save_file(std::env::temp_dir().join("oflow-foreign"), &[("x", other)]));
+        unread(Sgd::new(vec![weight.clone()], SgdOptions::default()).step());
+        // Threads of one rank share its tensors.
+        let ctx = world.ctx().clone();
+        let again = own.clone();
+        let sum = std::thread::spawn(move || {
+            let _entered = ctx.enter();
+            again.relu().map(|y| y.short())
+        });
+        assert_eq!(sum.join().unwrap()?, "f32[4, 4] [S(0)]");
+        world.barrier()
+    })
+    .unwrap();
+    refused(earlier[0].relu(), ErrorKind::Context, &["entered no rank context"]);
 }
 
 fn some(world: &World) -> Result<(Tensor, Tensor)> {
