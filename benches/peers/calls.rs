@@ -59,7 +59,7 @@ pub fn run(cases: &[Case]) -> Result<()> {
                 ours.push(match way {
                     "forward" => median_us(|| (case.run)(&inputs).map(drop))?,
                     _ => median_us(|| {
-                        leaves.iter().for_each(|x| x.set_grad(None));
+                        leaves.iter().try_for_each(|x| x.set_grad(None))?;
                         (case.run)(&leaves)?.sum(())?.backward()
                     })?,
                 });

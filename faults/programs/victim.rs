@@ -194,7 +194,7 @@ fn main() -> Result<()> {
             let grad = w.grad().expect("a gradient");
             let _quiet = no_grad();
             w.sub_(&grad.mul(0.01)?)?; // @update
-            w.set_grad(None);
+            w.set_grad(None)?;
         }
         let loss = loss.item()?; // @loss
         // What is no fault: nothing may be said of it but, after a while, that others wait.
