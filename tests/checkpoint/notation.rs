@@ -4,7 +4,7 @@ use oflow::state::notation::{DEEPEST, check_depth, of_json, read, to_json, write
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 /// Everything that serde's data may be.
@@ -107,7 +107,7 @@ fn random_values_come_back_as_they_were() {
     same((f32::INFINITY, f32::MIN_POSITIVE / 2.0, u64::MAX, i64::MIN, (), "x".to_string(), [1u8; 3]));
     same(Some(Some(())));
     same(vec![Some(None), None, Some(Some(1u8))]);
-    same(HashMap::from([(1u32, f64::INFINITY), (2, 0.5)]));
+    same(BTreeMap::from([(1u32, f64::INFINITY), (2, 0.5)]));
     same(BTreeMap::from([(None, 1), (Some(false), 2)]));
     same(BTreeMap::from([((1i128 << 70, 'a'), vec![u128::MAX])]));
     same(BTreeMap::from([("$int".to_string(), "0x1".to_string())]));
@@ -124,7 +124,7 @@ fn notations_are_as_the_page_says() {
     // What Python writes, and what version 2 of the format had for keys that are numbers.
     assert_eq!(read::<(u8, f32)>(&json!({ "$tuple": [1, { "$float": "-inf" }] })).unwrap(), (1, f32::NEG_INFINITY));
     assert_eq!(read::<Vec<u8>>(&json!({ "$bytes": "00fF" })).unwrap(), [0, 255]);
-    assert_eq!(read::<HashMap<u8, u8>>(&json!({ "1": 2 })).unwrap(), HashMap::from([(1, 2)]));
+    assert_eq!(read::<BTreeMap<u8, u8>>(&json!({ "1": 2 })).unwrap(), BTreeMap::from([(1, 2)]));
     assert_eq!(of_json(json!({ "$float": { "a": 1 } })), json!({ "$dict": [["$float", { "a": 1 }]] }));
     assert_eq!(to_json(&of_json(json!([{ "$int": 1 }]))).unwrap(), json!([{ "$int": 1 }]));
     assert!(to_json(&json!([{ "$float": "inf" }])).unwrap_err().to_string().contains("expected a value of JSON"));
