@@ -16,6 +16,16 @@ def draw(x):
     _oflow._draw(x)
 
 
+def beside(x):
+    """The layout arguments of a new tensor that lies where ``x`` does: its device, or its placement with all of it on each rank."""
+    return {"placement": x.placement, "sbp": whole_on(x.placement)} if x.is_global else {"device": x.device}
+
+
+def whole_on(placement):
+    """The SBP of a tensor of which each rank of a placement has all: a broadcast for each axis of the mesh."""
+    return (oflow.sbp.broadcast,) * len(placement.shape)
+
+
 def _is_partial(sbp):
     return str(sbp).startswith("P")
 

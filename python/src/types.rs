@@ -2,6 +2,7 @@
 
 use crate::args::No;
 use crate::errors::OrRaise;
+use crate::phrases::in_python;
 use crate::signature::{DTYPE_NAMES, dtype_name};
 use oflow::GeneratorState;
 use oflow::kernels::ReduceOp;
@@ -167,7 +168,7 @@ pub fn device_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Device, No> {
         return Ok(d.get().inner);
     }
     let name = o.cast::<PyString>()?.to_str()?;
-    name.parse().map_err(|e: oflow::Error| No::Text(e.message().to_string()))
+    name.parse().map_err(|e: oflow::Error| No::Text(in_python(e.message())))
 }
 
 #[pymethods]
@@ -343,7 +344,7 @@ pub fn sbp_of(o: &Bound<'_, PyAny>) -> Result<NdSbp, No> {
     if let Ok(s) = o.cast::<Sbp>() {
         return Ok(NdSbp::new(&[s.get().inner]));
     }
-    let said = |e: oflow::Error| No::Text(e.message().to_string());
+    let said = |e: oflow::Error| No::Text(in_python(e.message()));
     if let Ok(text) = o.cast::<PyString>() {
         return text.to_str()?.parse().map_err(said);
     }
@@ -366,6 +367,12 @@ pub fn sbp_of(o: &Bound<'_, PyAny>) -> Result<NdSbp, No> {
 pub fn sbp_tuple(py: Python<'_>, s: &NdSbp) -> PyResult<Py<PyAny>> {
     let all = s.iter().map(|s| Py::new(py, Sbp { inner: *s })).collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(py, all)?.into_any().unbind())
+}
+
+/// An nd-SBP as a tuple with one SBP for each mesh axis.
+#[pyfunction]
+pub fn _sbps(py: Python<'_>, sbp: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    sbp_tuple(py, &sbp_of(sbp).map_err(|no| raised(no, sbp, "an sbp or a tuple of them"))?)
 }
 
 #[pymethods]

@@ -33,12 +33,15 @@ class _WithOptions(Module):
 
     _function = None
     _defaults = {}
+    # How many options may be given by position: those that stand in the same places in PyTorch.
+    _positional = 0
 
     def __init__(self, *args, **kwargs):
         super().__init__()
         names = list(self._defaults)
-        if len(args) > len(names):
-            raise TypeError(f"{type(self).__name__} takes {len(names)} arguments, not {len(args)}")
+        if len(args) > self._positional:
+            more = f"; {', '.join(names[self._positional :])} by name" if len(names) > self._positional else ""
+            raise TypeError(f"{type(self).__name__} takes {self._positional} arguments by position, not {len(args)}{more}")
         given = {**self._defaults, **dict(zip(names, args))}
         for name, value in kwargs.items():
             if name not in given:
@@ -63,14 +66,25 @@ class _WithOptions(Module):
         return ", ".join(f"{name}={value!r}" for name, value in self._options().items())
 
 
-def _with_options(name, function, **defaults):
-    members = {"_function": staticmethod(function), "_defaults": defaults, "__doc__": function.__doc__, "__module__": __name__}
+def _with_options(name, function, by_position=None, **defaults):
+    members = {
+        "_function": staticmethod(function),
+        "_defaults": defaults,
+        "_positional": len(defaults) if by_position is None else by_position,
+        "__doc__": function.__doc__,
+        "__module__": __name__,
+    }
     return type(name, (_WithOptions,), members)
 
 
 def _weighted(name, function, **defaults):
-    """A loss whose first option is the weight of each class."""
-    return _with_options(name, function, weight=None, **defaults)
+    """A loss whose first option is the weight of each class. PyTorch has options of old before the others, which go by name here."""
+    return _with_options(name, function, 1, weight=None, **defaults)
+
+
+def _reduced(name, function, **defaults):
+    """A loss whose options go by name: PyTorch has options of old before them."""
+    return _with_options(name, function, 0, **defaults)
 
 
 GELU = _with_options("GELU", F.gelu, approximate="none")
@@ -87,11 +101,11 @@ LogSoftmax = _with_options("LogSoftmax", F.log_softmax, dim=-1)
 CrossEntropyLoss = _weighted("CrossEntropyLoss", F.cross_entropy, ignore_index=-100, reduction="mean", label_smoothing=0.0)
 NLLLoss = _weighted("NLLLoss", F.nll_loss, ignore_index=-100, reduction="mean")
 CTCLoss = _with_options("CTCLoss", F.ctc_loss, blank=0, reduction="mean", zero_infinity=False)
-MultiMarginLoss = _with_options("MultiMarginLoss", F.multi_margin_loss, p=1, margin=1.0, weight=None, reduction="mean")
-MultiLabelMarginLoss = _with_options("MultiLabelMarginLoss", F.multilabel_margin_loss, reduction="mean")
+MultiMarginLoss = _with_options("MultiMarginLoss", F.multi_margin_loss, 3, p=1, margin=1.0, weight=None, reduction="mean")
+MultiLabelMarginLoss = _reduced("MultiLabelMarginLoss", F.multilabel_margin_loss, reduction="mean")
 MultiLabelSoftMarginLoss = _weighted("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, reduction="mean")
-MSELoss = _with_options("MSELoss", F.mse_loss, reduction="mean")
-L1Loss = _with_options("L1Loss", F.l1_loss, reduction="mean")
+MSELoss = _reduced("MSELoss", F.mse_loss, reduction="mean")
+L1Loss = _reduced("L1Loss", F.l1_loss, reduction="mean")
 HuberLoss = _with_options("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
-SmoothL1Loss = _with_options("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
-BCEWithLogitsLoss = _with_options("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, reduction="mean")
+SmoothL1Loss = _reduced("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
+BCEWithLogitsLoss = _reduced("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, reduction="mean")

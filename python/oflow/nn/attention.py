@@ -20,10 +20,10 @@ class MultiheadAttention(Module):
         num_heads,
         dropout=0.0,
         bias=True,
+        *,
         kdim=None,
         vdim=None,
         batch_first=False,
-        *,
         device=None,
         placement=None,
         sbp=None,
@@ -48,10 +48,10 @@ class MultiheadAttention(Module):
             self.q_proj_weight = xavier(embed_dim, embed_dim)
             self.k_proj_weight = xavier(embed_dim, self.kdim)
             self.v_proj_weight = xavier(embed_dim, self.vdim)
-        self.register_parameter("in_proj_bias", init.constant([3 * embed_dim], 0.0, **layout) if bias else None)
+        self.register_parameter("in_proj_bias", init.constant([3 * embed_dim], 0.0, **init.of_vectors(layout)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias=False, **layout)
         if bias:
-            self.out_proj.bias = init.constant([embed_dim], 0.0, **layout)
+            self.out_proj.bias = init.constant([embed_dim], 0.0, **init.of_vectors(layout))
 
     def _projected(self, query, key, value):
         packed = self._parameters.get("in_proj_weight")

@@ -45,7 +45,7 @@ class _Conv(Module):
         layout, bound = init.where(device, placement, sbp, dtype), 1.0 / max(fan, 1) ** 0.5
         self.weight = init.uniform(channels + self.kernel_size, bound, **layout)
         if bias:
-            self.bias = init.uniform([out_channels], bound, **layout)
+            self.bias = init.uniform([out_channels], bound, **init.of_vectors(layout))
         else:
             self.register_parameter("bias", None)
 

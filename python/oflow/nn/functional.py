@@ -4,6 +4,8 @@ import math
 
 import oflow
 
+from .. import _core
+
 
 def _same(name, *, also=None):
     """The function of that name of the table, with the doc of it."""
@@ -221,12 +223,12 @@ def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="m
     )
 
 
-def mse_loss(input, target, reduction="mean"):
+def mse_loss(input, target, *, reduction="mean"):
     """(input - target)² of each element, reduced."""
     return _reduced((input - target) ** 2, reduction)
 
 
-def l1_loss(input, target, reduction="mean"):
+def l1_loss(input, target, *, reduction="mean"):
     """|input - target| of each element, reduced."""
     return _reduced((input - target).abs(), reduction)
 
@@ -240,14 +242,14 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
     return _reduced(near * (apart - near * 0.5), reduction)
 
 
-def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
+def smooth_l1_loss(input, target, *, reduction="mean", beta=1.0):
     """``huber_loss`` divided by ``beta``; ``l1_loss`` where beta is 0."""
     if beta == 0:
-        return l1_loss(input, target, reduction)
+        return l1_loss(input, target, reduction=reduction)
     return huber_loss(input, target, reduction, beta) / beta
 
 
-def binary_cross_entropy_with_logits(input, target, reduction="mean"):
+def binary_cross_entropy_with_logits(input, target, *, reduction="mean"):
     """Binary cross entropy of logits and probabilities, reduced."""
     return _reduced(softplus(input) - input * target, reduction)
 
@@ -258,18 +260,18 @@ def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean")
     return oflow.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, reduction="mean"):
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, *, reduction="mean"):
     """The mean over all classes but the target of max(0, margin - x[target] + x) to the power p, reduced over rows."""
     return oflow.multi_margin_loss(input, target, p=p, margin=margin, weight=weight, reduction=reduction)
 
 
-def multilabel_margin_loss(input, target, reduction="mean"):
+def multilabel_margin_loss(input, target, *, reduction="mean"):
     """max(0, 1 - x[y] + x[c]) of labels y and classes c that are none, divided by the number of classes, reduced over rows. Labels
     end at the first -1 of a row."""
     return oflow.multilabel_margin_loss(input, target, reduction=reduction)
 
 
-def multilabel_soft_margin_loss(input, target, weight=None, reduction="mean"):
+def multilabel_soft_margin_loss(input, target, weight=None, *, reduction="mean"):
     """Binary cross entropy of logits, its mean over the last dim, reduced over rows."""
     return oflow.multilabel_soft_margin_loss(input, target, weight=weight, reduction=reduction)
 
@@ -438,9 +440,8 @@ def ctc_loss(
     def lengths(of):
         if isinstance(of, oflow.Tensor):
             return of
-        where = {"placement": log_probs.placement, "sbp": oflow.sbp.broadcast} if log_probs.is_global else {}
         made = oflow.tensor(list(of) if hasattr(of, "__iter__") else of, dtype=oflow.int64)
-        return oflow.distribute(made, where["placement"], where["sbp"]) if where else made
+        return oflow.distribute(made, **_core.beside(log_probs)) if log_probs.is_global else made
 
     return oflow.ctc_loss(
         log_probs,

@@ -2,6 +2,8 @@
 parameters in the same order on every rank. The same seed gives the same numbers as in a Rust program."""
 
 import oflow
+
+from .. import _oflow
 from .parameter import Parameter
 
 
@@ -9,6 +11,15 @@ def where(device=None, placement=None, sbp=None, dtype=None):
     """The layout arguments of a new tensor, as a dict without those that are not given."""
     given = {"device": device, "placement": placement, "sbp": sbp, "dtype": dtype}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def of_vectors(layout):
+    """The layout arguments of a layer's vectors (biases, norms): as the weights lie, and whole where these split a dim that a vector
+    does not have."""
+    if "sbp" not in layout:
+        return layout
+    sbps = (oflow.sbp.broadcast if s.dim else s for s in _oflow._sbps(layout["sbp"]))
+    return {**layout, "sbp": tuple(sbps)}
 
 
 def uniform(shape, bound, **layout):

@@ -20,7 +20,7 @@ def _size(name, value, least=0):
 class Linear(Module):
     """``x weightᵀ + bias``. Weight ``[out_features, in_features]`` and bias are uniform in ±1/√in_features.
 
-    SBP S(0) on the weight splits the outputs ("column parallel"), S(1) splits the inputs ("row parallel").
+    SBP S(0) on the weight splits the outputs ("column parallel"), S(1) splits the inputs ("row parallel"); the bias is then whole.
     """
 
     def __init__(self, in_features, out_features, bias=True, *, device=None, placement=None, sbp=None, dtype=None):
@@ -29,7 +29,7 @@ class Linear(Module):
         layout, bound = init.where(device, placement, sbp, dtype), 1.0 / max(in_features, 1) ** 0.5
         self.weight = init.uniform([out_features, in_features], bound, **layout)
         if bias:
-            self.bias = init.uniform([out_features], bound, **layout)
+            self.bias = init.uniform([out_features], bound, **init.of_vectors(layout))
         else:
             self.register_parameter("bias", None)
 
@@ -86,11 +86,8 @@ def _padding(index, rows):
 def _without(weight, index):
     """Sets a row of a table to 0."""
     if index is not None:
-        if weight.is_global:
-            where = {"placement": weight.placement, "sbp": (oflow.sbp.broadcast,) * len(weight.placement.shape)}
-        else:
-            where = {"device": weight.device}
-        row = oflow.one_hot(oflow.full([], index, dtype=oflow.int64, **where), weight.shape[0]) != 0
+        place = oflow.full([], index, dtype=oflow.int64, **_core.beside(weight))
+        row = oflow.one_hot(place, weight.shape[0]) != 0
         with oflow.no_grad():
             weight.copy_(weight.detach().masked_fill(row.unsqueeze(-1), 0.0))
 
@@ -102,10 +99,10 @@ class EmbeddingBag(Module):
         self,
         num_embeddings,
         embedding_dim,
+        *,
         mode="mean",
         include_last_offset=False,
         padding_idx=None,
-        *,
         device=None,
         placement=None,
         sbp=None,

@@ -2,6 +2,7 @@
 
 import oflow
 
+from .. import _core
 from . import init
 from .layers import _size
 from .module import Module
@@ -39,7 +40,8 @@ class _Recurrent(Module):
             if bias:
                 shapes.update(bias_ih=[rows], bias_hh=[rows])
             for kind, shape in shapes.items():
-                setattr(self, f"{kind}_l{layer}{end}", init.uniform(shape, bound, **layout))
+                place = layout if len(shape) > 1 else init.of_vectors(layout)
+                setattr(self, f"{kind}_l{layer}{end}", init.uniform(shape, bound, **place))
 
     def _parts(self):
         ends = ("", "_reverse") if self.bidirectional else ("",)
@@ -56,8 +58,7 @@ class _Recurrent(Module):
         shape = [self.num_layers * (2 if self.bidirectional else 1), self.hidden_size]
         if len(x.shape) == 3:
             shape.insert(1, x.shape[0 if self.batch_first else 1])
-        where = {"placement": x.placement, "sbp": oflow.sbp.broadcast} if x.is_global else {"device": x.device}
-        return oflow.zeros(shape, dtype=self.weight_ih_l0.dtype, **where)
+        return oflow.zeros(shape, dtype=self.weight_ih_l0.dtype, **_core.beside(x))
 
     def _run(self, x, state):
         return getattr(oflow, self._function)(
@@ -129,11 +130,10 @@ class _Cell(Module):
         self.weight_ih = init.uniform([rows, input_size], bound, **layout)
         self.weight_hh = init.uniform([rows, hidden_size], bound, **layout)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, init.uniform([rows], bound, **layout) if bias else None)
+            self.register_parameter(name, init.uniform([rows], bound, **init.of_vectors(layout)) if bias else None)
 
     def _zeros(self, x):
-        where = {"placement": x.placement, "sbp": oflow.sbp.broadcast} if x.is_global else {"device": x.device}
-        return oflow.zeros([*x.shape[:-1], self.hidden_size], dtype=self.weight_ih.dtype, **where)
+        return oflow.zeros([*x.shape[:-1], self.hidden_size], dtype=self.weight_ih.dtype, **_core.beside(x))
 
     def _weights(self):
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh

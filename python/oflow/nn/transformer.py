@@ -3,6 +3,7 @@ the same names of parameters."""
 
 from .. import _core
 from . import functional as F
+from . import init
 from .layers import Dropout, LayerNorm, Linear
 from .module import Module
 
@@ -59,10 +60,11 @@ class TransformerBlock(Module):
 
     def __init__(self, width, heads, hidden, dropout=0.0, *, device=None, placement=None, sbp=None, dtype=None):
         super().__init__()
-        layout = {"device": device, "placement": placement, "sbp": sbp, "dtype": dtype}
-        self.ln1 = LayerNorm(width, **layout)
+        layout = init.where(device, placement, sbp, dtype)
+        vectors = init.of_vectors(layout)
+        self.ln1 = LayerNorm(width, **vectors)
         self.attn = SelfAttention(width, heads, **layout)
-        self.ln2 = LayerNorm(width, **layout)
+        self.ln2 = LayerNorm(width, **vectors)
         self.mlp = MLP(width, hidden, **layout)
         self.drop = Dropout(dropout)
 

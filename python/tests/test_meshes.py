@@ -1,0 +1,253 @@
+"""Every layer and every function of networks on meshes of one, two and three axes: values and gradients are those of local tensors."""
+
+import copy
+import inspect
+
+import numpy as np
+import oflow as flow
+import oflow.nn.functional as F
+import pytest
+from oflow import nn
+
+N = flow.world_size()
+
+
+def meshes():
+    """Meshes of one, two and three axes."""
+    line = flow.placement.all("cpu")
+    return [line, line.mesh(a=1, b=N), line.mesh(a=1, b=N, c=1)]
+
+
+def layouts(mesh, split):
+    """All of it everywhere; and where the rows may be split, split over the axis that has the ranks."""
+    axes = len(mesh.shape)
+    yield ("B",) * axes
+    if split is not None:
+        yield tuple(f"S({split})" if size == N and axis == min(axes - 1, 1) else "B" for axis, size in enumerate(mesh.shape))
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).normal(size=shape).astype(np.float32)
+
+
+def positive(*shape):
+    return np.abs(floats(*shape)) + 0.5
+
+
+IDS = np.array([[0, 3, 1], [2, 2, 4], [1, 0, 3], [4, 1, 2]])
+CLASSES = np.array([0, 2, 1, 1])
+LOGS = floats(6, 4, 5) - np.log(np.exp(floats(6, 4, 5)).sum(-1, keepdims=True))
+LABELS = np.array([[1, 2], [3, 1], [2, 2], [4, 1]])
+ROW, SEQUENCE, IMAGE1, IMAGE2, IMAGE3 = floats(4, 6), floats(4, 5, 6), floats(4, 6, 8), floats(4, 4, 6, 8), floats(4, 2, 4, 6, 4)
+IMAGES = {1: IMAGE1, 2: IMAGE2, 3: IMAGE3}
+CHANNELS = {1: 6, 2: 4, 3: 2}
+
+# Name: the layer, its inputs, and the dim of them that may be split (None: their layout is B).
+LAYERS = {}
+# Classes that run no forward of their own.
+NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "Parameter", "Replicas"}
+
+
+def layer(name, *args, inputs=(ROW,), split=0, **options):
+    LAYERS.setdefault(name, []).append((args, options, inputs, split))
+
+
+for name in (
+    "ELU CELU SELU GELU ReLU ReLU6 LeakyReLU SiLU Mish Sigmoid Tanh Softsign Softplus Softshrink Hardshrink Hardsigmoid Hardswish "
+    "Hardtanh Tanhshrink LogSigmoid Identity Flatten"
+).split():
+    layer(name)
+layer("GLU", 1), layer("Softmax", 1), layer("LogSoftmax", 1), layer("Threshold", 0.1, -2.0), layer("Dropout", 0.0)
+layer("PReLU"), layer("PReLU", 6), layer("Linear", 6, 3), layer("Linear", 6, 3, bias=False)
+layer("LayerNorm", 6), layer("RMSNorm", 6), layer("MLP", 6, 8, inputs=(SEQUENCE,))
+layer("SelfAttention", 6, 2, inputs=(SEQUENCE,)), layer("TransformerBlock", 6, 2, 8, inputs=(SEQUENCE,))
+layer("RotaryEmbedding", 6, 9, inputs=(SEQUENCE,))
+layer("MultiheadAttention", 6, 2, batch_first=True, inputs=(SEQUENCE, SEQUENCE, SEQUENCE))
+layer("MultiheadAttention", 6, 2, inputs=(SEQUENCE, SEQUENCE, SEQUENCE), split=1)
+layer("Embedding", 5, 6, inputs=(IDS,)), layer("Embedding", 5, 6, padding_idx=1, inputs=(IDS,))
+for mode in ("sum", "mean", "max"):
+    layer("EmbeddingBag", 5, 6, mode=mode, inputs=(IDS,))
+    layer("EmbeddingBag", 5, 6, mode=mode, padding_idx=-1, inputs=(IDS,))
+layer("EmbeddingBag", 5, 6, inputs=(IDS.ravel(), np.array([0, 3, 5])), split=None)
+for kind in ("LSTM", "GRU", "RNN"):
+    layer(kind, 6, 3, inputs=(SEQUENCE,), split=1)
+    layer(kind, 6, 3, num_layers=2, batch_first=True, bidirectional=True, inputs=(SEQUENCE,))
+    layer(kind, 6, 3, inputs=(ROW,), split=None)
+    layer(f"{kind}Cell", 6, 3)
+for n, x in IMAGES.items():
+    c = CHANNELS[n]
+    layer(f"Conv{n}d", c, 2, 3, padding=1, inputs=(x,)), layer(f"Conv{n}d", c, 2, 2, padding=1, padding_mode="reflect", inputs=(x,))
+    layer(f"ConvTranspose{n}d", c, 2, 3, inputs=(x,)), layer(f"BatchNorm{n}d", c, inputs=(x,))
+    layer(f"InstanceNorm{n}d", c, inputs=(x,)), layer(f"InstanceNorm{n}d", c, affine=True, track_running_stats=True, inputs=(x,))
+    layer(f"MaxPool{n}d", 2, inputs=(x,)), layer(f"AvgPool{n}d", 2, inputs=(x,))
+    layer(f"AdaptiveMaxPool{n}d", 3, inputs=(x,)), layer(f"AdaptiveAvgPool{n}d", 3, inputs=(x,))
+    layer(f"ConstantPad{n}d", 1, 0.5, inputs=(x,))
+    for kind in ("Zero", "Circular", "Reflection", "Replication"):
+        layer(f"{kind}Pad{n}d", 1, inputs=(x,))
+layer("GroupNorm", 2, 4, inputs=(IMAGE2,)), layer("ChannelShuffle", 2, inputs=(IMAGE2,)), layer("PixelShuffle", 2, inputs=(IMAGE2,))
+layer("PixelUnshuffle", 2, inputs=(IMAGE2,)), layer("Unfold", 2, inputs=(IMAGE2,)), layer("Fold", (3, 4), 2, inputs=(floats(4, 8, 6),))
+layer("Upsample", scale_factor=2, inputs=(IMAGE2,)), layer("Upsample", size=(5, 3), mode="bicubic", inputs=(IMAGE2,))
+layer("UpsamplingBilinear2d", scale_factor=2, inputs=(IMAGE2,)), layer("UpsamplingNearest2d", scale_factor=2, inputs=(IMAGE2,))
+for name in ("MSELoss", "L1Loss", "HuberLoss", "SmoothL1Loss", "BCEWithLogitsLoss"):
+    layer(name, inputs=(ROW, positive(4, 6)))
+for name in ("CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"):
+    layer(name, inputs=(ROW, CLASSES))
+layer("MultiLabelMarginLoss", inputs=(ROW, np.array([[1, 3, -1, 0, 0, 0]] * 4)))
+layer("MultiLabelSoftMarginLoss", inputs=(ROW, np.float32(ROW > 0)))
+layer("CTCLoss", inputs=(LOGS, LABELS, [6, 5, 4, 6], [2, 1, 2, 2]), split=None)
+layer("CTCLoss", inputs=(LOGS, LABELS, (6, 5, 4, 6), (2, 1, 2, 2)), split=None)
+layer("Sequential", nn.Linear(6, 4), nn.Tanh())
+
+FUNCTIONS = {}
+
+
+def function(name, *args, split=0, **options):
+    FUNCTIONS.setdefault(name, []).append((args, options, split))
+
+
+for name in (
+    "relu silu mish sigmoid tanh softsign hardsigmoid hardswish tanhshrink selu relu6 logsigmoid gelu leaky_relu elu celu hardtanh "
+    "hardshrink softshrink softplus glu normalize"
+).split():
+    function(name, ROW)
+function("gelu", ROW, "tanh"), function("softmax", ROW, 1), function("log_softmax", ROW, 1), function("threshold", ROW, 0.1, -1.0)
+function("dropout", ROW, 0.0), function("dropout", ROW, 0.7, False), function("prelu", ROW, floats(6), split=None)
+function("linear", ROW, floats(3, 6), floats(3), split=None), function("embedding", IDS, floats(5, 6), 1, split=None)
+function("embedding", IDS, floats(5, 6), split=None)
+for mode in ("sum", "mean", "max"):
+    function("embedding_bag", IDS, floats(5, 6), mode=mode, padding_idx=2, split=None)
+function("embedding_bag", IDS.ravel(), floats(5, 6), np.array([0, 3, 5]), split=None)
+function("one_hot", CLASSES, 5), function("rms_norm", ROW, (6,), floats(6), split=None), function("layer_norm", ROW, (6,), floats(6), split=None)
+function("batch_norm", IMAGE2, floats(4), positive(4), split=None), function("batch_norm", IMAGE2, None, None, training=True)
+function("instance_norm", IMAGE2), function("group_norm", IMAGE2, 2), function("rotary_embedding", SEQUENCE, floats(5, 3), floats(5, 3), split=None)
+for causal in (False, True):
+    function("scaled_dot_product_attention", floats(4, 2, 5, 3), floats(4, 2, 5, 3), floats(4, 2, 5, 3), is_causal=causal)
+for n, x in IMAGES.items():
+    c, k = CHANNELS[n], (3,) * n
+    function(f"conv{n}d", x, floats(2, c, *k), floats(2), split=None), function(f"conv_transpose{n}d", x, floats(c, 2, *k), split=None)
+    function(f"max_pool{n}d", x, 2), function(f"avg_pool{n}d", x, 2), function(f"max_pool{n}d", x, 2, return_indices=True)
+    function(f"adaptive_max_pool{n}d", x, 3), function(f"adaptive_avg_pool{n}d", x, 3)
+for mode in ("constant", "reflect", "replicate", "circular"):
+    function("pad", IMAGE2, [1, 2, 1, 0], mode=mode)
+for mode in ("nearest", "nearest-exact", "bilinear", "bicubic", "area"):
+    function("interpolate", IMAGE2, (5, 3), mode=mode)
+function("interpolate", IMAGE3, scale_factor=1.5, mode="trilinear"), function("interpolate", IMAGE1, 5, mode="linear")
+function("grid_sample", IMAGE2, np.tanh(floats(4, 3, 3, 2))), function("affine_grid", floats(4, 2, 3), [4, 4, 3, 3])
+function("unfold", IMAGE2, 2), function("fold", floats(4, 8, 6), (3, 4), 2), function("pixel_shuffle", IMAGE2, 2)
+function("pixel_unshuffle", IMAGE2, 2), function("channel_shuffle", IMAGE2, 2)
+for name in ("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "binary_cross_entropy_with_logits"):
+    for reduction in ("mean", "sum", "none"):
+        function(name, ROW, positive(4, 6), reduction=reduction)
+for name in ("cross_entropy", "nll_loss", "multi_margin_loss"):
+    for reduction in ("mean", "sum", "none"):
+        function(name, ROW, CLASSES, reduction=reduction)
+        function(name, ROW, CLASSES, weight=positive(6), reduction=reduction, split=None)
+function("cross_entropy", ROW, positive(4, 6) / 6, label_smoothing=0.1)
+function("multilabel_margin_loss", ROW, np.array([[1, 3, -1, 0, 0, 0]] * 4)), function("multilabel_soft_margin_loss", ROW, np.float32(ROW > 0))
+function("ctc_loss", LOGS, LABELS, [6, 5, 4, 6], [2, 1, 2, 2], split=None)
+function("ctc_loss", LOGS, LABELS, (6, 5, 4, 6), (2, 1, 2, 2), split=None)
+function("ctc_loss", LOGS, LABELS, np.array([6, 5, 4, 6]), np.array([2, 1, 2, 2]), split=None)
+
+
+def test_each_class_and_function_has_a_row():
+    classes = {name for name in nn.__all__ if inspect.isclass(getattr(nn, name))} - NO_LAYERS
+    assert set(LAYERS) == classes
+    functions = {name for name in dir(F) if not name.startswith("_") and callable(getattr(F, name))}
+    assert set(FUNCTIONS) == functions
+
+
+def given(x, place):
+    """An array as a tensor that records; other arguments as they are."""
+    if not isinstance(x, np.ndarray):
+        return x
+    t = place(flow.tensor(x))
+    return t.requires_grad_() if t.dtype.is_floating_point else t
+
+
+def results(call, args, leaves=()):
+    """Values, and gradients of the sum of those that have one."""
+    out = call(*args)
+    flat, todo = [], [out]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, flow.Tensor):
+            flat.append(one)
+        elif one is not None:
+            todo += list(one)
+    live = [t for t in flat if t.requires_grad]
+    if live:
+        sum((t.sin().sum() for t in live[1:]), live[0].sin().sum()).backward()
+    leaves = [*leaves, *(x for x in args if isinstance(x, flow.Tensor))]
+    return [np.array(t.tolist()) for t in [*flat, *(x.grad for x in leaves if x.grad is not None)]]
+
+
+def alike(ours, theirs, what):
+    assert len(ours) == len(theirs), what
+    for mine, other in zip(ours, theirs):
+        np.testing.assert_allclose(mine, other, rtol=2e-4, atol=2e-5, err_msg=str(what))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    for args, options, inputs, split in LAYERS[name]:
+        plain = getattr(nn, name)(*args, **options)
+        numbers = np.random.default_rng(0)
+        plain.load_state_dict({k: np.abs(numbers.normal(size=t.shape)).astype(t.dtype.name) for k, t in plain.state_dict().items()})
+        state = plain.state_dict()
+        want = results(copy.deepcopy(plain), [given(x, lambda t: t) for x in inputs])
+        makes_on_mesh = "placement" in str(inspect.signature(getattr(nn, name).__init__)) or name[:4] in ("Inst", "RNN", "RNNC")
+        for mesh in meshes():
+            whole = ("B",) * len(mesh.shape)
+            laid = [copy.deepcopy(plain).to_global(mesh)]
+            if makes_on_mesh and any(True for _ in plain.parameters()):
+                laid.append(getattr(nn, name)(*args, placement=mesh, sbp=whole, **options))
+                laid[-1].load_state_dict(state)
+            for net in laid:
+                for sbp in layouts(mesh, split):
+                    net_now = copy.deepcopy(net)
+                    placed = [given(x, lambda t, sbp=sbp: flow.distribute(t, mesh, sbp)) for x in inputs]
+                    alike(results(net_now, placed), want, (name, args, options, mesh, sbp))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    for args, options, split in FUNCTIONS[name]:
+        options = dict(options)
+        named = [k for k, v in options.items() if isinstance(v, np.ndarray)]
+        inputs = [*args, *(options.pop(k) for k in named)]
+
+        def call(*given, options=options, named=named):
+            rest = len(given) - len(named)
+            return getattr(F, name)(*given[:rest], **dict(zip(named, given[rest:])), **options)
+
+        want = results(call, [given(x, lambda t: t) for x in inputs])
+        for mesh in meshes():
+            for sbp in layouts(mesh, split):
+                placed = [given(x, lambda t, sbp=sbp: flow.distribute(t, mesh, sbp)) for x in inputs]
+                alike(results(call, placed), want, (name, args, options, mesh, sbp))
+
+
+@pytest.mark.parametrize("sbp", ["B", "S(0)", "S(1)"])
+def test_a_layer_takes_the_sbp_of_its_weight(sbp):
+    """Layers of a matrix and vectors: the vectors are whole where the SBP splits a dim that they do not have."""
+    x = flow.tensor(SEQUENCE)
+    kinds = {
+        "Linear": (6, 4), "Conv1d": (6, 4, 3), "LSTM": (6, 4), "GRU": (6, 4), "RNN": (6, 4), "TransformerBlock": (6, 2, 8), "MLP": (6, 4),
+        "SelfAttention": (6, 2), "Embedding": (5, 6), "EmbeddingBag": (5, 6), "GRUCell": (6, 4), "LSTMCell": (6, 4), "RNNCell": (6, 4),
+        "MultiheadAttention": (6, 2), "ConvTranspose1d": (6, 4, 3), "Conv2d": (6, 4, 3), "Conv3d": (6, 4, 3),
+    }  # fmt: skip
+    line = flow.placement.all("cpu")
+    for name, args in kinds.items():
+        net = getattr(nn, name)(*args, placement=line, sbp=sbp)
+        for key, p in net.named_parameters():
+            want = "B" if sbp == "S(1)" and p.ndim == 1 else sbp
+            assert str(p.sbp[0]) == want, (name, key)
+        if name in ("Linear", "MLP", "LSTM", "TransformerBlock"):
+            plain = getattr(nn, name)(*args)
+            plain.load_state_dict({k: flow.tensor(t.tolist()) for k, t in net.state_dict().items()})
+            alike(results(net, [flow.distribute(x, line, "B")]), results(plain, [x]), name)
+    for bad in ("S(2)", "S(7)"):
+        with pytest.raises(flow.SbpError):
+            nn.Linear(6, 4, placement=line, sbp=bad)
+    mesh = line.mesh(a=1, b=N)
+    assert [str(s) for s in nn.Linear(6, 4, placement=mesh, sbp=("S(0)", "S(1)")).bias.sbp] == ["S(0)", "B"]
