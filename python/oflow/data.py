@@ -25,7 +25,7 @@ class Loader:
             raise ValueError("a loader needs a column")
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
             raise ValueError(f"a batch has at least one row, not {batch!r}")
-        self.batch, self._seed = batch, seed
+        self.batch, self._seed, self._next = batch, seed, 0
         self._rows = _oflow._Loader(placement, batch, columns, split_along, seed, drop_last)
 
     @property
@@ -44,8 +44,9 @@ class Loader:
         return itertools.islice(self._rows.stream(epoch, self._seed), len(self))
 
     def __iter__(self):
-        """The batches of epoch 0."""
-        return self.epoch(0)
+        """The batches of the next epoch: of epoch 0 the first time, and in a ``for`` loop per epoch each time another order."""
+        epoch, self._next = self._next, self._next + 1
+        return self.epoch(epoch)
 
     def stream(self):
         """The batches of all epochs, without end. A checkpoint can save its position."""

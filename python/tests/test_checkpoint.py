@@ -151,6 +151,18 @@ def test_the_order_of_rows_is_that_of_the_seed(mesh):
         Loader([[1, 2]], mesh, 2, split_along="dp")
 
 
+def test_each_for_loop_over_a_loader_is_the_next_epoch(mesh):
+    loader = Loader([list(range(10))], mesh, 4, seed=3)
+    loops = [[batch.tolist() for (batch,) in loader] for _ in range(4)]
+    assert loops == [[batch.tolist() for (batch,) in loader.epoch(e)] for e in range(4)]
+    assert all(sorted(sum(rows, [])) == list(range(10)) for rows in loops) and len({str(rows) for rows in loops}) == 4
+    # A loop that is left early was an epoch too; another loader of the same seed begins again.
+    for _ in loader:
+        break
+    assert [b.tolist() for (b,) in loader] == [b.tolist() for (b,) in loader.epoch(5)]
+    assert [b.tolist() for (b,) in Loader([list(range(10))], mesh, 4, seed=3)] == loops[0]
+
+
 def test_a_save_that_runs_when_the_program_ends_is_waited_for_under_oflaunch(tmp_path):
     text = """
 import oflow
