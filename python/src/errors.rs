@@ -1,5 +1,7 @@
 //! Errors of the library as exceptions. The classes are in `oflow/_errors.py`.
 
+use crate::phrases::{at_line, in_python};
+use crate::site;
 use oflow::{Error, ErrorKind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,7 +23,7 @@ fn class_of(kind: ErrorKind) -> &'static str {
         Autograd => "AutogradError",
         Registry => "RegistryError",
         Denied => "DeniedError",
-        Value => "OutOfRangeError",
+        Index | Value => "OutOfRangeError",
         Memory => "OutOfMemoryError",
         Io => "IoError",
         Storage => "StorageError",
@@ -58,11 +60,13 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     }
     let made = || -> PyResult<PyErr> {
         let class = classes(py)?.getattr(class_of(error.kind()))?;
-        let e = class.call1((error.to_string(),))?;
+        let site = site::caller(py);
+        let e = class.call1((at_line(&in_python(&error.to_string()), &site.to_string()),))?;
         e.setattr("kind", format!("{:?}", error.kind()))?;
-        e.setattr("message", error.message())?;
-        e.setattr("help", error.help_text())?;
-        e.setattr("site", error.site().map(|s| (s.file, s.line)))?;
+        e.setattr("message", in_python(error.message()))?;
+        e.setattr("help", error.help_text().map(in_python))?;
+        let site = error.site().map(|named| if named.file.ends_with(".rs") { site } else { named });
+        e.setattr("site", site.map(|s| (s.file, s.line)))?;
         e.setattr("missing_rank", error.missing_rank())?;
         let places = error.places().iter().map(|p| (p.rank, p.op.clone(), p.ordinal, p.file.clone(), p.line));
         e.setattr("places", places.collect::<Vec<_>>())?;

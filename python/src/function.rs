@@ -8,6 +8,7 @@ use crate::{context, results, signature, site, words};
 use oflow::functional::{Arg, Bound as BoundArgs, FnDef, FnParam, Returned, functions_generation, overloads};
 use oflow::interpreter::Target;
 use oflow::ops::ParamKind;
+use oflow::{Error, ErrorKind};
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
@@ -152,6 +153,32 @@ impl Overload {
     }
 }
 
+/// An object in the text of a call: tensors by their types, and what is long by its class.
+fn short(o: Borrowed<'_, '_, PyAny>, depth: usize) -> String {
+    const LONGEST: usize = 60;
+    if let Ok(t) = o.cast::<Tensor>() {
+        return t.get().inner().short();
+    }
+    let members = match (o.cast::<PyList>(), o.cast::<PyTuple>()) {
+        (Ok(l), _) => Some(l.iter().collect::<Vec<_>>()),
+        (_, Ok(t)) => Some(t.iter().collect()),
+        _ => None,
+    };
+    let class = || o.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+    // The text of a list is not asked of Python: that of a tensor in it may take all ranks.
+    if let Some(members) = members {
+        if members.len() > 8 || depth > 3 {
+            return format!("{} of {}", class(), members.len());
+        }
+        let texts: Vec<String> = members.iter().map(|m| short(m.as_borrowed(), depth + 1)).collect();
+        return format!("[{}]", texts.join(", "));
+    }
+    match o.repr() {
+        Ok(r) if r.len().is_ok_and(|n| n <= LONGEST) => r.to_string(),
+        _ => class(),
+    }
+}
+
 /// The type of an object; of a list or tuple with those of its members.
 fn found(object: &Borrowed<'_, '_, PyAny>) -> PyResult<String> {
     let name = object.get_type().name()?.to_string();
@@ -293,17 +320,21 @@ impl Function {
                 results::tensors(py, &overload.def, tensors, first)
             }
             Ok(Returned::Value(value)) => results::value(py, &value),
-            Err(e) => Err(exception(py, e.in_call(|| self.text_of_call(given)))),
+            Err(e) => Err(exception(py, self.named_in(e, given))),
         }
+    }
+
+    /// The error with this function in its text: a function that calls others fails in one of them, whose name tells the program nothing.
+    /// Errors about other ranks name the ops of all ranks.
+    fn named_in(&self, e: Error, given: &Given<'_, '_>) -> Error {
+        let is_named = |text: &str| text.strip_prefix(self.name()).is_some_and(|rest| rest.starts_with(['(', ':']));
+        let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
+        if of_ranks || is_named(&e.to_string()) { e } else { e.within(|| self.text_of_call(given)) }
     }
 
     /// A call as text, as the library writes it.
     fn text_of_call(&self, given: &Given<'_, '_>) -> String {
-        let short = |o: &Borrowed<'_, '_, PyAny>| match o.cast::<Tensor>() {
-            Ok(t) => t.get().inner().short(),
-            Err(_) => o.repr().map_or_else(|_| "?".into(), |r| r.to_string()),
-        };
-        let texts: Vec<String> = given.all.iter().map(short).collect();
+        let texts: Vec<String> = given.all.iter().map(|o| short(*o, 0)).collect();
         let names = given
             .names
             .iter()

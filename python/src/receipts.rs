@@ -1,6 +1,7 @@
 //! What communication the program caused, and requests for layouts.
 
 use crate::context::enter;
+use crate::phrases::in_python;
 use crate::types::{raised, sbp_of};
 use pyo3::prelude::*;
 
@@ -24,7 +25,7 @@ pub fn take_receipts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
 #[pyfunction]
 pub fn report(py: Python<'_>) -> PyResult<String> {
     enter(py)?;
-    Ok(py.detach(oflow::report).to_string())
+    Ok(in_python(&py.detach(oflow::report).to_string()))
 }
 
 /// Calls a function of no arguments with the results, or their gradients, in a layout that the program asks for.
