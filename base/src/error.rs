@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Placement,
     /// An argument is out of range or of the wrong kind.
     Argument,
+    /// An index does not fit the shape of the tensor: it is out of range, or it has more members than the tensor has dims.
+    Index,
     /// Text could not be parsed (an SBP, a shape, a signature, an expression …).
     Parse,
     /// A global tensor was used on a thread without a rank context.
@@ -81,7 +83,18 @@ impl ErrorKind {
         use ErrorKind::*;
         matches!(
             self,
-            Shape | DType | Sbp | Placement | Argument | Parse | Context | Unsupported | Autograd | Registry | Denied
+            Shape
+                | DType
+                | Sbp
+                | Placement
+                | Argument
+                | Index
+                | Parse
+                | Context
+                | Unsupported
+                | Autograd
+                | Registry
+                | Denied
         )
     }
 }
@@ -121,6 +134,8 @@ constructors! {
     placement => Placement;
     /// An argument is out of range.
     argument => Argument;
+    /// An index does not fit the shape.
+    index => Index;
     /// Text could not be parsed.
     parse => Parse;
     /// No rank context on this thread.

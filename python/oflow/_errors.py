@@ -61,7 +61,7 @@ class DeniedError(Error):
 
 
 class OutOfRangeError(Error, IndexError):
-    """A value such as an index or a class is out of range; a kernel has found it."""
+    """An index does not fit the tensor, or a value such as an index or a class is out of range, which a kernel has found."""
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -193,6 +193,7 @@ class Tensor:
     def __index__(self) -> builtins.int: ...
     def __contains__(self, value: Any) -> builtins.bool: ...
     def __iter__(self) -> Iterator[Tensor]: ...
+    def where(self, condition: Tensor, other: Tensor) -> Tensor: ...
     def __getitem__(self, index: Index) -> Tensor: ...
     def __setitem__(self, index: Index, value: Any) -> None: ...
     def __add__(self, other: Tensor | Number) -> Tensor: ...
@@ -204,7 +205,9 @@ class Tensor:
     def __truediv__(self, other: Tensor | Number) -> Tensor: ...
     def __rtruediv__(self, other: Number) -> Tensor: ...
     def __floordiv__(self, other: Tensor | Number) -> Tensor: ...
+    def __rfloordiv__(self, other: Number) -> Tensor: ...
     def __mod__(self, other: Tensor | Number) -> Tensor: ...
+    def __rmod__(self, other: Number) -> Tensor: ...
     def __pow__(self, other: Tensor | Number) -> Tensor: ...
     def __rpow__(self, other: Number) -> Tensor: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
@@ -215,7 +218,9 @@ class Tensor:
     def __xor__(self, other: Tensor | builtins.int) -> Tensor: ...
     def __rxor__(self, other: builtins.int) -> Tensor: ...
     def __lshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rlshift__(self, other: builtins.int) -> Tensor: ...
     def __rshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rrshift__(self, other: builtins.int) -> Tensor: ...
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
@@ -606,7 +611,7 @@ class Tensor:
     def copy(self) -> Tensor:
         """A copy in new memory. The gradient passes through."""
     def copy_(self, other: Tensor) -> Tensor:
-        """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+        """x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes to `other`, what x was before gets none."""
     def copysign(self, b: Tensor) -> Tensor:
         """|a| with the sign of b, also where b is zero."""
     def copysign_(self, b: Tensor) -> Tensor:
@@ -1474,19 +1479,37 @@ class Tensor:
     def sqrt_(self) -> Tensor:
         """`sqrt` in place: the result is written over the first argument."""
     def square(self) -> Tensor:
-        """x²."""
-    def square_(self) -> Tensor:
-        """`square` in place: the result is written over the first argument."""
+        """x²; of bools integers."""
     @overload
     def squeeze(self, dim: builtins.int) -> Tensor:
         """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
     @overload
     def squeeze(self) -> Tensor:
         """x without its dims of size 1."""
-    def std(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+    @overload
+    def std(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
         """The standard deviation: the root of the variance."""
-    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    @overload
+    def std(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+        """The standard deviation: the root of the variance."""
+    @overload
+    def std(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
+        """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+    @overload
+    def std(self, unbiased: builtins.bool) -> Tensor:
+        """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+    @overload
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+    @overload
+    def std_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+        """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+    @overload
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    @overload
+    def std_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+        """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
@@ -1612,16 +1635,34 @@ class Tensor:
         """A dim of size 1 more, at position `dim`."""
     def vander(self, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
         """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
-    def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+    @overload
+    def var(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
-    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    @overload
+    def var(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+    @overload
+    def var(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
+        """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+    @overload
+    def var(self, unbiased: builtins.bool) -> Tensor:
+        """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+    @overload
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
         """The variance, as `var`, and the mean over dims (none given: all)."""
+    @overload
+    def var_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+        """The variance, as `var`, and the mean over dims (none given: all)."""
+    @overload
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    @overload
+    def var_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+        """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
     def view_as_complex(self) -> Tensor:
         """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
     def view_as_real(self) -> Tensor:
         """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
-    def where(self, a: Tensor, b: Tensor) -> Tensor:
-        """a where cond is true, else b. The three shapes broadcast."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
     def xlogy(self, b: Tensor) -> Tensor:
@@ -1696,6 +1737,8 @@ def _zero(
     names: Sequence[str], tensors: Sequence[Tensor], stage: builtins.int, axis: str, min_elements: builtins.int
 ) -> list[Tensor | None]: ...
 def _draw(x: Tensor) -> None: ...
+def _in_python(text: str) -> str: ...
+def _sbps(sbp: Sbp | Sequence[Sbp] | str) -> tuple[Sbp, ...]: ...
 def _clip_grad_norm(parameters: Sequence[Tensor], max_norm: builtins.float) -> Tensor: ...
 def _save_file(path: str, tensors: Sequence[tuple[str, Tensor]]) -> None: ...
 def _load_file(
@@ -1949,6 +1992,12 @@ def arange(end: builtins.int, *, dtype: _dtype = int64, device: _device | str | 
 @overload
 def arange(start: Number, end: Number, step: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """start, start + step, … below `end`: of integers i64, else f32, unless the target says otherwise."""
+@overload
+def arange(end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """0, 1, … below `end`: of an integer i64, else f32, unless the target says otherwise."""
+@overload
+def arange(start: Number, end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """start, start + 1, … below `end`: of integers i64, else f32, unless the target says otherwise."""
 @overload
 def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
@@ -2232,7 +2281,7 @@ def conv_weight(x: Tensor, dy: Tensor, stride: builtins.int | Sequence[builtins.
 def copy(x: Tensor) -> Tensor:
     """A copy in new memory. The gradient passes through."""
 def copy_(x: Tensor, other: Tensor) -> Tensor:
-    """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+    """x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes to `other`, what x was before gets none."""
 def copysign(a: Tensor, b: Tensor) -> Tensor:
     """|a| with the sign of b, also where b is zero."""
 def copysign_(a: Tensor, b: Tensor) -> Tensor:
@@ -3191,9 +3240,7 @@ def sqrt(x: Tensor) -> Tensor:
 def sqrt_(x: Tensor) -> Tensor:
     """`sqrt` in place: the result is written over the first argument."""
 def square(x: Tensor) -> Tensor:
-    """x²."""
-def square_(x: Tensor) -> Tensor:
-    """`square` in place: the result is written over the first argument."""
+    """x²; of bools integers."""
 def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
     """The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is."""
 @overload
@@ -3204,10 +3251,30 @@ def squeeze(x: Tensor) -> Tensor:
     """x without its dims of size 1."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """Tensors of one shape along a new dim at position `dim`."""
-def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+@overload
+def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
     """The standard deviation: the root of the variance."""
-def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+@overload
+def std(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+    """The standard deviation: the root of the variance."""
+@overload
+def std(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
+    """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+@overload
+def std(x: Tensor, unbiased: builtins.bool) -> Tensor:
+    """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+@overload
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+@overload
+def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+@overload
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+@overload
+def std_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+    """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
@@ -3342,10 +3409,30 @@ def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
 def vander(x: Tensor, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
-def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+@overload
+def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
-def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+@overload
+def var(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+@overload
+def var(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
+    """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+@overload
+def var(x: Tensor, unbiased: builtins.bool) -> Tensor:
+    """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+@overload
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
     """The variance, as `var`, and the mean over dims (none given: all)."""
+@overload
+def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    """The variance, as `var`, and the mean over dims (none given: all)."""
+@overload
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+@overload
+def var_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+    """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
 def view_as_complex(x: Tensor) -> Tensor:
     """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
 def view_as_real(x: Tensor) -> Tensor:

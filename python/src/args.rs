@@ -1,5 +1,6 @@
 //! Objects of Python as arguments of functions.
 
+use crate::phrases::in_python;
 use crate::tensor::Tensor;
 use crate::types::{self, Generator};
 use oflow::functional::{Arg, FnParam, TensorIndex};
@@ -95,7 +96,7 @@ pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, No> {
             if p.len.is_none() && kind.holds(&value) && kind != AttrKind::Shape {
                 return Ok(Arg::Attr(value));
             }
-            p.accept(kind, value).map(Arg::Attr).map_err(|e| No::Text(e.message().to_string()))
+            p.accept(kind, value).map(Arg::Attr).map_err(|e| No::Text(in_python(e.message())))
         }
     }
 }
@@ -294,9 +295,9 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
     match int(o).map(Scalar::Int).or_else(|no| if let No::Kind = no { scalar(o) } else { Err(no) }) {
         Ok(Scalar::Int(i)) => Ok(TensorIndex::Int(i)),
         // One new dim of size 1 or 0, as in PyTorch.
-        Ok(Scalar::Bool(b)) => Ok(TensorIndex::Tensor(crate::data::of_values(&[b], &[], DType::Bool)?)),
+        Ok(Scalar::Bool(b)) => Ok(TensorIndex::Values(crate::data::of_values(&[b], &[], DType::Bool)?)),
         Ok(Scalar::Float(_) | Scalar::Complex(..)) => Err(No::Kind),
-        Err(No::Kind) => Ok(TensorIndex::Tensor(crate::data::index_tensor(o)?)),
+        Err(No::Kind) => Ok(TensorIndex::Values(crate::data::index_tensor(o)?)),
         Err(e) => Err(e),
     }
 }

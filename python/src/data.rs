@@ -10,11 +10,12 @@ use oflow::kernels::view::contiguous_strides;
 use oflow::kernels::{Builtin, Complex, DTypeKind, Element};
 use oflow::memory::Storage;
 use oflow::placement::Device;
+use oflow::sbp::NdSbp;
 use oflow::tensor::{LocalTensor, intern_local};
 use oflow::{DType, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyRange, PyString, PyTuple};
 use pyo3::{Borrowed, intern};
 
 /// A local tensor of values.
@@ -109,7 +110,7 @@ impl Nested {
     }
 }
 
-/// A list or an array as an index.
+/// A list, a range or an array as an index.
 pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, No> {
     if o.is_instance_of::<PyString>() {
         return Err(No::Kind);
@@ -118,6 +119,10 @@ pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, No> {
         let all = Nested::read(&o)?;
         // An empty list chooses nothing.
         return all.tensor(if all.numbers.is_empty() { DType::I64 } else { all.dtype() });
+    }
+    if o.is_instance_of::<PyRange>() {
+        let all: Vec<i64> = o.try_iter()?.map(|i| i?.extract()).collect::<PyResult<_>>()?;
+        return of_values(&all, &[all.len()], DType::I64);
     }
     match Array::read(&o)? {
         Some(array) => array.copied(),
@@ -386,6 +391,18 @@ pub fn from_data(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<DType>) 
         }
     };
     made().map_err(|no| crate::types::raised(no, data, "a number, a list of numbers, an array or a tensor"))
+}
+
+/// Plain data beside a tensor, in its dtype: on its device, and whole on each rank of a global tensor. Every rank gives the same data.
+pub fn beside(x: &oflow::Tensor, data: &Bound<'_, PyAny>) -> PyResult<oflow::Tensor> {
+    let py = data.py();
+    let local = from_data(py, data, Some(x.dtype()))?;
+    if !x.is_global() {
+        return local.to_device(x.device()).or_raise(py);
+    }
+    let placement = x.placement().or_raise(py)?;
+    let local = local.to_device(placement.device()).or_raise(py)?;
+    oflow::distribute(&local, (placement, NdSbp::broadcast(placement.axes()))).or_raise(py)
 }
 
 /// A tensor that shares the memory of an array of NumPy: a write to one is seen in the other.

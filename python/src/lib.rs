@@ -24,6 +24,7 @@ mod ops;
 mod optim;
 #[allow(unsafe_code)]
 mod owned;
+mod phrases;
 mod receipts;
 mod results;
 mod signature;
@@ -126,6 +127,8 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(nn::_relayout, m)?,
         wrap_pyfunction!(nn::_zero, m)?,
         wrap_pyfunction!(nn::_draw, m)?,
+        wrap_pyfunction!(types::_sbps, m)?,
+        wrap_pyfunction!(phrases::_in_python, m)?,
         wrap_pyfunction!(optim::_clip_grad_norm, m)?,
         wrap_pyfunction!(checkpoint::_save_file, m)?,
         wrap_pyfunction!(checkpoint::_load_file, m)?,

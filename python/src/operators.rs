@@ -1,11 +1,13 @@
 //! Operators of Python on tensors: each calls a function of the table.
 
+use crate::args::{No, scalar};
 use crate::errors::OrRaise;
 use crate::ffi::Given;
 use crate::function::Function;
 use crate::tensor::Tensor;
 use crate::{context, results, site};
-use oflow::functional::{Bound as BoundArgs, FnDef, Returned, overloads};
+use oflow::functional::{Bound as BoundArgs, FnDef, IntoTarget, Returned, full, overloads};
+use oflow::sbp::NdSbp;
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyStopIteration, PyTypeError};
 use pyo3::prelude::*;
@@ -28,6 +30,8 @@ macro_rules! operators {
             }
             let mut all = vec![];
             for name in [$(stringify!($name)),*] {
+                // A word of Rust's own.
+                let name = if name == "where_" { "where" } else { name };
                 all.push(Function::find(name).or_raise(py)?);
             }
             Ok(&FOUND.get_or_init(|| all)[which as usize])
@@ -35,7 +39,8 @@ macro_rules! operators {
     };
 }
 operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs bitwise_and bitwise_or bitwise_xor
-bitwise_left_shift bitwise_right_shift bitwise_not logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ index index_put_ }
+bitwise_left_shift bitwise_right_shift bitwise_not logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ bitwise_and_
+bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_put_ where_ }
 
 /// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
 pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
@@ -45,6 +50,31 @@ pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny
         Some(result) => Ok(result),
         None => Ok(py.NotImplemented()),
     }
+}
+
+/// Calls a function of two tensors on a number and a tensor, in this order; `NotImplemented` for what is no number. The number has the
+/// dtype that it has behind a tensor: that of the tensor, unless its kind is above it.
+pub fn reflected<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+    let (py, x) = (slf.py(), slf.get().inner());
+    let number = match scalar(o.as_borrowed()) {
+        Ok(number) => number,
+        Err(No::Raise(e)) => return Err(e),
+        Err(_) => return Ok(py.NotImplemented()),
+    };
+    context::enter(py)?;
+    let site = site::caller(py);
+    let scope = site.scope();
+    let dtype = x.dtype().promote_scalar(number.kind());
+    let made = match x.is_global() {
+        false => full([], number, x.device().dtype(dtype)),
+        true => {
+            let placement = x.placement().or_raise(py)?;
+            full([], number, (placement, NdSbp::broadcast(placement.axes())).dtype(dtype))
+        }
+    };
+    drop(scope);
+    let made = Bound::new(py, Tensor::of(made.or_raise(py)?))?;
+    binary(py, which, [made.as_any(), slf.as_any()])
 }
 
 pub fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAny>]) -> PyResult<Py<PyAny>> {

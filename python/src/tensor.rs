@@ -1,7 +1,7 @@
 //! `oflow.Tensor`: what no row of the table says. Functions of the table are added as methods by `ffi::add_methods`.
 
 use crate::errors::OrRaise;
-use crate::operators::{Operator, Rows, binary, call, in_place, number};
+use crate::operators::{Operator, Rows, binary, call, in_place, number, reflected};
 use crate::types::{self, dtype_object};
 use crate::{context, data, dlpack, site};
 use oflow::BackwardOptions;
@@ -437,6 +437,15 @@ impl Tensor {
         }
         Ok(Rows::of(slf))
     }
+    /// The elements of this tensor where the condition is true, else those of ``other``; shapes broadcast.
+    fn r#where<'py>(
+        slf: &Bound<'py, Self>,
+        condition: &Bound<'py, PyAny>,
+        other: &Bound<'py, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
+        let all = [condition.as_borrowed(), slf.as_any().as_borrowed(), other.as_borrowed()];
+        call(slf.py(), Operator::where_, &all)
+    }
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         call(slf.py(), Operator::index, &[slf.as_any().as_borrowed(), index.as_borrowed()])
     }
@@ -447,7 +456,9 @@ impl Tensor {
         let value = if array {
             value
         } else {
-            let t = data::from_data(py, value, Some(slf.get().inner.dtype()))?;
+            let site = site::caller(py);
+            let _scope = site.scope();
+            let t = data::beside(&slf.get().inner, value)?;
             made = Bound::new(py, Tensor::of(t))?.into_any();
             &made
         };
@@ -484,8 +495,14 @@ impl Tensor {
     fn __floordiv__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf.py(), Operator::floor_divide, [slf.as_any(), o])
     }
+    fn __rfloordiv__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        reflected(slf, Operator::floor_divide, o)
+    }
     fn __mod__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf.py(), Operator::remainder, [slf.as_any(), o])
+    }
+    fn __rmod__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        reflected(slf, Operator::remainder, o)
     }
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
@@ -525,6 +542,12 @@ impl Tensor {
     fn __lshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf.py(), Operator::bitwise_left_shift, [slf.as_any(), o])
     }
+    fn __rlshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        reflected(slf, Operator::bitwise_left_shift, o)
+    }
+    fn __rrshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        reflected(slf, Operator::bitwise_right_shift, o)
+    }
     fn __rshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf.py(), Operator::bitwise_right_shift, [slf.as_any(), o])
     }
@@ -548,6 +571,21 @@ impl Tensor {
     }
     fn __ipow__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>, _m: Option<&Bound<'py, PyAny>>) -> PyResult<()> {
         in_place(slf, Operator::pow_, o)
+    }
+    fn __iand__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
+        in_place(slf, Operator::bitwise_and_, o)
+    }
+    fn __ior__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
+        in_place(slf, Operator::bitwise_or_, o)
+    }
+    fn __ixor__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
+        in_place(slf, Operator::bitwise_xor_, o)
+    }
+    fn __ilshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
+        in_place(slf, Operator::bitwise_left_shift_, o)
+    }
+    fn __irshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
+        in_place(slf, Operator::bitwise_right_shift_, o)
     }
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         call(slf.py(), Operator::neg, &[slf.as_any().as_borrowed()])

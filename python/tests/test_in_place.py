@@ -228,7 +228,7 @@ def test_local_and_global_tensors_are_written_by_the_same_rules():
                     values += have == ("refused", "value")
                     if state in VALUES:
                         # Or what no tensor takes: an index that is out of range.
-                        good = have == ("refused", "value") or have == want == ("refused", "ArgumentError")
+                        good = have == ("refused", "value") or have == want == ("refused", "OutOfRangeError")
                     else:
                         good = have == want
                     if not good:

@@ -12,18 +12,11 @@ from oflow import nn
 N = flow.world_size()
 
 
-def meshes():
-    """Meshes of one, two and three axes."""
+def layouts(split):
+    """Meshes of one, two and three axes with a layout: split over the axis that has the ranks where a dim may be split, and whole."""
     line = flow.placement.all("cpu")
-    return [line, line.mesh(a=1, b=N), line.mesh(a=1, b=N, c=1)]
-
-
-def layouts(mesh, split):
-    """All of it everywhere; and where the rows may be split, split over the axis that has the ranks."""
-    axes = len(mesh.shape)
-    yield ("B",) * axes
-    if split is not None:
-        yield tuple(f"S({split})" if size == N and axis == min(axes - 1, 1) else "B" for axis, size in enumerate(mesh.shape))
+    rows = "B" if split is None else f"S({split})"
+    return [(line, (rows,)), (line.mesh(a=1, b=N), ("B", "B")), (line.mesh(a=1, b=N, c=1), ("B", rows, "B"))]
 
 
 def floats(*shape, seed=0):
@@ -195,18 +188,17 @@ def test_layers(name):
         plain.load_state_dict({k: np.abs(numbers.normal(size=t.shape)).astype(t.dtype.name) for k, t in plain.state_dict().items()})
         state = plain.state_dict()
         want = results(copy.deepcopy(plain), [given(x, lambda t: t) for x in inputs])
+        # A layout among the arguments, also where a subclass hands it on.
         makes_on_mesh = "placement" in str(inspect.signature(getattr(nn, name).__init__)) or name[:4] in ("Inst", "RNN", "RNNC")
-        for mesh in meshes():
+        for mesh, sbp in layouts(split):
             whole = ("B",) * len(mesh.shape)
             laid = [copy.deepcopy(plain).to_global(mesh)]
-            if makes_on_mesh and any(True for _ in plain.parameters()):
+            if makes_on_mesh and sbp == whole and any(True for _ in plain.parameters()):
                 laid.append(getattr(nn, name)(*args, placement=mesh, sbp=whole, **options))
                 laid[-1].load_state_dict(state)
             for net in laid:
-                for sbp in layouts(mesh, split):
-                    net_now = copy.deepcopy(net)
-                    placed = [given(x, lambda t, sbp=sbp: flow.distribute(t, mesh, sbp)) for x in inputs]
-                    alike(results(net_now, placed), want, (name, args, options, mesh, sbp))
+                placed = [given(x, lambda t: flow.distribute(t, mesh, sbp)) for x in inputs]  # noqa: B023
+                alike(results(net, placed), want, (name, args, options, mesh, sbp))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -221,10 +213,9 @@ def test_functions(name):
             return getattr(F, name)(*given[:rest], **dict(zip(named, given[rest:])), **options)
 
         want = results(call, [given(x, lambda t: t) for x in inputs])
-        for mesh in meshes():
-            for sbp in layouts(mesh, split):
-                placed = [given(x, lambda t, sbp=sbp: flow.distribute(t, mesh, sbp)) for x in inputs]
-                alike(results(call, placed), want, (name, args, options, mesh, sbp))
+        for mesh, sbp in layouts(split):
+            placed = [given(x, lambda t: flow.distribute(t, mesh, sbp)) for x in inputs]  # noqa: B023
+            alike(results(call, placed), want, (name, args, options, mesh, sbp))
 
 
 @pytest.mark.parametrize("sbp", ["B", "S(0)", "S(1)"])
@@ -251,3 +242,54 @@ def test_a_layer_takes_the_sbp_of_its_weight(sbp):
             nn.Linear(6, 4, placement=line, sbp=bad)
     mesh = line.mesh(a=1, b=N)
     assert [str(s) for s in nn.Linear(6, 4, placement=mesh, sbp=("S(0)", "S(1)")).bias.sbp] == ["S(0)", "B"]
+
+
+# Each optimizer, average, scaler and clipping: what it does to parameters with these gradients in two steps.
+STEPS = {
+    "SGD": lambda ps: flow.optim.SGD(ps, lr=0.1, momentum=0.9, weight_decay=0.1),
+    "Adam": lambda ps: flow.optim.Adam(ps, lr=0.1),
+    "AdamW": lambda ps: flow.optim.AdamW(ps, lr=0.1),
+    "RMSprop": lambda ps: flow.optim.RMSprop(ps, lr=0.1),
+    "Adagrad": lambda ps: flow.optim.Adagrad(ps, lr=0.1),
+    "Adadelta": lambda ps: flow.optim.Adadelta(ps, lr=0.1),
+    "Lion": lambda ps: flow.optim.Lion(ps, lr=0.1),
+    "Lamb": lambda ps: flow.optim.Lamb(ps, lr=0.1),
+    "EMA": lambda ps: flow.optim.EMA(ps, 0.5),
+    "GradScaler": lambda ps: flow.optim.GradScaler(),
+    "clip_grad_norm_": lambda ps: None,
+}
+# No rows of their own: a base class, a schedule of numbers, a function that sorts parameters into groups, a module.
+NO_STEPS = {"Optimizer", "Schedule", "by_decay", "lr_scheduler"}
+
+
+def test_each_optimizer_has_a_row():
+    assert set(STEPS) == set(flow.optim.__all__) - NO_STEPS
+
+
+def stepped(name, place):
+    """The parameters after two steps, and what else the thing tells."""
+    ps = [place(flow.tensor(floats(4, 6))).requires_grad_(), place(flow.tensor(floats(4))).requires_grad_()]
+    thing, told = STEPS[name](ps), []
+    opt = thing if hasattr(thing, "zero_grad") else flow.optim.SGD(ps, lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        loss = sum(((p * p * p).sum() for p in ps[1:]), (ps[0] ** 2).sum())
+        (thing.scale(loss) if name == "GradScaler" else loss).backward()
+        if name == "clip_grad_norm_":
+            told.append(flow.optim.clip_grad_norm_(ps, 0.5))
+        if name == "GradScaler":
+            thing.step(opt)
+            thing.update()
+        else:
+            opt.step()
+        if name == "EMA":
+            thing.update()
+            told = thing.averages
+    return [np.array(t.tolist()) for t in [*ps, *told]]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_optimizers(name):
+    want = stepped(name, lambda t: t)
+    for mesh, sbp in layouts(0):
+        alike(stepped(name, lambda t: flow.distribute(t, mesh, sbp)), want, (name, mesh, sbp))  # noqa: B023

@@ -20,6 +20,7 @@ RUST = re.compile(
 NOT_FOR_PYTHON = (
     "`oflow_op::library!` in Rust",  # Of a library that is written in Rust.
     "sources end in .rs",
+    " in Python, `cast(DType::",  # Says both.
     "`Backend::copy`",  # A backend is written in Rust.
     "`GradWire::output`",  # Gradient rules of Rust; those of Python have texts of their own.
     "`FnBody::Value`",  # A function that is registered in Rust.

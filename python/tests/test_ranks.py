@@ -15,8 +15,11 @@ FILES = [
     "test_checkpoint.py",
     "test_global.py",
     "test_golden.py",
+    "test_indexing.py",
     "test_less_memory.py",
+    "test_meshes.py",
     "test_nn.py",
+    "test_operators.py",
     "test_optim.py",
     "test_supplied.py",
 ]

@@ -54,6 +54,68 @@ def test_arguments_by_name_and_defaults():
     assert flow.layer_norm(x, None, None).shape == (2, 2)
 
 
+def test_ranges_begin_where_they_are_told():
+    """PyTorch's three forms, of integers and floats, by position and by name."""
+    for args in ((5,), (2, 5), (2, 9, 3), (5, 2, -1), (3.0,), (0.0, 1.5), (0, 1.0, 0.25), (0, 0)):
+        want = np.arange(*args)
+        for got in (flow.arange(*args), flow.arange(**dict(zip(("start", "end", "step") if len(args) > 1 else ("end",), args)))):
+            assert got.tolist() == want.tolist() and got.dtype == (flow.int64 if want.dtype.kind == "i" else flow.float32)
+    assert flow.arange(2, 5, dtype=flow.float64, device="cpu").dtype == flow.float64
+    line = flow.placement.all("cpu")
+    assert flow.arange(2, 5, placement=line, sbp="B").tolist() == [2, 3, 4]
+    with pytest.raises(flow.ArgumentError, match=r"arange\(5, 2\)"):
+        flow.arange(5, 2)
+
+
+def test_copy_takes_what_broadcasts():
+    """Every shape that broadcasts to that of the tensor, on all layouts, and no other."""
+    line = flow.placement.all("cpu")
+    for layout in ({}, {"placement": line, "sbp": "B"}, {"placement": line, "sbp": "S(0)"}, {"placement": line, "sbp": "S(1)"}):
+        for shape in ((), (1,), (3,), (1, 3), (2, 1), (2, 3), (1, 1)):
+            source = {**layout, "sbp": "B"} if layout else {}
+            value = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+            x, y = flow.zeros((2, 3), **layout), flow.tensor(value, requires_grad=True, **source)
+            assert x.copy_(y) is x and x.tolist() == np.broadcast_to(value, (2, 3)).tolist()
+            x.sum().backward()
+            assert y.grad.tolist() == np.full(shape, 6 / max(value.size, 1)).tolist()
+        for shape in ((2,), (3, 2), (1, 2, 3), (0,), (2, 3, 1)):
+            with pytest.raises(flow.ShapeError):
+                flow.zeros((2, 3), **layout).copy_(flow.zeros(shape, **({**layout, "sbp": "B"} if layout else {})))
+
+
+def test_the_second_argument_of_variances_is_unbiased():
+    """As in PyTorch: keepdim goes by name, or behind it."""
+    a = np.array([[1.0, 2.0, 4.0], [3.0, 9.0, 12.0]], dtype=np.float32)
+    x = flow.tensor(a)
+    forms = {"var": (flow.var, a.var), "std": (flow.std, a.std), "var_mean": (flow.var_mean, a.var), "std_mean": (flow.std_mean, a.std)}
+    for name, (ours, theirs) in forms.items():
+        calls = [ours, getattr(x, name)] if hasattr(x, name) else [ours]
+        for call in calls:
+            first = (x,) if call is ours else ()
+            for args, named, dim, ddof, keep in (
+                ((1, False), {}, 1, 0, False), ((1, True), {}, 1, 1, False), ((1, False, True), {}, 1, 0, True),
+                ((), {"dim": 0, "unbiased": False}, 0, 0, False), ((False,), {}, None, 0, False), ((True,), {}, None, 1, False),
+                ((1,), {"keepdim": True}, 1, 1, True), ((1,), {"correction": 0}, 1, 0, False), ((), {}, None, 1, False),
+                (((0, 1), False), {}, None, 0, False), (([0], True, True), {}, 0, 1, True),
+            ):  # fmt: skip
+                got = call(*first, *args, **named)
+                if name.endswith("mean"):
+                    got, mean = got
+                    np.testing.assert_allclose(np.array(mean.tolist()), a.mean(dim, keepdims=keep), rtol=1e-5)
+                want = theirs(axis=dim, ddof=ddof, keepdims=keep)
+                np.testing.assert_allclose(np.array(got.tolist()), want, rtol=1e-5, err_msg=f"{name}{args}{named}")
+                assert got.shape == want.shape
+
+
+def test_where_as_a_method_takes_the_condition_first():
+    """As in PyTorch: ``x.where(condition, other)`` keeps x where the condition is true."""
+    x, mask = flow.tensor([1.0, 0.0, 2.0]), flow.tensor([True, True, False])
+    assert x.where(mask, flow.zeros(3) - 1).tolist() == [1.0, 0.0, -1.0] == flow.where(mask, x, flow.zeros(3) - 1).tolist()
+    assert x.where(condition=mask, other=flow.tensor(7.0)).tolist() == [1.0, 0.0, 7.0]
+    with pytest.raises(TypeError):
+        x.where(mask)
+
+
 @pytest.mark.parametrize(
     "call, text",
     [

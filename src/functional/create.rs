@@ -142,6 +142,18 @@ functions! {
     "scalar_tensor(Scalar value, Target target, *, DataType? dtype) -> Tensor" = scalar_tensor as fn scalar_tensor;
 }
 
+by_name! {
+    RANGES, "Creation", ByName;
+    /// 0, 1, … below `end`: of an integer i64, else f32, unless the target says otherwise.
+    "arange(Scalar end, Target target, *, DataType? dtype) -> Tensor" = |b| {
+        Ok(vec![range(Scalar::Int(0), b.scalar(0)?, Scalar::Int(1), &b.target_of(1, Some(2))?, b.site)?])
+    };
+    /// start, start + 1, … below `end`: of integers i64, else f32, unless the target says otherwise.
+    "arange(Scalar start, Scalar end, Target target, *, DataType? dtype) -> Tensor" = |b| {
+        Ok(vec![range(b.scalar(0)?, b.scalar(1)?, Scalar::Int(1), &b.target_of(2, Some(3))?, b.site)?])
+    };
+}
+
 functions! {
     LIKE, "Creation";
     /// Zeros of the same shape, dtype and layout.

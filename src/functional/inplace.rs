@@ -4,9 +4,10 @@
 
 use super::layout::layout_attrs;
 use super::{create, invoke1, op};
+use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
-use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
+use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs, broadcast_shapes};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -18,11 +19,11 @@ functions! {
     "zero_(Tensor x) -> Tensor" = zero_;
     /// x becomes `value` everywhere, in place.
     "fill_(Tensor x, Scalar value) -> Tensor" = fill_;
-    /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
-    /// `other`, what x was before gets none.
+    /// x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes
+    /// to `other`, what x was before gets none.
     ///
     /// # Errors
-    /// When shapes differ, or x is a leaf that requires a gradient outside `no_grad`.
+    /// When `other` does not broadcast to x's shape, or x is a leaf that requires a gradient outside `no_grad`.
     "copy_(Tensor x, Tensor other) -> Tensor" = copy_;
 }
 
@@ -56,6 +57,14 @@ fn filled(name: &str, x: &Tensor, value: Scalar, site: CallSite) -> Result<()> {
 }
 
 pub(super) fn copy_(x: &Tensor, other: &Tensor, site: CallSite) -> Result<()> {
+    if x.shape() != other.shape()
+        && broadcast_shapes([x.shape(), other.shape()]).is_ok_and(|s| s.as_slice() == x.shape())
+    {
+        let (_scope, inner) = (site.scope(), inner_calls());
+        let whole = other.expand(x.shape())?;
+        drop(inner);
+        return Call::new(op!("assign")?, &[Some(x), Some(&whole)]).at(site).run().map(drop);
+    }
     Call::new(op!("assign")?, &[Some(x), Some(other)]).at(site).run().map(drop)
 }
 

@@ -147,6 +147,18 @@ pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
     invoke1(op!("distribute"), &[Some(value)], smallvec![p.into(), l.sbp.into()], smallvec![], site)
 }
 
+/// A logical value beside a tensor: on the tensor's device, and of a global tensor whole on each rank of the placement. Every rank
+/// has the same value.
+pub(super) fn everywhere(value: &Tensor, beside: &Tensor, site: CallSite) -> Result<Tensor> {
+    let value = match value.device() == beside.device() {
+        true => value.clone(),
+        false => value.to_device(beside.device())?,
+    };
+    let Some(g) = beside.global() else { return Ok(value) };
+    let attrs = layout_attrs(g.placement.clone(), NdSbp::broadcast(g.placement.axes()), None);
+    invoke1(op!("distribute"), &[Some(&value)], attrs, smallvec![], site)
+}
+
 /// Boxing of many global tensors at once: the values and layouts that [`Tensor::to_global`] gives each, bit for bit, in fewer
 /// messages. Steps of one kind over the same ranks and dtype become one collective (for small tensors that is most of
 /// their time), and everything that goes point to point is one batch. All ranks call it with the same list.

@@ -90,6 +90,7 @@ pub use transforms::{jacobian, jvp, vjp};
 
 pub(crate) use attend::attention_weights;
 pub(crate) use image::{interpolate as interpolate_at, pad as pad_at};
+use layout::everywhere;
 pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};

@@ -19,9 +19,9 @@ functions! {
     /// assert_eq!(x.var(())?.to_vec::<f32>()?, [2.0]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
-    "var(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor" = var;
+    "var(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor" = var;
     /// The standard deviation: the root of the variance.
-    "std(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor" = std;
+    "std(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor" = std;
     /// The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for
     /// -inf the smallest, for 0 the number of elements that are not zero.
     "norm(Tensor x, Float p=2.0, IntList dims=[], Bool keepdim=false) -> Tensor" = norm;

@@ -1,6 +1,7 @@
 //! Statistics: moments, quantiles, the value that is most frequent, histograms.
 
 use super::differences::neighbours;
+use super::reduce::{std, var};
 use super::shape::in_method;
 use super::{create, invoke1, op, where_};
 use crate::context::{inner_calls, set_autocast};
@@ -13,9 +14,9 @@ use smallvec::smallvec;
 functions! {
     FUNCTIONS, "Reductions";
     /// The variance, as `var`, and the mean over dims (none given: all).
-    "var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)" = var_mean;
+    "var_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor var, Tensor mean)" = var_mean;
     /// The standard deviation, as `std`, and the mean over dims (none given: all).
-    "std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)" = std_mean;
+    "std_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor std, Tensor mean)" = std_mean;
     /// The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable.
     /// `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less
     /// `correction`.
@@ -49,6 +50,43 @@ functions! {
     "histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram_within as fn histogram_within;
 }
 
+/// PyTorch's older way to say the correction: 1 where the estimate is unbiased, else 0.
+fn correction(unbiased: bool) -> f64 {
+    if unbiased { 1.0 } else { 0.0 }
+}
+
+by_name! {
+    UNBIASED, "Reductions", ByName;
+    /// The variance over dims, with a correction of 1 where it is `unbiased`, else of 0.
+    "var(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> Tensor" = |b| {
+        Ok(vec![var(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)?])
+    };
+    /// The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0.
+    "var(Tensor x, Bool unbiased) -> Tensor" = |b| Ok(vec![var(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)?]);
+    /// The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0.
+    "std(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> Tensor" = |b| {
+        Ok(vec![std(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)?])
+    };
+    /// The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0.
+    "std(Tensor x, Bool unbiased) -> Tensor" = |b| Ok(vec![std(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)?]);
+    /// The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    "var_mean(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> (Tensor var, Tensor mean)" = |b| {
+        var_mean(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)
+    };
+    /// The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    "var_mean(Tensor x, Bool unbiased) -> (Tensor var, Tensor mean)" = |b| {
+        var_mean(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)
+    };
+    /// The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    "std_mean(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> (Tensor std, Tensor mean)" = |b| {
+        std_mean(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)
+    };
+    /// The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    "std_mean(Tensor x, Bool unbiased) -> (Tensor std, Tensor mean)" = |b| {
+        std_mean(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)
+    };
+}
+
 pub(super) fn var_mean(
     x: &Tensor,
     dims: &[i64],
@@ -56,7 +94,7 @@ pub(super) fn var_mean(
     correction: f64,
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
-    let var = super::reduce::var(x, dims, keepdim, correction, site)?;
+    let var = var(x, dims, keepdim, correction, site)?;
     Ok(vec![var, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
 }
 
@@ -67,7 +105,7 @@ pub(super) fn std_mean(
     correction: f64,
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
-    let std = super::reduce::std(x, dims, keepdim, correction, site)?;
+    let std = std(x, dims, keepdim, correction, site)?;
     Ok(vec![std, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
 }
 

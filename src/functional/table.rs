@@ -153,6 +153,7 @@ impl Table {
 /// Functions that are not one op, by subject.
 const ROWS: &[&[Row]] = &[
     create::FUNCTIONS,
+    create::RANGES,
     create::LIKE,
     shape::FUNCTIONS,
     arrange::FUNCTIONS,
@@ -160,6 +161,7 @@ const ROWS: &[&[Row]] = &[
     image::PADDING,
     reduce::FUNCTIONS,
     statistics::FUNCTIONS,
+    statistics::UNBIASED,
     differences::FUNCTIONS,
     differences::PAIRS,
     differences::QUESTIONS,

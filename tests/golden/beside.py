@@ -40,7 +40,6 @@ AGREED = {
     "polar": "the derivative also holds for an absolute value below zero",
     "pow": "the derivative of 0 to a complex power is 0, where PyTorch gives NaN",
     "quantile": "True is one number as any other; PyTorch takes it for 1",
-    "std std_mean var var_mean": "the third argument is keepdim; in PyTorch's old form it is unbiased",
     "stride": "NumPy gives an empty array other strides",
     "unique unique_consecutive": "have no gradient; PyTorch's fails when it is asked for",
 }

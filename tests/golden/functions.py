@@ -89,8 +89,8 @@ case("vstack", lambda *xs: torch.vstack(xs), [values((2, 3)), values((3,), start
 for dims, keep in (([], False), ([1], False), ([0, -1], True)):
     d = dict(dim=tuple(dims) or None, keepdim=keep)
     for n in (1.0, 0.0, 2.0):
-        case("var", lambda x: torch.var(x, correction=n, **d), x, dims, keep, correction=n)
-        case("std", lambda x: torch.std(x, correction=n, **d), x, dims, keep, correction=n)
+        case("var", lambda x: torch.var(x, correction=n, **d), x, dims, keepdim=keep, correction=n)
+        case("std", lambda x: torch.std(x, correction=n, **d), x, dims, keepdim=keep, correction=n)
     for p in (2.0, 1.0, inf, -inf, 3.0, 0.5):
         case("norm", lambda x: torch.linalg.vector_norm(x, p, **d), x, p, dims, keep)
     case("norm", lambda x: torch.linalg.vector_norm(x, 0, **d), x, 0.0, dims, keep, backward=False)
@@ -586,8 +586,8 @@ case("vander", torch.vander, torch.tensor([0, 2, -3]))
 
 for dims, keep, correction in (([], False, 1.0), ([1], True, 0.0), ([0, 2], False, 2.0)):
     how = dict(dim=dims or None, keepdim=keep, correction=correction)
-    case("var_mean", lambda x: torch.var_mean(x, **how), x, dims, keep, correction=correction)
-    case("std_mean", lambda x: torch.std_mean(x, **how), x, dims, keep, correction=correction)
+    case("var_mean", lambda x: torch.var_mean(x, **how), x, dims, keepdim=keep, correction=correction)
+    case("std_mean", lambda x: torch.std_mean(x, **how), x, dims, keepdim=keep, correction=correction)
 table, often, much = values((3, 5), "f64"), torch.tensor([1, 3, 0, 2, 1]), torch.tensor([0.5, 1.0, 2.0, 0.25, 1.5], dtype=torch.float64)
 for correction in (1, 0, 2):
     case("cov", lambda x: torch.cov(x, correction=correction), table, correction=correction)
@@ -722,6 +722,15 @@ wide = lambda shape, start: (values(shape, "f64", start=start) * 9).to(torch.bfl
 for mask in (None, wide((3, 6), 11)):
     given = {} if mask is None else {"attn_mask": mask}
     case("scaled_dot_product_attention", lambda q, k, v, *m: F.scaled_dot_product_attention(q, k, v, *m), wide((2, 3, 8), 1), wide((2, 6, 8), 3), wide((2, 6, 8), 7), **given, backward=False, note="scores of halves")
+
+# --- PyTorch's older way to say the correction ---------------------------------------------------------------------------
+
+x = values((2, 3, 4), "f64")
+for name in ("var", "std", "var_mean", "std_mean"):
+    f = getattr(torch, name)
+    case(name, lambda x: f(x, (0, 2), False), x, [0, 2], False, note="unbiased")
+    case(name, lambda x: f(x, (1,), True, True), x, [1], True, True, note="unbiased")
+    case(name, lambda x: f(x, False), x, False, note="unbiased")
 
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -153,7 +153,7 @@ impl Tensor {
         invoke1(op!("sign"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// x².
+    /// x²; of bools integers.
     ///
     /// ```text
     /// square(Tensor x) -> Tensor

@@ -65,20 +65,6 @@ impl Tensor {
         Ok(self)
     }
 
-    /// `square` in place: the result is written over the first argument.
-    ///
-    /// ```text
-    /// square_(Tensor x) -> Tensor
-    /// ```
-    ///
-    /// # Errors
-    /// If the result has another shape or dtype.
-    #[track_caller]
-    pub fn square_(&self) -> Result<&Tensor> {
-        write_over(op!("square"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
-        Ok(self)
-    }
-
     /// `floor` in place: the result is written over the first argument.
     ///
     /// ```text
@@ -1462,15 +1448,15 @@ impl Tensor {
         Ok(self)
     }
 
-    /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
-    /// `other`, what x was before gets none.
+    /// x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes
+    /// to `other`, what x was before gets none.
     ///
     /// ```text
     /// copy_(Tensor x, Tensor other) -> Tensor
     /// ```
     ///
     /// # Errors
-    /// When shapes differ, or x is a leaf that requires a gradient outside `no_grad`.
+    /// When `other` does not broadcast to x's shape, or x is a leaf that requires a gradient outside `no_grad`.
     #[track_caller]
     pub fn copy_(&self, other: &Tensor) -> Result<&Tensor> {
         super::super::inplace::copy_(self, other, CallSite::here())?;

@@ -263,8 +263,6 @@ pub struct PairwiseDistanceOptions {
     pub p: f64,
     /// `Float eps=1e-6`. `1e-6` by default.
     pub eps: f64,
-    /// `Bool keepdim=false`. `false` by default.
-    pub keepdim: bool,
 }
 
 impl Default for PairwiseDistanceOptions {
@@ -272,7 +270,6 @@ impl Default for PairwiseDistanceOptions {
         PairwiseDistanceOptions {
             p: 2.0,
             eps: 1e-6,
-            keepdim: false,
         }
     }
 }

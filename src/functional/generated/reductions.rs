@@ -474,7 +474,7 @@ impl Tensor {
     /// `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN.
     ///
     /// ```text
-    /// var(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor
+    /// var(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor
     /// ```
     ///
     /// ```
@@ -503,7 +503,7 @@ impl Tensor {
     /// The standard deviation: the root of the variance.
     ///
     /// ```text
-    /// std(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor
+    /// std(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor
     /// ```
     #[track_caller]
     pub fn std(&self, dims: impl IntList) -> Result<Tensor> {
@@ -627,7 +627,7 @@ impl Tensor {
     /// The variance, as `var`, and the mean over dims (none given: all).
     ///
     /// ```text
-    /// var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)
+    /// var_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor var, Tensor mean)
     /// ```
     #[track_caller]
     pub fn var_mean(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
@@ -653,7 +653,7 @@ impl Tensor {
     /// The standard deviation, as `std`, and the mean over dims (none given: all).
     ///
     /// ```text
-    /// std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)
+    /// std_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor std, Tensor mean)
     /// ```
     #[track_caller]
     pub fn std_mean(&self, dims: impl IntList) -> Result<Vec<Tensor>> {
@@ -911,16 +911,16 @@ impl Tensor {
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
-    ("var(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::var(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
-    ("std(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::std(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
+    ("var(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::var(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
+    ("std(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::std(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
     ("norm(Tensor x, Float p=2.0, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::norm(b.given(0)?, b.float(1)?, b.ints(2)?, b.bool(3)?, b.site)?])),
     ("logsumexp(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::logsumexp(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("nansum(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::nansum(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("nanmean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::nanmean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("aminmax(Tensor x, IntList dims=[], Bool keepdim=false) -> (Tensor min, Tensor max)", |b| super::super::reduce::aminmax(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)),
     ("normalize(Tensor x, Float p=2.0, Int dim=1, *, Float eps=1e-12) -> Tensor", |b| Ok(vec![super::super::reduce::normalize(b.given(0)?, b.float(1)?, b.int(2)?, b.float(3)?, b.site)?])),
-    ("var_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor var, Tensor mean)", |b| super::super::statistics::var_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
-    ("std_mean(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> (Tensor std, Tensor mean)", |b| super::super::statistics::std_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
+    ("var_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor var, Tensor mean)", |b| super::super::statistics::var_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
+    ("std_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor std, Tensor mean)", |b| super::super::statistics::std_mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)),
     ("cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor", |b| Ok(vec![super::super::statistics::cov(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.site)?])),
     ("corrcoef(Tensor x) -> Tensor", |b| Ok(vec![super::super::statistics::corrcoef(b.given(0)?, b.site)?])),
     ("quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),

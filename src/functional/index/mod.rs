@@ -8,7 +8,8 @@ mod get;
 mod put;
 mod resolve;
 
-use super::{Bound, IntLike, Operand};
+use super::{Bound, IntLike, Operand, everywhere};
+use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
 use resolve::Resolved;
@@ -47,6 +48,10 @@ pub enum TensorIndex {
     /// A bool tensor is a mask of as many dims as it has and chooses the elements where it is true, as one dim. A tensor of i32 or
     /// i64 chooses elements of one dim by index; negative indices count from the end.
     Tensor(Tensor),
+    /// The same as `Tensor`, for values that the program itself has and that are the same on every rank: a local tensor made of a
+    /// list. On a global tensor it is distributed as B over the tensor's placement; with `OFLOW_CHECK=1` a hash of the values stands
+    /// in the dispatch stream, so that ranks with other values are told apart.
+    Values(Tensor),
 }
 
 impl TensorIndex {
@@ -76,7 +81,7 @@ impl fmt::Display for TensorIndex {
             TensorIndex::Full => f.write_str(":"),
             TensorIndex::Ellipsis => f.write_str("..."),
             TensorIndex::NewAxis => f.write_str("newaxis"),
-            TensorIndex::Tensor(t) => f.write_str(&t.short()),
+            TensorIndex::Tensor(t) | TensorIndex::Values(t) => f.write_str(&t.short()),
         }
     }
 }
@@ -254,8 +259,8 @@ impl Tensor {
     /// Integers, ranges, `Ellipsis` and `NewAxis` give a view of a local tensor, unless a step is negative. Index tensors broadcast
     /// against each other; a mask counts as the list of its true places. Their common dims stand where the indexed dims stood if
     /// these are next to each other, else they come first. As in PyTorch, and unlike in NumPy, integers take no part in this. On a
-    /// global tensor masks and index tensors are global on the same placement. The result of a mask has a length that depends on
-    /// values; see [`Tensor::nonzero`].
+    /// global tensor masks and index tensors are global on the same placement, or [`TensorIndex::Values`]. The result of a mask has
+    /// a length that depends on values; see [`Tensor::nonzero`].
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -346,11 +351,28 @@ fn put_by_name_(b: &Bound) -> Result<Vec<Tensor>> {
     Ok(vec![b.given(0)?.clone()])
 }
 
+/// The index resolved against the shape, with its values where the tensor is.
+fn resolved(x: &Tensor, indices: &[TensorIndex], site: CallSite) -> Result<Resolved> {
+    if !indices.iter().any(|i| matches!(i, TensorIndex::Values(_))) {
+        return Resolved::new(x.shape(), indices);
+    }
+    let inner = inner_calls();
+    let lifted = |i: &TensorIndex| {
+        Ok(match i {
+            TensorIndex::Values(t) => TensorIndex::Tensor(everywhere(t, x, site)?),
+            other => other.clone(),
+        })
+    };
+    let indices = indices.iter().map(lifted).collect::<Result<Vec<_>>>()?;
+    drop(inner);
+    Resolved::new(x.shape(), &indices)
+}
+
 pub(super) fn index(x: &Tensor, indices: &[TensorIndex], site: CallSite) -> Result<Tensor> {
     let _scope = site.scope();
     let call = || format!("index({}, {})", x.short(), text_of(indices));
-    let resolved = Resolved::new(x.shape(), indices).map_err(|e| e.in_call(call).at(site))?;
-    get::get(x, &resolved).map_err(|e| e.in_call(call).at(site))
+    let fitting = resolved(x, indices, site).map_err(|e| e.in_call(call).at(site))?;
+    get::get(x, &fitting).map_err(|e| e.in_call(call).at(site))
 }
 
 /// The short form of an assignment.
@@ -365,13 +387,13 @@ fn put_text(name: &str, x: &Tensor, indices: &[TensorIndex], value: &Operand<'_>
 pub(super) fn index_put(x: &Tensor, indices: &[TensorIndex], value: &Operand<'_>, site: CallSite) -> Result<Tensor> {
     let _scope = site.scope();
     let call = |e: Error| e.in_call(|| put_text("index_put", x, indices, value)).at(site);
-    let resolved = Resolved::new(x.shape(), indices).map_err(call)?;
-    Ok(put::put(x, &resolved, value).map_err(call)?.into_result())
+    let fitting = resolved(x, indices, site).map_err(call)?;
+    Ok(put::put(x, &fitting, value).map_err(call)?.into_result())
 }
 
 pub(super) fn index_put_(x: &Tensor, indices: &[TensorIndex], value: &Operand<'_>, site: CallSite) -> Result<()> {
     let _scope = site.scope();
     let call = |e: Error| e.in_call(|| put_text("index_put_", x, indices, value)).at(site);
-    let resolved = Resolved::new(x.shape(), indices).map_err(call)?;
-    put::put_in_place(x, &resolved, value).map_err(call)
+    let fitting = resolved(x, indices, site).map_err(call)?;
+    put::put_in_place(x, &fitting, value).map_err(call)
 }

@@ -95,7 +95,7 @@ impl Resolved {
             return Err(Error::argument("an index has one ellipsis at most"));
         }
         if used > rank {
-            return Err(Error::argument(format!("too many indices: {used} for a tensor of {rank} dims"))
+            return Err(Error::index(format!("too many indices: {used} for a tensor of {rank} dims"))
                 .help("an index has at most one member for each dim; a mask counts as many as it has dims"));
         }
         let mut r = Resolved { basic: vec![], advanced: vec![] };
@@ -124,7 +124,7 @@ impl Resolved {
                     r.basic.push(Basic::New);
                     left += 1;
                 }
-                TensorIndex::Tensor(t) => {
+                TensorIndex::Tensor(t) | TensorIndex::Values(t) => {
                     let dims = dims_of(i)?;
                     let (mut tensor, mut span) = (t.clone(), dims);
                     if t.dtype() == DType::Bool {
@@ -157,7 +157,7 @@ fn dims_of(i: &TensorIndex) -> Result<usize> {
     Ok(match i {
         TensorIndex::Int(_) | TensorIndex::Slice { .. } | TensorIndex::Full => 1,
         TensorIndex::Ellipsis | TensorIndex::NewAxis => 0,
-        TensorIndex::Tensor(t) => match t.dtype() {
+        TensorIndex::Tensor(t) | TensorIndex::Values(t) => match t.dtype() {
             DType::Bool => t.ndim(),
             DType::I32 | DType::I64 => 1,
             d => {
@@ -173,7 +173,7 @@ fn one(i: i64, dim: usize, size: usize) -> Result<usize> {
     match i {
         i if (0..n).contains(&i) => Ok(i as usize),
         i if (-n..0).contains(&i) => Ok((i + n) as usize),
-        i => Err(Error::argument(format!("index {i} is out of range for dim {dim} of size {size}"))),
+        i => Err(Error::index(format!("index {i} is out of range for dim {dim} of size {size}"))),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Elementwise functions of two tensors, with broadcasting and promotion; `where`.
 
-use crate::error::Result;
-use crate::ops::{DTypeRule, Grad, OpDef};
-use oflow_kernels::DType;
+use crate::error::{Error, Result};
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
+use oflow_kernels::{DType, DTypeKind};
 
 const SAMPLES: &[&str] =
     &["f32[3, 5] f32[3, 5]", "f32[4, 3] f32[3]", "f32[2, 1, 3] f32[4, 1]", "i32[4] i32[4]+", "f32[2, 3]+ f64[3]+"];
@@ -130,6 +130,16 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     all
 }
 
+/// An error where a bool is subtracted, or something from a bool, as in PyTorch.
+pub(super) fn subtracts_numbers(c: &InferCtx<'_>) -> Result<()> {
+    let mut tensors = c.present().map(|t| t.dtype);
+    if tensors.any(|d| d == DType::Bool) || c.runtime_kinds.contains(&DTypeKind::Bool) {
+        return Err(Error::dtype("expected numbers to subtract, got a bool")
+            .help("for masks use `logical_xor` or `logical_not`; `cast` a bool to compute with it as 0 and 1"));
+    }
+    Ok(())
+}
+
 fn heaviside() -> Result<OpDef> {
     Ok(OpDef::elementwise("heaviside(x, values) -> y", "select(x == 0, values, x > 0)")?
         .grad(Grad::None)
@@ -154,7 +164,7 @@ fn close_to() -> Result<OpDef> {
 fn two() -> Vec<Result<OpDef>> {
     vec![
         number("add", "a + b", ADD),
-        number("sub", "a - b", "a - b."),
+        number("sub", "a - b", "a - b.").map(|o| o.check(subtracts_numbers)),
         number("mul", "a * b", "a b, element by element."),
         number("div", "a / b", "a / b; of integers, a float.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
         number("pow", "pow(a, b)", "a to the power b.")

@@ -1,5 +1,6 @@
 //! A tensor and a number. The number is a runtime attribute: it is not in the dispatch key, and no rule reads its value.
 
+use super::binary::subtracts_numbers;
 use crate::error::{Error, Result};
 use crate::ops::{DTypeClass, DTypeRule, Grad, OpDef};
 use oflow_kernels::{DType, Scalar};
@@ -75,8 +76,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
     vec![
         number("add", "x + s", "x + s."),
-        number("sub", "x - s", "x - s."),
-        reversed("rsub", "sub", "s - x", "s - x."),
+        number("sub", "x - s", "x - s.").map(|o| o.check(subtracts_numbers)),
+        reversed("rsub", "sub", "s - x", "s - x.").map(|o| o.check(subtracts_numbers)),
         number("mul", "x * s", "x s."),
         float(number("div", "x / s", "x / s.")),
         float(reversed("rdiv", "div", "s / x", "s / x.")),

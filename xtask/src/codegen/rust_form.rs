@@ -103,7 +103,7 @@ impl<'a> Form<'a> {
         self.target().is_some() && p.keyword_only && (p.name == "dtype" || p.kind == ParamKind::Generator)
     }
     fn options_of(&self) -> impl Iterator<Item = &'a FnParam> {
-        self.params().iter().filter(|p| p.keyword_only && !self.of_target(p))
+        self.params().iter().filter(|p| p.keyword_only && p.name != "keepdim" && !self.of_target(p))
     }
     /// Whether it declares options of its own.
     fn has_options(&self) -> bool {
