@@ -227,6 +227,8 @@ pub struct OpDef {
     pub sbp: SbpRule,
     /// Inputs in which the op is linear while the others are whole, by name, each with the outputs that are (none: all).
     pub linear: Vec<(SmolStr, Option<Vec<SmolStr>>)>,
+    /// Inputs that the op adds to what it makes of the others, as a bias.
+    pub addends: Vec<usize>,
     /// Signatures that were added to the registered op.
     pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
@@ -302,6 +304,7 @@ impl OpDef {
             derivatives: vec![],
             sbp: SbpRule::default(),
             linear: vec![],
+            addends: vec![],
             sbp_added: vec![],
             nd_extra: None,
             nd_infer: None,
@@ -456,6 +459,15 @@ impl OpDef {
     pub fn linear_for(mut self, input: &str, outputs: &[&str]) -> OpDef {
         self.linear.push((input.into(), Some(outputs.iter().map(SmolStr::new).collect())));
         self
+    }
+    /// Says that the op adds this input to what it makes of the others, as a bias is added to a product. Zeros in its place change no
+    /// number, so the choice may make it `P(sum)` where a signature asks for that. It makes no other input partial.
+    ///
+    /// # Errors
+    /// The op has no such input.
+    pub fn adds(mut self, input: impl Which) -> Result<OpDef> {
+        self.addends.push(input.input_of(&self)?);
+        Ok(self)
     }
     /// Fixed signatures, in the place of any rule before them.
     #[must_use]

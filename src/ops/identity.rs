@@ -60,7 +60,7 @@ impl OpDef {
             self.flops.is_some(),
             self.view.is_some(),
         ];
-        add(&format!("{code:?} {} {}", self.sbp_added.len(), self.lowerings.len()));
+        add(&format!("{code:?} {} {} {:?}", self.sbp_added.len(), self.lowerings.len(), self.addends));
         add(&match &self.grad {
             Grad::Wiring(w) => format!("{w:?}"),
             other => format!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use super::question::{Question, answer, mesh_of};
 use oflow::Result;
-use oflow::boxing::{Candidate, Layout, cost};
+use oflow::boxing::{Candidate, ChoiceInput, Layout, cost};
 use oflow::ops::{NdSignature, Op, TensorType};
 use oflow::placement::Placement;
 use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
@@ -59,6 +59,26 @@ fn costs(q: &Question, sig: &NdSignature, axis: usize) -> [bool; 2] {
     [sig.lowering.is_some() && !rows().unwrap().iter().any(plain), spread]
 }
 
+/// Whether an assignment gives the right value on an axis also where an input is infinite. A P input is P of the same kind now, but
+/// for a bias; and in an elementwise op no float that is not P meets it. What the caller wants to be P is P all the same.
+fn keeps_values(q: &Question, c: &ChoiceInput<'_>, s: &NdSignature, a: usize) -> bool {
+    let (types, partial) = (c.infer.inputs, |n: &NdSbp| matches!(n[a], Sbp::Partial(_)));
+    let written = q.sbps.iter().zip(c.fixed_inputs).filter(|(_, fixed)| **fixed);
+    if written.filter_map(|(n, _)| n.as_ref()).any(partial) {
+        return true;
+    }
+    let partials = || (0..q.sbps.len()).filter(|i| types[*i].is_some() && partial(&s.inputs[*i]));
+    let is_bias = |i: usize| {
+        let sum = s.inputs[i][a] == Sbp::Partial(ReduceOp::Sum);
+        sum && q.op.sig.input_def(i).is_some_and(|d| d.name == "bias")
+            && ["linear", "conv", "conv_transpose"].contains(&q.op.name())
+    };
+    let made = partials().any(|i| !is_bias(i) && q.sbps[i].as_ref().is_some_and(|now| now[a] != s.inputs[i][a]));
+    let mut others = (0..q.sbps.len()).filter(|i| !partial(&s.inputs[*i])).filter_map(|i| types[i].as_ref());
+    let met = q.op.expr.is_some() && partials().next().is_some() && others.any(|t| t.dtype.has_gradients());
+    !made && (c.keep || q.request.as_ref().is_some_and(partial) || !met)
+}
+
 /// Every legal assignment, by plain recursion over the mesh axes.
 fn all_signatures(q: &Question) -> Result<Vec<NdSignature>> {
     q.ask(|c| {
@@ -87,6 +107,7 @@ fn all_signatures(q: &Question) -> Result<Vec<NdSignature>> {
             c.op.nd_valid.as_ref().is_none_or(|f| f(c.infer, c.placement, s))
                 && (0..q.sbps.len()).all(|i| !c.fixed_inputs[i] || q.sbps[i].as_ref().is_none_or(|n| *n == s.inputs[i]))
                 && c.given_out.is_none_or(|o| s.outputs.first().is_none_or(|n| n == o))
+                && (0..q.mesh.axes()).all(|a| keeps_values(q, c, s, a))
         });
         Ok(found)
     })
@@ -299,7 +320,7 @@ fn the_search_agrees_on_several_inputs_and_uneven_meshes() {
         }
     }
     println!("{candidates} candidates priced");
-    assert!(candidates > 2000, "{candidates}");
+    assert!(candidates > 500, "{candidates}");
 }
 
 #[test]

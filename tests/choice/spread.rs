@@ -21,7 +21,7 @@ fn a_small_partial_is_reduced_before_it_is_spread() {
         // Along the other axis nothing is spread, and S(0) stays.
         ("mul f32[1024,1024] [S(0), B], f32[1] [B, P] on 2,2", "[S(0), B], [B, B] -> [S(0), B]"),
         // As large as the result: reduced once, at the end of the chain.
-        ("mul f32[1] [B], f32[1024,1024] [P] on 4", "[B], [P(sum)] -> [P(sum)]"),
+        ("mul i32[1] [B], i32[1024,1024] [P] on 4", "[B], [P(sum)] -> [P(sum)]"),
         ("mul_scalar f32[1024,1024] [P]; s=2.0 on 4", "[P(sum)] -> [P(sum)]"),
         ("add f32[1024,1024] [P], f32[1024] [P] on 4", "[P(sum)], [P(sum)] -> [P(sum)]"),
         ("sum f32[1024,1024] [P]; dims=[0] on 4", "[P(sum)] -> [P(sum)]"),
@@ -31,6 +31,44 @@ fn a_small_partial_is_reduced_before_it_is_spread() {
         ("matmul f32[512,8] [P], f32[8,512] [B] on 4", "[B], [B] -> [B]"),
         // What is asked for is P: nothing has to be reduced.
         ("mul f32[1024,1024] [B], f32[1] [P] on 4 asking [P]", "[B], [P(sum)] -> [P(sum)]"),
+    ] {
+        assert_eq!(chosen(question), expected, "{question}");
+    }
+}
+
+#[test]
+fn a_partial_that_a_float_of_an_elementwise_op_meets_is_reduced_first() {
+    for (question, expected) in [
+        ("mul f32[1] [B], f32[1024,1024] [P] on 4", "[B], [S(0)] -> [S(0)]"),
+        ("mul f32[8,4] [P], f32[8,4] [B] on 4", "[B], [B] -> [B]"),
+        ("add f32[8,4] [P(max)], f32[8,4] [B] on 4", "[B], [B] -> [B]"),
+        // On the other axis the part of the mesh that is not partial stays.
+        ("mul f32[8,4] [S(0), P], f32[8,4] [S(0), B] on 2,2", "[S(0), B], [S(0), B] -> [S(0), B]"),
+        // Integers have no infinities; a mask picks numbers of one input or the other.
+        ("mul i32[8,4] [P], i32[8,4] [B] on 4", "[P(sum)], [B] -> [P(sum)]"),
+        ("where bool[8,4] [B], f32[8,4] [P], f32[8,4] [P] on 4", "[B], [P(sum)], [P(sum)] -> [P(sum)]"),
+        // What is asked for, or written in place, is P.
+        ("mul f32[8,4] [P], f32[8,4] [B] on 4 asking [P]", "[P(sum)], [B] -> [P(sum)]"),
+        ("mul f32[8,4] [P] in place, f32[8,4] [B] on 4", "[P(sum)], [B] -> [P(sum)]"),
+        // A product of matrices is the plan of the program.
+        ("matmul f32[512,64] [P], f32[64,8] [B] on 4", "[P(sum)], [B] -> [P(sum)]"),
+    ] {
+        assert_eq!(chosen(question), expected, "{question}");
+    }
+}
+
+#[test]
+fn no_partial_is_made_to_feed_an_op() {
+    for (question, expected) in [
+        ("add f32[4,1] [S(1), B], f32[1,4] [B, S(0)] on 2,2", "[S(0), B], [B, S(1)] -> [S(0), S(1)]"),
+        ("mul f32[4,1] [S(1), B], f32[1,4] [B, S(0)] on 2,2", "[S(0), B], [B, S(1)] -> [S(0), S(1)]"),
+        ("add f32[8,4] [P], f32[8,4] [B] on 4", "[B], [B] -> [B]"),
+        // A zero that a product adds changes nothing: the bias of a row-parallel layer.
+        (
+            "linear f32[64,4096] [S(1)], f32[4096,4096] [S(1)], f32[4096] [B] on 4",
+            "[S(1)], [S(1)], [P(sum)] -> [P(sum)]",
+        ),
+        ("add f32[8,4] [P], f32[8,4] [P(max)] on 4", "[S(0)], [S(0)] -> [S(0)]"),
     ] {
         assert_eq!(chosen(question), expected, "{question}");
     }

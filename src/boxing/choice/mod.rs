@@ -167,7 +167,7 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
         if c.keep || moves == nothing {
             return Ok(chosen(found));
         }
-        let better = space.within(c, &moves).without_renamed_partials(c).with_twins(c);
+        let better = space.within(c, &moves).with_twins(c);
         return Ok(chosen(search::best(c, &better)?.unwrap_or(found)));
     }
     if let Some(choice) = cheapest_of(c, space)? {
@@ -202,7 +202,7 @@ pub fn cheapest(c: &ChoiceInput<'_>) -> Result<Option<Choice>> {
 }
 
 fn cheapest_of(c: &ChoiceInput<'_>, space: Space) -> Result<Option<Choice>> {
-    let found = search::best(c, &space.without_renamed_partials(c).with_twins(c))?;
+    let found = search::best(c, &space.with_twins(c))?;
     Ok(found.map(|f| Choice { sig: f.sig, unproven: f.unproven }))
 }
 

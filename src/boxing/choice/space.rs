@@ -164,38 +164,6 @@ impl Space {
         (0..c.placement.axes()).map(of_axis).collect()
     }
 
-    /// Without the candidates that cannot be best because they differ from an earlier one in the kind of P only. Where no
-    /// tensor is P(max) or P(min) now, every way to such a layout is also one to the layout with P(sum) in its place, which
-    /// allows as many steps or more (partials of one kind may be reduced in any order); so each has an equal or better one
-    /// before it, if all their rows do.
-    pub(super) fn without_renamed_partials(mut self, c: &ChoiceInput<'_>) -> Space {
-        let other = |s: &Sbp| s.is_partial() && *s != Sbp::PARTIAL_SUM;
-        let renamed = |row: &Signature| row.inputs.iter().chain(&row.outputs).any(other);
-        let sums = |list: &[Sbp]| list.iter().map(|s| if other(s) { Sbp::PARTIAL_SUM } else { *s }).collect::<Vec<_>>();
-        let now = c.sbps.iter().flatten().chain(c.request).any(|n| n.iter().any(other));
-        if now || c.op.nd_valid.is_some() || !self.listed.is_empty() {
-            return self;
-        }
-        let rows = &self.rows;
-        let has_better = |axis: &[u16], r: u16| {
-            let row = &rows[r as usize];
-            let (inputs, outputs) = (sums(&row.inputs), sums(&row.outputs));
-            axis.iter()
-                .take_while(|k| **k < r)
-                .map(|k| &rows[*k as usize])
-                .any(|k| k.lowering == row.lowering && k.inputs.as_slice() == inputs && k.outputs.as_slice() == outputs)
-        };
-        let of_axis = |axis: &SmallVec<[u16; 16]>| {
-            let worse: SmallVec<[u16; 16]> = axis.iter().copied().filter(|r| renamed(&rows[*r as usize])).collect();
-            worse.iter().all(|r| has_better(axis, *r)).then_some(worse)
-        };
-        let Some(worse) = self.axes.iter().map(of_axis).collect::<Option<SmallVec<[_; 4]>>>() else { return self };
-        for (axis, worse) in self.axes.iter_mut().zip(worse) {
-            axis.retain(|r| !worse.contains(r));
-        }
-        self
-    }
-
     /// Finds rows that are twins: they differ in the dims that they split only, and nothing tells these dims apart. No tensor
     /// of the call is split along them now, none is asked to be, no other row splits them, and they are of one size, or the
     /// mesh divides both evenly, so that every part is the same share. Then the twins may change places in every candidate
@@ -334,8 +302,39 @@ impl Space {
     }
 }
 
-/// Whether what may not move stays on that axis.
+/// Whether a row is a candidate on that axis: what may not move stays, and no partial is made or met that could change a value.
 fn fits(c: &ChoiceInput<'_>, a: usize, input: impl Fn(usize) -> Sbp, out: Option<Sbp>) -> bool {
     (0..c.sbps.len()).all(|i| !c.is_fixed(i) || c.sbps[i].as_ref().is_none_or(|now| now[a] == input(i)))
         && c.given_out.is_none_or(|o| out.is_none_or(|s| s == o[a]))
+        && (is_written_partial(c, a) || (0..c.sbps.len()).all(|i| is_held(c, a, i, input(i))))
+        && (keeps_partials(c, a) || !meets_factor(c, &input))
+}
+
+/// Whether an input is P only where it is the same P now. A partial that is made for the op has identity elements (0, or an
+/// infinity) on some ranks, and these would meet infinities of the other inputs there: `0 * inf` and `inf - inf` are NaN. Only what
+/// a product adds, its bias, may become P(sum): a zero that is added changes no number.
+fn is_held(c: &ChoiceInput<'_>, a: usize, i: usize, want: Sbp) -> bool {
+    let is_added = || want == Sbp::PARTIAL_SUM && c.op.addends.contains(&i);
+    !want.is_partial() || c.sbps[i].as_ref().is_none_or(|now| now[a] == want) || is_added()
+}
+
+/// Whether the call writes a tensor that is P on that axis. What is added to it or assigned to it must become P too.
+fn is_written_partial(c: &ChoiceInput<'_>, a: usize) -> bool {
+    let mut written = c.sbps.iter().enumerate().filter(|(i, _)| c.is_fixed(*i)).filter_map(|(_, n)| n.as_ref());
+    c.given_out.is_some_and(|o| o[a].is_partial()) || written.any(|n| n[a].is_partial())
+}
+
+/// Whether the caller says that partials stay on that axis: inputs are to stay as they are, or the result is to be P.
+fn keeps_partials(c: &ChoiceInput<'_>, a: usize) -> bool {
+    c.keep || is_written_partial(c, a) || c.request.is_some_and(|r| r[a].is_partial())
+}
+
+/// Whether an elementwise op combines the parts of an input with the numbers of one that is not P. The parts may be of both signs or 0
+/// where their reduction is not, so an infinity of the other input would give NaN. The result has as many elements as the input or
+/// more, so nothing is gained by reducing it instead. Integers and bools have no infinities.
+fn meets_factor(c: &ChoiceInput<'_>, input: &impl Fn(usize) -> Sbp) -> bool {
+    let given = |i: &usize| c.infer.inputs[*i].as_ref();
+    let is_factor = |i: usize| !input(i).is_partial() && given(&i).is_some_and(|t| t.dtype.has_gradients());
+    let all = || 0..c.sbps.len();
+    c.op.expr.is_some() && all().any(|i| given(&i).is_some() && input(i).is_partial()) && all().any(is_factor)
 }

@@ -30,6 +30,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![OpDef::new("linear(x: float, weight: float, bias: float) -> y").and_then(|o| {
         Ok(o.product_by_parts("x", "weight")?
+            .adds("bias")?
             .doc("x weightᵀ + bias, with a weight of shape [out, in].")
             .strided()
             .check(|c| super::one_dtype(c, &[0, 1, 2]))
