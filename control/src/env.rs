@@ -133,7 +133,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: CHECK_VARIABLE,
-        meaning: "1: ranks also compare a hash of the data given to `from_vec` and `distribute`; if it differs the job ends with a report [default: 0]",
+        meaning: "1: ranks also compare a hash of the data given to `from_vec` and `distribute`; if it differs the job ends with a report. An op that combines a P input with an infinity or NaN is an error that names the op and its line. [default: 0]",
         set_by: SetBy::User,
     },
     Variable {

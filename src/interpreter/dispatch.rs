@@ -309,6 +309,9 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
     alias::end_write(call);
     done?;
+    if ctx.checks_data() {
+        anomaly::look_at_partials(call, plan, &run.boxed)?;
+    }
     let outs = made(call, plan, &mut run)?;
     saved::list(call, &outs)?;
     if call.recording {

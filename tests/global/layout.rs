@@ -428,9 +428,19 @@ fn remembered_forms_are_never_seen() {
     });
 }
 
+/// Runs a test of this file once more, under `OFLOW_CHECK=1`.
+fn again_with_checks(name: &str) {
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("layout::{name}")])
+        .env("OFLOW_CHECK", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+}
+
 #[test]
 fn data_that_differs_between_ranks_is_found_on_request() {
-    const NAME: &str = "data_that_differs_between_ranks_is_found_on_request";
     let run = |differ: bool| {
         oflow::run_ranks(2, |w| {
             let mesh = Placement::all(Device::Cpu)?;
@@ -445,10 +455,32 @@ fn data_that_differs_between_ranks_is_found_on_request() {
         return;
     }
     run(true).unwrap();
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", NAME])
-        .env("OFLOW_CHECK", "1")
-        .output()
-        .unwrap();
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    again_with_checks("data_that_differs_between_ranks_is_found_on_request");
+}
+
+#[test]
+fn a_partial_that_meets_an_infinity_is_found_on_request() {
+    let run = |f: fn(&Tensor, &Tensor) -> Result<Tensor>| {
+        oflow::run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            // The parts are 3 and -1, the value is 2.
+            let (x, ones) =
+                (from_vec(vec![3.0f32, -1.0], [1, 2], (&mesh, sbp![S(1)]))?, ones([2, 1], (&mesh, sbp![S(0)]))?);
+            let infinite = from_vec(vec![f32::INFINITY], [1, 1], (&mesh, sbp![B]))?;
+            f(&x.matmul(&ones)?, &infinite)?.to_vec::<f32>()
+        })
+    };
+    // An elementwise op reduces the partial first; a product of matrices takes it as it is.
+    assert_eq!(run(|p, infinite| p.mul(infinite)).unwrap(), [[f32::INFINITY]; 2]);
+    if std::env::var("OFLOW_CHECK").is_ok() {
+        let e = run(|p, infinite| p.matmul(infinite)).unwrap_err().to_string();
+        let why = "input 0 `a` is [P(sum)], and 1 of 1 elements of input 1 `b` in this rank's shard are not finite";
+        assert!(e.contains("matmul(f32[1, 1] [P(sum)], f32[1, 1] [B])") && e.contains(why), "{e}");
+        assert!(e.contains("layout.rs:") && e.contains("OFLOW_CHECK=1 looks for this"), "{e}");
+        let e = run(|p, _| p.mul(f64::INFINITY)).unwrap_err().to_string();
+        assert!(e.contains("input 0 `x` is [P(sum)], and the number `s` is not finite"), "{e}");
+        return;
+    }
+    assert!(run(|p, infinite| p.matmul(infinite)).unwrap()[0][0].is_nan());
+    again_with_checks("a_partial_that_meets_an_infinity_is_found_on_request");
 }
