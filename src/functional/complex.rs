@@ -5,7 +5,7 @@ use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
@@ -103,14 +103,20 @@ fn not_a_number(x: &Tensor, site: CallSite) -> Result<Tensor> {
 }
 
 pub(super) fn angle(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        let inner = inner_calls();
+        let (re, im) = parts(x, site)?;
+        drop(inner);
+        return invoke1(op!("atan2"), &[Some(&im), Some(&re)], smallvec![], smallvec![], site);
+    }
     let inner = inner_calls();
-    let (re, im) = match x.dtype().is_complex() {
-        true => parts(x, site)?,
-        // Zeros: an infinite number times 0 is none.
-        false => (x.clone(), not_a_number(x, site)?),
-    };
+    let real = if x.dtype().is_float() { x.clone() } else { x.cast_at(DType::F32, site)? };
+    let (negative, nan) = (real.lt(0.0)?, not_a_number(&real, site)?);
+    // 0 or pi: the slope is zero everywhere, also at NaN, and zeros have no sign.
+    let y = real.masked_fill(&negative.logical_not()?, 0.0)?.masked_fill(&negative, std::f64::consts::PI)?;
     drop(inner);
-    invoke1(op!("atan2"), &[Some(&im), Some(&re)], smallvec![], smallvec![], site)
+    let fill = smallvec![f64::NAN.into()];
+    invoke1(op!("masked_fill"), &[Some(&y), Some(&nan)], smallvec![], fill, site)
 }
 
 pub(super) fn adjoint(x: &Tensor, site: CallSite) -> Result<Tensor> {

@@ -76,24 +76,25 @@ impl Axis {
                 // Between the centres of the first and the last pixel, or their outer edges.
                 let (low, span) = if self.aligned { (0.0, self.size - 1.0) } else { (-0.5, self.size) };
                 if span == 0.0 {
-                    return i.mul(0.0);
+                    i.mul(0.0)?
+                } else {
+                    let away = i.sub(low)?.abs()?;
+                    let rest = away.fmod(span)?;
+                    let turns = away.detach().div(span)?.floor()?.fmod(2.0)?;
+                    let back = rest.rsub(span)?;
+                    super::generated::functions::where_(&turns.eq(0.0)?, &rest, &back)?.add(low)?
                 }
-                let away = i.sub(low)?.abs()?;
-                let rest = away.fmod(span)?;
-                let turns = away.detach().div(span)?.floor()?.fmod(2.0)?;
-                let back = rest.rsub(span)?;
-                super::generated::functions::where_(&turns.eq(0.0)?, &rest, &back)?.add(low)?
             }
         };
-        // At the edges there is no gradient, as in PyTorch.
+        // At the edges there is no gradient, as in PyTorch; NaN is at the first one.
         let last = self.size - 1.0;
-        i.masked_fill(&i.le(0.0)?, 0.0)?.masked_fill(&i.ge(last)?, last)
+        i.masked_fill(&i.gt(0.0)?.logical_not()?, 0.0)?.masked_fill(&i.ge(last)?, last)
     }
-    /// Whole indices: within the image, and which were not.
+    /// Whole indices: within the image, and which were not. NaN is not.
     fn place(&self, i: &Tensor) -> Result<Place> {
         let last = self.size - 1.0;
         let missing = match self.outside {
-            Outside::Zeros => Some(i.lt(0.0)?.logical_or(&i.gt(last)?)?),
+            Outside::Zeros => Some(i.ge(0.0)?.logical_and(&i.le(last)?)?.logical_not()?),
             _ => None,
         };
         Ok(Place { index: i.clamp(0.0, last)?.cast(DType::I64)?, missing })
@@ -121,8 +122,8 @@ fn cubic(t: &Tensor) -> Result<[Tensor; 4]> {
     Ok([far(&t.add(1.0)?)?, near(t)?, near(&back)?, far(&back.add(1.0)?)?])
 }
 
-/// The elements of one dim.
-fn taps(axis: &Axis, mode: &str, g: &Tensor) -> Result<Vec<Tap>> {
+/// The elements of one dim. With `skipping` an element outside the image has the weight 0, also where the grid is infinite or NaN.
+fn taps(axis: &Axis, mode: &str, g: &Tensor, skipping: bool) -> Result<Vec<Tap>> {
     let i = axis.indices(g)?;
     match mode {
         "nearest" => {
@@ -134,7 +135,12 @@ fn taps(axis: &Axis, mode: &str, g: &Tensor) -> Result<Vec<Tap>> {
             let first = i.detach().floor()?;
             let second = i.sub(&first)?;
             let tap = |at: Tensor, weight: Tensor| -> Result<Tap> {
-                Ok(Tap { place: axis.place(&at)?, weight: Some(weight) })
+                let place = axis.place(&at)?;
+                let weight = match &place.missing {
+                    Some(missing) if skipping => weight.masked_fill(missing, 0.0)?,
+                    _ => weight,
+                };
+                Ok(Tap { place, weight: Some(weight) })
             };
             Ok(vec![tap(first.clone(), second.rsub(1.0)?)?, tap(first.add(1.0)?, second)?])
         }
@@ -213,7 +219,8 @@ pub(super) fn grid_sample(
         let axis = Axis { size: *size as f64, outside, aligned: align_corners };
         // The last dim of the image is the first of the grid's coordinates.
         let g = grid.select(-1, (dims - 1 - d) as i64)?.reshape([*n as i64, count as i64])?;
-        let own = taps(&axis, mode, &g)?;
+        // PyTorch skips what is outside an image of 3 dims, and multiplies zeros outside one of 2 dims.
+        let own = taps(&axis, mode, &g, dims == 3)?;
         taps_of_all = Some(match taps_of_all {
             None => own,
             Some(outer) => {

@@ -4,7 +4,7 @@
 
 Wants an interpreter with PyTorch and oflow's Python module. The arguments are the same for every function; most calls are refused by
 both sides. A difference is printed; the exit status is 1 if one is not in `AGREED`. `--all` also prints calls that one side refuses.
-With `--values special` gradients at infinities and NaN differ in many places; these are not listed.
+With `--values special` also the differences of `AGREED_SPECIAL` are meant.
 """
 
 import argparse
@@ -44,6 +44,26 @@ AGREED = {
     "unique unique_consecutive": "have no gradient; PyTorch's fails when it is asked for",
 }
 AGREED = {name: reason for names, reason in AGREED.items() for name in names.split()}
+
+# Differences at infinities, NaN and signed zeros that are meant.
+AGREED_SPECIAL = {
+    "addcdiv addcdiv_": "PyTorch squares the divisor, and the square of 1e-30 is 0 in f32",
+    "cdist": "PyTorch's slope of order 1 is NaN beside a NaN; here it is the sign of the difference",
+    "char int long short": "a number that is not finite as an integer is undefined in PyTorch; here it is the nearest one, and NaN is 0",
+    "copysign copysign_": "PyTorch's slope is the result divided by a: NaN at an infinity",
+    "cumprod": "PyTorch divides by an element; here the others are multiplied, also beside a NaN",
+    "gelu": "PyTorch's loops over vectors give NaN at infinity, its scalar code the infinity",
+    "hardshrink hardtanh hardtanh_ relu6 softshrink": "the slope at NaN: PyTorch's loops over vectors give 1, its scalar code 0",
+    "logcumsumexp": "the slope at -inf is 0; PyTorch takes logarithms of the gradient, which give NaN there",
+    "mode": "a NaN that is as frequent as a number: PyTorch gives one or the other by its place",
+    "multilabel_margin_loss": "NaN stays NaN; PyTorch's comparison drops it",
+    "multilabel_soft_margin_loss": "the targets are neither 0 nor 1",
+    "nanquantile": "which of equal numbers gets the gradient",
+    "rsub": "PyTorch multiplies x by a complex alpha of 1: an infinity times 0 is NaN",
+    "softsign": "PyTorch's slope is that of a quotient of infinities; here it is 0",
+    "trapezoid": "the order of sums that overflow",
+}
+AGREED_SPECIAL = {name: reason for names, reason in AGREED_SPECIAL.items() for name in names.split()}
 
 # What draws, makes memory without values, or is no function of tensors.
 APART = set(
@@ -287,6 +307,7 @@ def main():
     options = options.parse_args()
     warnings.filterwarnings("ignore")
     counts, unagreed, told = collections.Counter(), 0, set()
+    agreed = AGREED | AGREED_SPECIAL if options.values == "special" else AGREED
     for name, room in names():
         if options.only not in (None, name):
             continue
@@ -296,8 +317,8 @@ def main():
                 outcome, what = difference(name, room, arguments, pool, graph, options.views)
                 counts[outcome] += 1
                 if outcome == "differ":
-                    unagreed += name not in AGREED
-                    print(f"{name}{arguments}{' with gradients' if graph else ''}: {what}" + (f" (agreed: {AGREED[name]})" if name in AGREED else ""))
+                    unagreed += name not in agreed
+                    print(f"{name}{arguments}{' with gradients' if graph else ''}: {what}" + (f" (agreed: {agreed[name]})" if name in agreed else ""))
                 elif options.all and what and (name, outcome) not in told:
                     told.add((name, outcome))
                     print(f"{outcome} {name}{arguments}: {what.splitlines()[0]}")

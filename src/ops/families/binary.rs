@@ -181,29 +181,32 @@ fn two() -> Vec<Result<OpDef>> {
         op("fmod", "fmod(a, b)", "The remainder of a / b with the sign of a."),
         op("remainder", "remainder(a, b)", "The remainder of a / b with the sign of b."),
         op("floor_divide", "floordiv(a, b)", "a / b rounded down."),
+        // The origin has no angle, and no slope. Squares of small numbers would vanish.
         op("atan2", "atan2(a, b)", "The angle of the point (b, a) seen from the origin, in radians from -π to π.")
+            .and_then(|o| o.derivative(0, "select(and(a == 0, b == 0), 0, b / hypot(a, b) / hypot(a, b))"))
+            .and_then(|o| o.derivative(1, "select(and(a == 0, b == 0), 0, -a / hypot(a, b) / hypot(a, b))"))
             .map(|o| o.dtype(DTypeRule::PromoteFloat)),
         floats("hypot", "hypot(a, b)", "√(a² + b²), also where the squares overflow.", ["a / out", "b / out"]),
         floats(
             "logaddexp",
             "logaddexp(a, b)",
             "log(eᵃ + eᵇ), also where the powers overflow.",
-            ["exp(a - out)", "exp(b - out)"],
+            ["sigmoid(a - b)", "sigmoid(b - a)"],
         ),
         floats(
             "logaddexp2",
             "logaddexp(a * 0.6931471805599453, b * 0.6931471805599453) * 1.4426950408889634",
             "log2(2ᵃ + 2ᵇ), also where the powers overflow.",
-            ["exp2(a - out)", "exp2(b - out)"],
+            ["sigmoid((a - b) * 0.6931471805599453)", "sigmoid((b - a) * 0.6931471805599453)"],
         ),
         op(
             "fmax",
-            "select(isnan(a), b, select(isnan(b), a, max(a, b)))",
+            "select(isnan(b), a, select(isnan(a), b, max(a, b)))",
             "The larger element of each pair, or the one that is no NaN.",
         ),
         op(
             "fmin",
-            "select(isnan(a), b, select(isnan(b), a, min(a, b)))",
+            "select(isnan(b), a, select(isnan(a), b, min(a, b)))",
             "The smaller element of each pair, or the one that is no NaN.",
         ),
         op(

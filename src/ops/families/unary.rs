@@ -177,7 +177,7 @@ fn logit_within() -> Result<OpDef> {
     .by_name_only()
     .doc("log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative.")
     .samples(&["f32[3, 5]@0.1..0.9", "f64[4, 2]@0.1..0.9; eps=0.3", "bf16[3]@0.2..0.8"])
-    .derivative(0, "select(and(eps >= 0, or(x < eps, x > 1 - eps)), 0, select(isnan(out), out, 1 / (x * (1 - x))))")
+    .derivative(0, "select(and(eps >= 0, or(x < eps, x > 1 - eps)), 0, select(isnan(out), out, 1 / abs(x * (1 - x))))")
 }
 
 /// The dtype of the parts of complex numbers, of real ones their own.

@@ -4,6 +4,7 @@
 //! No matrix of patches is made: see `lines.rs` for what is copied, `tile.rs` for what runs in registers. f16 and bf16 are
 //! computed in f32 and rounded once.
 
+mod edges;
 mod filters;
 mod lines;
 #[cfg(test)]
@@ -69,7 +70,23 @@ pub fn conv_transpose(x: &View, weight: &View, bias: Option<&View>, s: &Sliding,
         rows: sizes.channels,
         channels: sizes.filters,
     };
-    with_acc!(x.dtype(), correlate(&plan, &sizes, &weights, x, weight, bias, out))
+    with_acc!(x.dtype(), correlate(&plan, &sizes, &weights, x, weight, bias, out))?;
+    with_acc!(x.dtype(), without_padding(&sizes, s, x, weight, bias, out))
+}
+
+/// Corrects the places of a transposed convolution in which infinite weights met the zeros beside the image.
+fn without_padding<A: Acc>(
+    sizes: &Sizes,
+    s: &Sliding,
+    x: &View,
+    weight: &View,
+    bias: Option<&View>,
+    out: &View,
+) -> Result<()> {
+    if edges::is_needed::<A>(weight) {
+        edges::correct::<A>(sizes, s, x, weight, bias, out);
+    }
+    Ok(())
 }
 
 /// How a weight lies, seen from the result: elements from group to group, row to row and channel to channel; and how many of the
