@@ -67,6 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (at >= 0) {
                 value = sum - of_get<A>(from[at * step]);
                 if (classes.spread != 0) value = (A)classes.kept * value + (A)classes.spread * below;
+                // An infinite logit has no share of the sum: NaN, as the logarithm of inf / inf.
+                value += sum * (A)0;
             }
             loss[of_at<u64>(row, p.outer, p.starts[2])] = value;
         }

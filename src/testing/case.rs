@@ -144,10 +144,24 @@ pub(super) fn leaf(of: &Reference, t: Tensor) -> Result<Tensor> {
 /// # Errors
 /// The op refuses these inputs.
 pub fn reference(op: &'static Op, what: &str, sample: &Sample, exact: bool, backward: bool) -> Result<Reference> {
+    reference_of(op, what, sample, sample.values(seed(what), exact), exact, backward)
+}
+
+/// Runs a sample on given values; `small`: they are small numbers whose sums and products are exact.
+///
+/// # Errors
+/// The op refuses these inputs.
+pub(super) fn reference_of(
+    op: &'static Op,
+    what: &str,
+    sample: &Sample,
+    inputs: Vec<Option<Value>>,
+    small: bool,
+    backward: bool,
+) -> Result<Reference> {
     let (attrs, runtime) = sample.attributes(op)?;
-    let inputs = sample.values(seed(what), exact);
     let want = Outcome { results: vec![], grads: vec![] };
-    let mut of = Reference { op, what: what.to_string(), inputs, attrs, runtime, backward, small: exact, want };
+    let mut of = Reference { op, what: what.to_string(), inputs, attrs, runtime, backward, small, want };
     of.want = at_home(op, || outcome_on(home(op), &of))?;
     Ok(of)
 }

@@ -95,14 +95,23 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
         (r % 5) as f64 - 2.0 + if step > 1.0 { (r >> 32 & 3) as f64 / step } else { 0.0 }
     };
     // Sums of integers wrap, and so do their parts.
-    let held = |part: f64| if dtype.is_unsigned() { wrapped(dtype, part) } else { part };
+    let held = |part: f64| wrapped(dtype, part);
+    // Where other parts would swallow the number (an i64 that is no exact f64, a float near zero) one part is the number. A zero
+    // is negative if all parts are.
+    let noise = |i: usize, c: usize| match v[i] {
+        x if x == 0.0 && x.is_sign_negative() => -0.0,
+        x if x.is_finite() && (x.abs() > 9e15 || (x != 0.0 && x.abs() < 1e-6)) => 0.0,
+        _ => noise(i, c),
+    };
     let one = |(i, x): (usize, &f64)| {
         let wins = mix(&[i as u64, axis, 5]) % k as u64 == c as u64;
         let less = (mix(&[i as u64, axis, c as u64, 23]) % 4) as f64;
         match op {
             ReduceOp::Sum if c + 1 < k => held(noise(i, c)),
+            ReduceOp::Sum if *x == 0.0 && x.is_sign_negative() => *x,
             ReduceOp::Sum => held(x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>()),
-            _ if wins => *x,
+            // Added zeros would take the sign of a zero.
+            _ if wins || (less == 0.0 && dtype != DType::Bool) => *x,
             // or: parts of a false are false; and: parts of a true are true.
             ReduceOp::Max if dtype == DType::Bool => {
                 if *x != 0.0 {
@@ -118,9 +127,9 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
                     1.0
                 }
             }
-            ReduceOp::Max if dtype.is_unsigned() => (x - less).max(0.0),
-            ReduceOp::Max => x - less,
-            ReduceOp::Min => x + less,
+            // Integers do not wrap here: what is less than the least is the least.
+            ReduceOp::Max => dtype.integers().map_or(x - less, |(low, _)| (x - less).max(low as f64)),
+            ReduceOp::Min => dtype.integers().map_or(x + less, |(_, high)| (x + less).min(high as f64)),
         }
     };
     v.iter().enumerate().map(one).collect()
@@ -217,8 +226,10 @@ pub fn close(dtype: DType, exact: bool, have: f64, want: f64, scale: f64) -> boo
     }
     let dtype = dtype.part();
     if exact || !dtype.is_float() {
-        // Sums of i64 parts are f64 here: beyond 2^53 they round.
-        return !dtype.is_float() && want.abs() > 9e15 && (have - want).abs() <= want.abs() * 1e-15;
+        // Sums of i64 parts are f64 here: beyond 2^53 they round, and they wrap.
+        let (off, largest, turn) = ((have - want).abs(), have.abs().max(want.abs()), 2f64.powi(64));
+        let wrapped = if dtype == DType::I64 { (off - (off / turn).round() * turn).abs() } else { off };
+        return !dtype.is_float() && largest > 9e15 && wrapped <= largest * 1e-15;
     }
     let eps = match dtype {
         DType::F64 => 1e-11,

@@ -28,6 +28,7 @@ mod ranks;
 mod report;
 pub mod sample;
 mod signatures;
+mod special;
 
 pub use arguments::bad_arguments;
 pub use case::{Case, Outcome, Reference, check_device, differentiable, differentiable_outputs, reference};
@@ -40,6 +41,7 @@ pub use ranks::{run_cases, run_cases_on};
 pub use report::{MeshReport, Report};
 pub use sample::{Sample, derive_all, variants};
 pub use signatures::{mixed_cases, nd_signatures, signature_cases};
+pub use special::{SETS, Set, SpecialTrial, special_trials};
 
 use crate::context::run_ranks;
 use crate::error::{CallSite, Error, Result};
@@ -49,6 +51,8 @@ use crate::ops::Op;
 use crate::placement::{Device, Placement};
 use crate::tensor::Tensor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use case::reference_of;
 
 /// Gradients, with functions at hand for the rules.
 fn grad_of(

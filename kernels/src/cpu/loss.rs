@@ -147,6 +147,8 @@ fn forward<A: Buffered>(logits: &View, target: &View, loss: &View, lse: &View, c
                     let target = classes.local(targets.get_i64(row), x.len());
                     let loss = match target {
                         None => A::ZERO,
+                        // An infinite logit has no share of the sum: the logarithm of inf / inf.
+                        Some(_) if lse * A::ZERO != A::ZERO => A::NAN,
                         Some(i) if spread == A::ZERO => lse - x[i],
                         Some(i) => kept * (lse - x[i]) + spread * rowmath::sum_below(lse, x),
                     };

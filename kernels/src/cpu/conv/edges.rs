@@ -14,8 +14,8 @@ pub(super) fn is_needed<A: Acc>(weight: &View) -> bool {
     (0..n).step_by(RUN).any(|from| {
         // SAFETY: elements of the contiguous weight.
         let run: &[A] = unsafe { read(weight, from, RUN.min(n - from), &mut buffer) };
-        // The difference of a number and itself is zero, but of an infinity or NaN it is NaN.
-        run.iter().fold(A::ZERO, |sum, w| sum + (*w - *w)) != A::ZERO
+        // Zero times a number is zero, but times an infinity or NaN it is NaN.
+        run.iter().fold(A::ZERO, |sum, w| sum + *w * A::ZERO) != A::ZERO
     })
 }
 
