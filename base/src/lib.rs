@@ -11,6 +11,7 @@
 //! Pure: no I/O, no threads, no clock, no device. It depends on no other crate of the project.
 
 pub mod error;
+mod held;
 pub mod intern;
 mod site;
 pub mod split;
@@ -18,4 +19,5 @@ pub mod spread;
 pub mod tree;
 
 pub use error::{CallSite, Error, ErrorKind, Place, Result};
+pub use held::Held;
 pub use split::shard_range;

@@ -1,7 +1,8 @@
 //! Where in the user's program a call stands: its line, and the name scope that it was reached in.
 
+use crate::held::Held;
 use crate::intern::FixedMap;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -47,7 +48,8 @@ impl CallSite {
     /// Makes [`CallSite::here`] return this line on this thread until the guard is dropped. A function that calls other functions
     /// for its caller opens a scope, so that errors name the caller's line and none inside.
     pub fn scope(self) -> SiteGuard {
-        SiteGuard { saved: SITE.replace(Some(self)), _not_send: PhantomData }
+        let before = SITE.replace(Some(self));
+        SiteGuard { number: SITES.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
     }
 
     /// Runs the body of a function that calls others for its caller: receipts, gradients and errors name this line, also errors that
@@ -75,19 +77,26 @@ impl CallSite {
 thread_local! {
     static SITE: Cell<Option<CallSite>> = const { Cell::new(None) };
     static NAME: Cell<NameScope> = const { Cell::new(NameScope(0)) };
+    /// The scopes that are open.
+    static SITES: RefCell<Held<Option<CallSite>>> = const { RefCell::new(Held::new()) };
+    static NAMES: RefCell<Held<NameScope>> = const { RefCell::new(Held::new()) };
 }
 
-/// Ends a [`CallSite::scope`] when dropped.
+/// Ends a [`CallSite::scope`] when dropped. Guards may be dropped in any order.
 #[must_use = "the scope ends when the guard is dropped"]
 pub struct SiteGuard {
-    saved: Option<CallSite>,
+    number: u64,
     // Scopes are per thread: the guard must be dropped where it was made.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for SiteGuard {
     fn drop(&mut self) {
-        SITE.set(self.saved);
+        // The list is gone only when the thread ends.
+        let now = SITES.try_with(|held| held.borrow_mut().end(self.number, |_, _| true));
+        if let Ok(Some(site)) = now {
+            SITE.set(site);
+        }
     }
 }
 
@@ -161,17 +170,20 @@ impl fmt::Debug for NameScope {
     }
 }
 
-/// Ends a [`name_scope`] when dropped.
+/// Ends a [`name_scope`] when dropped. Guards may be dropped in any order.
 #[must_use = "the scope ends when the guard is dropped"]
 pub struct NameGuard {
-    saved: NameScope,
+    number: u64,
     // Scopes are per thread: the guard must be dropped where it was made.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for NameGuard {
     fn drop(&mut self) {
-        NAME.set(self.saved);
+        let now = NAMES.try_with(|held| held.borrow_mut().end(self.number, |_, _| true));
+        if let Ok(Some(scope)) = now {
+            NAME.set(scope);
+        }
     }
 }
 
@@ -181,9 +193,9 @@ impl Drop for NameGuard {
 ///
 /// The paths of a process are kept until it ends, at most 65,536 of them; do not put the number of a step into a name.
 pub fn name_scope(name: &str) -> NameGuard {
-    let saved = NAME.get();
-    NAME.set(saved.inner(name));
-    NameGuard { saved, _not_send: PhantomData }
+    let before = NAME.get();
+    NAME.set(before.inner(name));
+    NameGuard { number: NAMES.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
 }
 
 #[cfg(test)]
@@ -211,6 +223,8 @@ mod tests {
         assert_eq!(path(), "blocks.3");
         drop(outer);
         assert_eq!(path(), "");
-        assert_eq!(name_scope("blocks.3").saved, NameScope(0));
+        // A path has one number.
+        let _again = name_scope("blocks.3");
+        assert_eq!(NAME.get(), NameScope(1));
     }
 }

@@ -1,6 +1,7 @@
 """Modes of the current thread, as context managers and decorators."""
 
 import functools
+import threading
 
 from . import _oflow
 
@@ -22,11 +23,14 @@ class _Mode:
         self._value = value
 
     def __enter__(self):
-        self._numbers.append(_oflow._enter(self._name, self._value))
+        self._numbers.append((threading.get_ident(), _oflow._enter(self._name, self._value)))
         return self
 
     def __exit__(self, *_):
-        _oflow._leave(self._numbers.pop())
+        # One object may be entered on several threads. A mode that this thread did not enter ends on its own thread.
+        here = threading.get_ident()
+        own = [i for i, (thread, _) in enumerate(self._numbers) if thread == here]
+        _oflow._leave(self._numbers.pop(own[-1] if own else -1)[1])
 
     def __call__(self, function):
         @functools.wraps(function)

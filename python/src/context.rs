@@ -1,12 +1,12 @@
-//! The rank of this process, modes of the thread, and when a call lets other threads of Python run.
+//! The rank of this process, and when a call lets other threads of Python run.
 
 use crate::errors::{OrRaise, exception};
+use crate::modes;
 use oflow::control::LaunchEnv;
 use oflow::functional::{Arg, FnBody, FnDef};
 use oflow::{RankCtx, World};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,13 +25,19 @@ thread_local! {
     static WORLD: RefCell<ManuallyDrop<Option<World>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Enters the rank's context on this thread; the first call of the process joins the job.
+/// Enters the rank's context on this thread; the first call of the process joins the job. Ends the modes of this thread that other
+/// threads have left.
 #[inline]
 pub fn enter(py: Python<'_>) -> PyResult<()> {
-    if ENTERED.get() { Ok(()) } else { join(py) }
+    if ENTERED.get() && !modes::left_elsewhere() { Ok(()) } else { enter_slowly(py) }
 }
 
 #[cold]
+fn enter_slowly(py: Python<'_>) -> PyResult<()> {
+    modes::end_left();
+    if ENTERED.get() { Ok(()) } else { join(py) }
+}
+
 fn join(py: Python<'_>) -> PyResult<()> {
     let rank = RANK.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match rank {
@@ -171,75 +177,6 @@ pub fn takes_long(args: &[Option<Arg>], def: &FnDef) -> bool {
         Arg::Target(_) => true,
         _ => false,
     })
-}
-
-thread_local! {
-    /// Modes of this thread that Python has entered, in order.
-    static MODES: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Enters a mode of the thread, until `_leave` is called with the number that this returns.
-#[pyfunction]
-#[pyo3(signature = (mode, value=None))]
-pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let text = || -> PyResult<String> {
-        value.ok_or_else(|| PyValueError::new_err(format!("the mode {mode} needs a value")))?.extract()
-    };
-    let number = || -> PyResult<u64> {
-        value.ok_or_else(|| PyValueError::new_err(format!("the mode {mode} needs a value")))?.extract()
-    };
-    let guard: Box<dyn Any> = match mode {
-        "no_grad" => Box::new(oflow::no_grad()),
-        "enable_grad" => Box::new(oflow::enable_grad()),
-        "no_sync" => Box::new(oflow::no_sync()),
-        "detect_anomaly" => Box::new(oflow::detect_anomaly()),
-        "keep_layouts" => Box::new(oflow::keep_layouts()),
-        "recompute" => Box::new(oflow::interpreter::recompute()),
-        "name_scope" => Box::new(oflow::name_scope(&text()?)),
-        "autocast" => Box::new(oflow::autocast(match text()?.as_str() {
-            "bfloat16" => oflow::Autocast::Bf16,
-            "float16" => oflow::Autocast::F16,
-            "off" => oflow::Autocast::Off,
-            other => return Err(PyValueError::new_err(format!("autocast takes bfloat16 or float16, not {other}"))),
-        })),
-        "allow" => Box::new(oflow::boxing_policy(oflow::Policy::Allow)),
-        "log" => Box::new(oflow::boxing_policy(oflow::Policy::Log)),
-        "warn_above_bytes" => Box::new(oflow::boxing_policy(oflow::Policy::WarnAboveBytes(number()?))),
-        "warn_above_micros" => Box::new(oflow::boxing_policy(oflow::Policy::WarnAboveMicros(number()?))),
-        "deny" => Box::new(oflow::boxing_policy(oflow::Policy::Deny)),
-        "deny_all" => Box::new(oflow::boxing_policy(oflow::Policy::DenyAll)),
-        "pin_sbp" => {
-            let pair = value.ok_or_else(|| PyValueError::new_err("pin_sbp needs an op and an sbp"))?;
-            let (op, sbp): (String, Bound<'_, PyAny>) = pair.extract()?;
-            let sbp = crate::types::sbp_of(&sbp).map_err(|no| crate::types::raised(no, &sbp, "an sbp"))?;
-            let site = crate::site::caller(py);
-            let _scope = site.scope();
-            Box::new(oflow::pin_sbp(&op, sbp).or_raise(py)?)
-        }
-        other => return Err(PyValueError::new_err(format!("there is no mode '{other}'"))),
-    };
-    MODES.with_borrow_mut(|all| {
-        all.push(guard);
-        Ok(all.len() - 1)
-    })
-}
-
-/// Leaves a mode, and those that were entered after it.
-#[pyfunction]
-pub fn _leave(number: usize) {
-    loop {
-        // Dropped outside of the borrow, last in first out.
-        let last = MODES.with_borrow_mut(|all| if all.len() > number { all.pop() } else { None });
-        if last.is_none() {
-            return;
-        }
-    }
-}
-
-/// Whether calls are recorded for backward on this thread.
-#[pyfunction]
-pub fn is_grad_enabled() -> bool {
-    oflow::context::grad_enabled()
 }
 
 /// Memory of a device that this rank has in use, has cached, and had in use at most, in bytes.

@@ -18,6 +18,7 @@ mod function;
 mod job;
 mod libraries;
 mod loader;
+mod modes;
 mod nn;
 mod operators;
 mod ops;
@@ -116,15 +117,17 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::world_size, m)?,
         wrap_pyfunction!(context::manual_seed, m)?,
         wrap_pyfunction!(context::barrier, m)?,
-        wrap_pyfunction!(context::is_grad_enabled, m)?,
         wrap_pyfunction!(context::memory_stats, m)?,
-        wrap_pyfunction!(context::_enter, m)?,
-        wrap_pyfunction!(context::_leave, m)?,
+        wrap_pyfunction!(modes::_enter, m)?,
+        wrap_pyfunction!(modes::_leave, m)?,
+        wrap_pyfunction!(modes::_modes, m)?,
+        wrap_pyfunction!(modes::is_grad_enabled, m)?,
         wrap_pyfunction!(job::_report_failure, m)?,
         wrap_pyfunction!(job::_forked, m)?,
         wrap_pyfunction!(job::_rank_variables, m)?,
         wrap_pyfunction!(nn::_leaf, m)?,
         wrap_pyfunction!(nn::_relayout, m)?,
+        wrap_pyfunction!(nn::_replaced, m)?,
         wrap_pyfunction!(nn::_zero, m)?,
         wrap_pyfunction!(nn::_draw, m)?,
         wrap_pyfunction!(types::_sbps, m)?,

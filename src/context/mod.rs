@@ -17,8 +17,8 @@ mod recorded;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::{
-    AskedSbp, asked_again, asked_grad_sbp, asked_sbp, detecting, inner_calls, keeping, nothing_asked, set_autocast,
-    set_keeping, undetected,
+    AskedSbp, FromNumber, asked_again, asked_grad_sbp, asked_sbp, described, detecting, inner_calls, keeping,
+    nothing_asked, set_autocast, set_keeping, undetected,
 };
 pub use modes::{
     ModeGuard, PinGuard, autocast_mode, detect_anomaly, enable_grad, grad_enabled, is_no_sync, keep_layouts, no_grad,

@@ -1,9 +1,13 @@
 //! Modes of the current thread: recording of gradients, synchronisation of leaf gradients, autocast, and requested layouts.
 
+use super::policy::{Policy, exchange_policy, policy};
 use crate::error::{CallSite, Result};
 use crate::ops::{Autocast, Op, find};
 use crate::sbp::NdSbp;
+use oflow_base::Held;
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::mem::replace;
 
 #[derive(Clone, Copy)]
 struct Modes {
@@ -24,6 +28,8 @@ thread_local! {
     static MODES: Cell<Modes> =
         const { Cell::new(Modes { grad: true, no_sync: false, detect: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
+    /// The modes that guards hold, each with the value before it.
+    static HELD: RefCell<Held<Mode>> = const { RefCell::new(Held::new()) };
     /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
@@ -43,26 +49,56 @@ pub struct AskedSbp {
     pub site: CallSite,
 }
 
-/// Restores the thread's modes when dropped.
+/// One of the thread's modes, with a value.
+#[derive(Clone, Copy)]
+pub(super) enum Mode {
+    Grad(bool),
+    NoSync(bool),
+    Detect(bool),
+    Keep(bool),
+    Autocast(Autocast),
+    Policy(Policy),
+}
+
+impl Mode {
+    /// Puts the value in force, and returns the one before.
+    fn exchange(self) -> Mode {
+        let mut m = MODES.get();
+        let before = match self {
+            Mode::Grad(on) => Mode::Grad(replace(&mut m.grad, on)),
+            Mode::NoSync(on) => Mode::NoSync(replace(&mut m.no_sync, on)),
+            Mode::Detect(on) => Mode::Detect(replace(&mut m.detect, on)),
+            Mode::Keep(on) => Mode::Keep(replace(&mut m.keep, on)),
+            Mode::Autocast(mode) => Mode::Autocast(replace(&mut m.autocast, mode)),
+            Mode::Policy(policy) => Mode::Policy(exchange_policy(policy)),
+        };
+        MODES.set(m);
+        before
+    }
+}
+
+/// Ends a mode of the thread when dropped. Guards may be dropped in any order: each ends its own mode.
 #[must_use = "the mode ends when the guard is dropped"]
 pub struct ModeGuard {
-    saved: Modes,
+    number: u64,
     // Modes are per thread: the guard must be dropped where it was made.
-    _not_send: std::marker::PhantomData<*const ()>,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for ModeGuard {
     fn drop(&mut self) {
-        MODES.set(self.saved);
+        // The list is gone only when the thread ends.
+        let same = |a: &Mode, b: &Mode| std::mem::discriminant(a) == std::mem::discriminant(b);
+        let now = HELD.try_with(|held| held.borrow_mut().end(self.number, same));
+        if let Ok(Some(mode)) = now {
+            mode.exchange();
+        }
     }
 }
 
-fn change(f: impl FnOnce(&mut Modes)) -> ModeGuard {
-    let saved = MODES.get();
-    let mut m = saved;
-    f(&mut m);
-    MODES.set(m);
-    ModeGuard { saved, _not_send: std::marker::PhantomData }
+pub(super) fn change(to: Mode) -> ModeGuard {
+    let before = to.exchange();
+    ModeGuard { number: HELD.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
 }
 
 /// Returns whether ops are recorded for backward on this thread.
@@ -93,13 +129,13 @@ pub fn enable_grad() -> ModeGuard {
 
 /// Sets whether ops are recorded, until the guard is dropped.
 pub fn set_grad_enabled(on: bool) -> ModeGuard {
-    change(|m| m.grad = on)
+    change(Mode::Grad(on))
 }
 
 /// Leaf gradients are not reduced until the guard is dropped: they keep the SBP of the backward, usually P. So micro-batches
 /// accumulate without communication, and the first `backward()` afterwards reduces the sum.
 pub fn no_sync() -> ModeGuard {
-    change(|m| m.no_sync = true)
+    change(Mode::NoSync(true))
 }
 
 /// Returns whether [`no_sync`] is in force on this thread.
@@ -123,12 +159,12 @@ pub fn is_no_sync() -> bool {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn detect_anomaly() -> ModeGuard {
-    change(|m| m.detect = true)
+    change(Mode::Detect(true))
 }
 
 /// Without that search, until the guard is dropped.
 pub(crate) fn undetected() -> ModeGuard {
-    change(|m| m.detect = false)
+    change(Mode::Detect(false))
 }
 
 /// Whether calls look for NaN.
@@ -153,7 +189,7 @@ pub(crate) fn detecting() -> bool {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn keep_layouts() -> ModeGuard {
-    change(|m| m.keep = true)
+    change(Mode::Keep(true))
 }
 
 /// Whether ops run on the layouts of their inputs where they can.
@@ -170,7 +206,7 @@ pub fn autocast_mode() -> Autocast {
 
 /// Sets that mode. Users call [`autocast`](crate::autocast), which also forgets the casts that it kept.
 pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
-    change(|m| m.autocast = mode)
+    change(Mode::Autocast(mode))
 }
 
 /// Ends a request for a layout when dropped. Guards may be dropped in any order.
@@ -178,7 +214,7 @@ pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
 pub struct PinGuard {
     number: u64,
     // As modes, pins are per thread.
-    _not_send: std::marker::PhantomData<*const ()>,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for PinGuard {
@@ -199,7 +235,7 @@ fn ask(sbp: NdSbp, op: Option<&'static Op>, of_grad: bool, site: CallSite) -> Pi
         a.push(AskedSbp { number, sbp, op, of_grad, site });
         COUNT.set((a.len(), number + 1));
     });
-    PinGuard { number, _not_send: std::marker::PhantomData }
+    PinGuard { number, _not_send: PhantomData }
 }
 
 /// Sets the nd-SBP of the results of the calls inside `f`.
@@ -288,13 +324,36 @@ pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
     Ok(ask(sbp.into(), Some(op), false, site))
 }
 
-/// Nothing that was asked so far is in force until the guard is dropped, autocast included: for backward and lowerings,
+/// Until it is dropped, requests before a number are not in force, or not asked of the ops of a function. It is held by a function of
+/// this library, never by a program, so these end in the order in which they began.
+#[must_use = "it ends when it is dropped"]
+pub(crate) struct FromNumber {
+    saved: u64,
+    inner: bool,
+    _not_send: PhantomData<*const ()>,
+}
+
+impl FromNumber {
+    fn now(inner: bool) -> FromNumber {
+        let (number, mut m) = (COUNT.get().1, MODES.get());
+        let saved = replace(if inner { &mut m.inner_from } else { &mut m.asked_from }, number);
+        MODES.set(m);
+        FromNumber { saved, inner, _not_send: PhantomData }
+    }
+}
+
+impl Drop for FromNumber {
+    fn drop(&mut self) {
+        let mut m = MODES.get();
+        *(if self.inner { &mut m.inner_from } else { &mut m.asked_from }) = self.saved;
+        MODES.set(m);
+    }
+}
+
+/// Nothing that was asked so far is in force until the guards are dropped, autocast included: for backward and lowerings,
 /// which run in the dtypes of the call that they belong to.
-pub(crate) fn nothing_asked() -> ModeGuard {
-    change(|m| {
-        m.asked_from = COUNT.get().1;
-        m.autocast = Autocast::Off;
-    })
+pub(crate) fn nothing_asked() -> (FromNumber, ModeGuard) {
+    (FromNumber::now(false), change(Mode::Autocast(Autocast::Off)))
 }
 
 /// Asks once more for what was asked of a call, until the guard is dropped.
@@ -304,12 +363,13 @@ pub(crate) fn asked_again(asked: &AskedSbp) -> PinGuard {
 
 /// Whether ops run on the layouts of their inputs where they can, until the guard is dropped.
 pub(crate) fn set_keeping(on: bool) -> ModeGuard {
-    change(|m| m.keep = on)
+    change(Mode::Keep(on))
 }
 
 /// What is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in force.
-pub(crate) fn inner_calls() -> ModeGuard {
-    change(|m| m.inner_from = COUNT.get().1)
+#[inline]
+pub(crate) fn inner_calls() -> FromNumber {
+    FromNumber::now(true)
 }
 
 /// The layout that is asked of the result of an op on a mesh with that many axes.
@@ -335,4 +395,26 @@ fn innermost(op: &'static Op, axes: usize, of_grad: bool) -> Option<AskedSbp> {
             }
     };
     ASKED.with(|a| a.borrow().iter().rev().find(applies).cloned())
+}
+
+/// The modes in force on this thread that are not the usual ones, as text: what guards of this module hold.
+pub(crate) fn described() -> Vec<String> {
+    let m = MODES.get();
+    let mut all: Vec<String> =
+        [(!m.grad, "no_grad"), (m.no_sync, "no_sync"), (m.detect, "detect_anomaly"), (m.keep, "keep_layouts")]
+            .into_iter()
+            .filter_map(|(on, name)| on.then(|| name.to_string()))
+            .collect();
+    if m.autocast != Autocast::Off {
+        all.push(format!("autocast {:?}", m.autocast));
+    }
+    if policy() != Policy::Allow {
+        all.push(format!("boxing_policy {:?}", policy()));
+    }
+    ASKED.with_borrow(|asked| {
+        for s in asked.iter().filter(|s| s.number >= m.asked_from) {
+            all.push(format!("{} {}", s.op.map_or("with_sbp".into(), |op| format!("pin_sbp {}", op.name())), s.sbp));
+        }
+    });
+    all
 }

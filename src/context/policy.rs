@@ -1,5 +1,6 @@
 //! The boxing policy of the current thread: which communication ops may cause. And whether somebody looks at its calls.
 
+use super::modes::{Mode, ModeGuard, change};
 use std::cell::Cell;
 
 /// Which communication is allowed, and which is logged. Communication means bytes sent between ranks; boxings that only slice or
@@ -38,18 +39,17 @@ fn set(policy: Policy, listed: bool) {
     LOOKED_AT.set(listed || matches!(policy, Policy::Deny | Policy::DenyAll));
 }
 
-/// Restores the thread's policy when dropped.
-#[must_use = "the policy ends when the guard is dropped"]
-pub struct PolicyGuard {
-    saved: Policy,
-    // Policies are per thread: the guard must be dropped where it was made.
-    _not_send: std::marker::PhantomData<*const ()>,
+/// Puts a policy in force, and returns the one before.
+pub(super) fn exchange_policy(policy: Policy) -> Policy {
+    let before = POLICY.get();
+    set(policy, LISTED.get());
+    before
 }
 
-impl Drop for PolicyGuard {
-    fn drop(&mut self) {
-        set(self.saved, LISTED.get());
-    }
+/// Ends a [`boxing_policy`] when dropped. Guards may be dropped in any order.
+#[must_use = "the policy ends when the guard is dropped"]
+pub struct PolicyGuard {
+    _mode: ModeGuard,
 }
 
 /// Sets the policy of this thread until the guard is dropped.
@@ -72,9 +72,7 @@ impl Drop for PolicyGuard {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn boxing_policy(policy: Policy) -> PolicyGuard {
-    let saved = POLICY.get();
-    set(policy, LISTED.get());
-    PolicyGuard { saved, _not_send: std::marker::PhantomData }
+    PolicyGuard { _mode: change(Mode::Policy(policy)) }
 }
 
 /// Returns the [`boxing_policy`] in force.

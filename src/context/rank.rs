@@ -11,8 +11,10 @@ use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, MemoryStats, Origin};
 use crate::placement::Device;
 use crate::vm::{Instruction, VmMode};
+use oflow_base::Held;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
@@ -57,6 +59,8 @@ pub struct RankCtx {
 
 thread_local! {
     static CURRENT: RefCell<Option<Here>> = const { RefCell::new(None) };
+    /// The contexts that are entered, each with the one before it.
+    static ENTERED: RefCell<Held<Option<Here>>> = const { RefCell::new(Held::new()) };
     /// That of the current context.
     static ORIGIN: Cell<Origin> = const { Cell::new(Origin::DATA) };
     static LOCAL: RefCell<Option<Here>> = const { RefCell::new(None) };
@@ -310,7 +314,8 @@ impl RankCtx {
     /// again.
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
         ORIGIN.set(self.origin);
-        EnterGuard { saved: CURRENT.replace(Some(Here(Rc::new(self.clone())))) }
+        let before = CURRENT.replace(Some(Here(Rc::new(self.clone()))));
+        EnterGuard { number: ENTERED.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
     }
 }
 
@@ -330,17 +335,22 @@ pub(crate) fn no_context() -> Error {
         .help("call oflow::init() at the start of main, and `ctx.enter()` on helper threads")
 }
 
-/// Leaves the context when dropped.
+/// Leaves the context when dropped. Guards may be dropped in any order.
 #[must_use = "the context is left when the guard is dropped"]
 pub struct EnterGuard {
+    number: u64,
     // Of this thread only, so the guard is dropped where it was made.
-    saved: Option<Here>,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl Drop for EnterGuard {
     fn drop(&mut self) {
-        ORIGIN.set(self.saved.as_ref().map_or(Origin::DATA, |here| here.origin));
-        CURRENT.set(self.saved.take());
+        // The list is gone only when the thread ends.
+        let now = ENTERED.try_with(|held| held.borrow_mut().end(self.number, |_, _| true));
+        if let Ok(Some(before)) = now {
+            ORIGIN.set(before.as_ref().map_or(Origin::DATA, |here| here.origin));
+            CURRENT.set(before);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Loss functions: a loss for each element or row, reduced to its mean or sum, or left as it is.
 
 use super::{invoke1, op};
-use crate::context::{ModeGuard, inner_calls};
+use crate::context::{FromNumber, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Op, RuntimeAttrs};
 use crate::tensor::Tensor;
@@ -59,7 +59,7 @@ pub(super) struct Loss<'a> {
     name: &'static str,
     tensors: &'a [&'a Tensor],
     pub(super) site: CallSite,
-    inner: Option<ModeGuard>,
+    inner: Option<FromNumber>,
 }
 
 impl<'a> Loss<'a> {

@@ -8,6 +8,8 @@ use crate::error::{CallSite, Error, Result};
 use crate::tensor::{Edge, GlobalRef, Kept, Packed, Saved, Tensor, Unpack};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 /// What a scope does with the tensors that calls save.
@@ -22,8 +24,9 @@ enum Hooks {
 type Pack = Box<dyn Fn(&Tensor) -> Result<Box<dyn Any + Send + Sync>>>;
 
 thread_local! {
-    static HOOKS: RefCell<Vec<std::rc::Rc<Hooks>>> = const { RefCell::new(Vec::new()) };
-    /// Whether there are any: all that a call asks.
+    /// The scopes that are open.
+    static SCOPES: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    /// Whether hooks are in force: all that a call asks.
     static ANY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -77,11 +80,11 @@ pub fn recompute() -> RecomputeGuard {
 
 /// The tapes in force, each with its place among the scopes.
 fn tapes() -> Vec<(usize, Arc<Tape>)> {
-    let of = |(i, h): (usize, &std::rc::Rc<Hooks>)| match &**h {
+    let of = |(i, h): (usize, Rc<Hooks>)| match &*h {
         Hooks::Tape(tape) => Some((i, tape.clone())),
         Hooks::Program { .. } => None,
     };
-    HOOKS.with(|h| h.borrow().iter().enumerate().filter_map(of).collect())
+    in_force().into_iter().enumerate().filter_map(of).collect()
 }
 
 /// Lists a call that has been carried out, where calls are listed.
@@ -127,28 +130,60 @@ fn in_slot(slot: Arc<Slot>, t: &Tensor, edge: Edge) -> Saved {
     Saved { kept: Kept::Packed(Box::new(packed)), version: 0 }
 }
 
-/// The hooks in force until it is dropped: one more, or none.
+/// The hooks in force until it is dropped: one more, or none. Scopes may be dropped in any order.
 struct Scope {
-    before: Vec<std::rc::Rc<Hooks>>,
+    number: u64,
+    // Scopes are per thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// A scope that is open.
+struct Open {
+    number: u64,
+    /// None: the hooks of outer scopes are not in force.
+    hooks: Option<Rc<Hooks>>,
 }
 
 impl Scope {
     fn enter(hooks: Option<Hooks>) -> Scope {
-        let before = HOOKS.with(|h| h.borrow().clone());
-        match hooks {
-            Some(new) => HOOKS.with(|h| h.borrow_mut().push(std::rc::Rc::new(new))),
-            None => HOOKS.with(|h| h.borrow_mut().clear()),
-        }
-        ANY.set(HOOKS.with(|h| !h.borrow().is_empty()));
-        Scope { before }
+        let number = SCOPES.with_borrow_mut(|scopes| {
+            let number = scopes.last().map_or(0, |s| s.number + 1);
+            scopes.push(Open { number, hooks: hooks.map(Rc::new) });
+            note_any(scopes);
+            number
+        });
+        Scope { number, _not_send: PhantomData }
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        ANY.set(!self.before.is_empty());
-        HOOKS.with(|h| *h.borrow_mut() = std::mem::take(&mut self.before));
+        // Gone only when the thread ends. What hooks hold is dropped outside of the borrow.
+        let _ended = SCOPES.try_with(|scopes| {
+            let mut scopes = scopes.borrow_mut();
+            let at = scopes.iter().rposition(|s| s.number == self.number);
+            let ended = at.map(|at| scopes.remove(at));
+            note_any(&scopes);
+            ended
+        });
     }
+}
+
+fn note_any(scopes: &[Open]) {
+    ANY.set(scopes.last().is_some_and(|s| s.hooks.is_some()));
+}
+
+/// The hooks in force, the outermost first.
+fn in_force() -> Vec<Rc<Hooks>> {
+    SCOPES.with_borrow(|scopes| {
+        let from = scopes.iter().rposition(|s| s.hooks.is_none()).map_or(0, |at| at + 1);
+        scopes[from..].iter().filter_map(|s| s.hooks.clone()).collect()
+    })
+}
+
+/// Whether a scope's hooks are in force on this thread.
+pub(super) fn any_hooks() -> bool {
+    ANY.get()
 }
 
 /// What is saved of a tensor in that version: itself, or what the scope's hook makes of it.
@@ -165,8 +200,7 @@ pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
 
 #[cold]
 fn packed(tensor: &Tensor) -> Result<Saved> {
-    let all = HOOKS.with(|h| h.borrow().clone());
-    for hooks in all.iter().rev() {
+    for hooks in in_force().iter().rev() {
         match &**hooks {
             Hooks::Tape(tape) => {
                 if let Some(slot) = tape.slot(tensor) {
