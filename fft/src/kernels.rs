@@ -1,35 +1,12 @@
 //! Transforms of all lines of a tensor along a dim. A line is copied into contiguous memory, transformed there, and written to the output.
 //! Each is computed by one thread, so its bits do not depend on how many there are.
 
+use crate::plans::{self, Real};
 use oflow::kernels::parallel::parallel_for;
 use oflow::kernels::{Element, View};
 use oflow::prelude::*;
-use realfft::{RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex as Z;
-use rustfft::{Fft, FftNum, FftPlanner};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-
-/// f32 and f64.
-pub(crate) trait Real: FftNum + Element + Default {
-    /// The algorithms that were planned, by length and direction: planning takes longer than a short transform.
-    fn planners() -> &'static Mutex<(FftPlanner<Self>, RealFftPlanner<Self>)>;
-}
-
-type Planners<T> = LazyLock<Mutex<(FftPlanner<T>, RealFftPlanner<T>)>>;
-
-macro_rules! real {
-    ($t:ty) => {
-        impl Real for $t {
-            fn planners() -> &'static Mutex<(FftPlanner<Self>, RealFftPlanner<Self>)> {
-                static PLANNERS: Planners<$t> =
-                    LazyLock::new(|| Mutex::new((FftPlanner::new(), RealFftPlanner::new())));
-                &PLANNERS
-            }
-        }
-    };
-}
-real!(f32);
-real!(f64);
+use std::sync::{Mutex, PoisonError};
 
 /// Lines of a view along a dim, numbered in row-major order of the other dims.
 struct Lines<'a> {
@@ -121,10 +98,6 @@ fn each<W>(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-fn lock<T: Real>() -> std::sync::MutexGuard<'static, (FftPlanner<T>, RealFftPlanner<T>)> {
-    T::planners().lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `y[k] = Σ x[j] exp(∓2πi jk / n)`; the sign is + if `inverse`.
 pub(crate) fn complex<T: Real>(x: &View, y: &View, dim: usize, inverse: bool) -> Result<()>
 where
@@ -135,10 +108,7 @@ where
     if n == 0 || to.count() == 0 {
         return Ok(());
     }
-    let plan: Arc<dyn Fft<T>> = match inverse {
-        true => lock::<T>().0.plan_fft_inverse(n),
-        false => lock::<T>().0.plan_fft_forward(n),
-    };
+    let plan = plans::complex::<T>(n, inverse);
     let make = || Ok((zeros::<Z<T>>(n)?, zeros::<Z<T>>(plan.get_inplace_scratch_len())?));
     each(to.count(), n, make, |(line, scratch), i| {
         from.read(i, line);
@@ -159,7 +129,7 @@ where
     if n == 0 || to.count() == 0 {
         return Ok(());
     }
-    let plan: Arc<dyn RealToComplex<T>> = lock::<T>().1.plan_fft_forward(n);
+    let plan = plans::from_real::<T>(n);
     let make = || Ok((zeros::<T>(n)?, zeros::<Z<T>>(n / 2 + 1)?, zeros::<Z<T>>(plan.get_scratch_len())?));
     each(to.count(), n, make, |(line, made, scratch), i| {
         from.read(i, line);
@@ -184,7 +154,7 @@ where
     if from.len() != n / 2 + 1 {
         return Err(Error::shape(format!("{} numbers are not the half of a transform of {n}", from.len())));
     }
-    let plan = lock::<T>().1.plan_fft_inverse(n);
+    let plan = plans::to_real::<T>(n);
     let make = || Ok((zeros::<Z<T>>(n / 2 + 1)?, zeros::<T>(n)?, zeros::<Z<T>>(plan.get_scratch_len())?));
     each(to.count(), n, make, |(line, made, scratch), i| {
         from.read(i, line);

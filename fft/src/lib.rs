@@ -24,10 +24,12 @@ mod by_name;
 mod functions;
 mod kernels;
 mod ops;
+mod plans;
 mod stft;
 
 pub use functions::{
     Dft, DftN, Norm, fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
     irfftn, register, rfft, rfft2, rfftfreq, rfftn,
 };
+pub use plans::kept_plans;
 pub use stft::{Stft, istft, stft};
