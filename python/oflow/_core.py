@@ -11,6 +11,19 @@ def as_leaf(cls, data, requires_grad):
     return Tensor.__new__(cls, _oflow._leaf(data, requires_grad))
 
 
+def zero_gradient(parameter):
+    """Writes zeros into the gradient of a parameter, if it has one, whatever it holds: NaN too. Other names of the gradient see it."""
+    grad = parameter.grad
+    if grad is None:
+        return
+    if grad.requires_grad or (grad.is_global and grad.is_view):
+        # Part of a graph, or a value that is not written: the parameter gets a gradient of its own.
+        parameter.grad = oflow.zeros_like(grad)
+        return
+    with oflow.no_grad():
+        grad.zero_()
+
+
 def draw(x):
     """Advances the random source from which a call on ``x`` would draw."""
     _oflow._draw(x)

@@ -224,6 +224,7 @@ impl Memory {
         let owner = self.owner.unwrap_or_else(|| Box::new(()));
         let start = self.data.wrapping_add_signed(low * dtype.size() as isize);
         let storage: Storage = ffi::external(start, count * dtype.size(), owner);
+        storage.share_outside();
         let ty = intern_local(shape, dtype, Device::Cpu);
         if dtype == DType::Bool && !ffi::are_bools(self.data, shape, strides) {
             return Err(oflow::Error::argument("a bool is the byte 0 or 1; this memory has others"));
@@ -347,6 +348,7 @@ pub fn readable(py: Python<'_>, t: &oflow::Tensor, what: &str) -> PyResult<Local
 /// An array of NumPy that shares the memory of a local tensor.
 pub fn to_numpy<'py>(py: Python<'py>, t: &oflow::Tensor) -> PyResult<Bound<'py, PyAny>> {
     let local = readable(py, t, "numpy()")?;
+    local.storage().share_outside();
     let memory = Bound::new(py, _Memory { local })?;
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
 }

@@ -118,6 +118,9 @@ pub fn export<'py>(
     if local.is_shard() && !versioned {
         return Err(PyBufferError::new_err("a shard is read-only, which DLPack says from version 1 on; give a copy"));
     }
+    if !copy {
+        local.storage().share_outside();
+    }
     export_capsule(py, local, dtype, versioned, copy)
 }
 

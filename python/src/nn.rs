@@ -59,6 +59,13 @@ pub fn _relayout<'py>(
     .map(|all| all.into_iter().map(|(_, t)| Tensor::of(t)).collect())
 }
 
+/// Notes that a module has put other tensors in the places of parameters: an optimizer of these tells so at its next step.
+#[pyfunction]
+pub fn _replaced(py: Python<'_>, old: Vec<Bound<'_, Tensor>>) {
+    let site = site::caller(py);
+    old.iter().for_each(|t| oflow::nn::note_replaced(t.get().inner(), site));
+}
+
 /// Divides parameters over a mesh axis, by a stage of ZeRO. Those that stay as they are come back as None.
 #[pyfunction]
 pub fn _zero<'py>(

@@ -4,7 +4,7 @@ use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::Result;
-use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig};
+use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig, Trainer};
 use oflow::state::{LoadState, SaveState, Stateful};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -60,9 +60,22 @@ impl _Optimizer {
         }
     }
 
-    /// The learning rates of the groups.
-    fn lrs(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
-        Ok(self.groups().or_raise(py)?.groups().iter().map(|g| g.lr()).collect())
+    /// Notes plain values of a group, given as JSON, which are saved with its settings.
+    fn note(&self, py: Python<'_>, group: usize, notes: &str) -> PyResult<()> {
+        let notes = serde_json::from_str(notes).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        self.groups().or_raise(py)?.set_notes(group, notes);
+        Ok(())
+    }
+
+    /// The settings and the notes of each group, as JSON.
+    fn settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let inner = self.groups().or_raise(py)?;
+        let text = |e: serde_json::Error| PyValueError::new_err(e.to_string());
+        let one = |(i, group): (usize, &Box<dyn Trainer>)| {
+            let settings = serde_json::to_string(&group.config()).map_err(text)?;
+            Ok((settings, serde_json::to_string(&inner.notes(i)).map_err(text)?))
+        };
+        inner.groups().iter().enumerate().map(one).collect()
     }
 
     /// Updates each parameter that has a gradient.

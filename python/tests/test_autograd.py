@@ -188,3 +188,42 @@ def test_wrong_functions_say_so():
     y.add_(1)
     with pytest.raises(RuntimeError, match="was written in place afterwards"):
         z.sum().backward()
+
+
+WRITES = {
+    "add_": lambda lib, y: y.add_(1.0),
+    "mul_": lambda lib, y: y.mul_(4.0),
+    "y[0]": lambda lib, y: y.__setitem__(0, 7.0),
+    "copy_": lambda lib, y: y.copy_(y * 3),
+    "a view": lambda lib, y: y[1:].mul_(2.0),
+    "zero_": lambda lib, y: y.zero_(),
+    "twice": lambda lib, y: y.add_(1.0).mul_(2.0),
+    "none": lambda lib, y: y,
+}
+
+
+@pytest.mark.parametrize("write", sorted(WRITES))
+@pytest.mark.parametrize("when", ["before", "after", "both", "a hook before"])
+@pytest.mark.parametrize("of", ["result", "view"])
+def test_a_retained_gradient_is_that_of_the_value_written_last(write, when, of):
+    """As in PyTorch: the retained gradient moves to the new value, hooks stay with the old one."""
+    torch = pytest.importorskip("torch")
+
+    def run(lib):
+        seen = []
+        x = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        base = x * 2
+        y = base if of == "result" else base[:2]
+        if when in ("before", "both"):
+            y.retain_grad()
+        if when == "a hook before":
+            y.register_hook(lambda g: seen.append(g.tolist()))
+            y.retain_grad()
+        WRITES[write](lib, y)
+        if when in ("after", "both"):
+            y.retain_grad()
+        (y * lib.tensor([3.0, 5.0, 7.0][: len(y)])).sum().backward()
+        # A hook of a view before the write sees the gradient of that value here; PyTorch leaves the old view out of the graph.
+        return None if y.grad is None else y.grad.tolist(), x.grad.tolist(), seen if of == "result" else None
+
+    assert run(flow) == run(torch)

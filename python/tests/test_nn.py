@@ -174,7 +174,7 @@ def test_layouts_by_rules(mesh):
     opt = flow.optim.SGD(net.parameters(), lr=0.1)
     net.to_global(mesh)
     net(flow.ones((2, 4), placement=mesh, sbp="B")).sum().backward()
-    with pytest.raises(flow.Error, match="make the optimizer after laying the module out") as e:
+    with pytest.raises(flow.Error, match="make the optimizer after the last change of the module") as e:
         opt.step()
     assert e.value.site[0].endswith("test_nn.py")
 

@@ -104,8 +104,8 @@ def test_a_state_goes_on_where_it_was(make):
     fresh.load_state_dict(state)
     with pytest.raises(RuntimeError, match="another optimizer: 7"):
         fresh.load_state_dict({**state, "7.mean": flow.ones(2)})
-    with pytest.raises(RuntimeError, match="lacks lr"):
-        fresh.load_state_dict({k: v for k, v in state.items() if k != "lr"})
+    with pytest.raises(RuntimeError, match="lacks param_groups"):
+        fresh.load_state_dict({k: v for k, v in state.items() if k != "param_groups"})
     with pytest.raises(RuntimeError, match="the shape of 0"):
         fresh.load_state_dict({k: flow.ones(9) if isinstance(v, flow.Tensor) else v for k, v in state.items()})
     with pytest.raises(RuntimeError, match="another optimizer"):
@@ -116,6 +116,136 @@ def test_a_state_goes_on_where_it_was(make):
     fresh.param_groups[0]["params"] = [s]
     with pytest.raises(RuntimeError, match="param_groups were changed"):
         fresh.step()
+
+
+# Options of each optimizer that are not its defaults.
+OPTIONS = {
+    "SGD": [{"lr": 0.5, "momentum": 0.25, "dampening": 0.125, "weight_decay": 0.5}, {"momentum": 0.5, "nesterov": True, "master_weights": False}],
+    "AdamW": [{"lr": 0.5, "betas": (0.5, 0.25), "eps": 0.125, "weight_decay": 0.75}, {"amsgrad": True, "master_weights": False}],
+    "Adam": [{"lr": 0.5, "betas": (0.5, 0.25), "eps": 0.125, "weight_decay": 0.75}, {"amsgrad": True, "master_weights": False}],
+    "RMSprop": [{"lr": 0.5, "alpha": 0.25, "eps": 0.125, "weight_decay": 0.75}, {"momentum": 0.5, "centered": True, "master_weights": False}],
+    "Adagrad": [{"lr": 0.5, "lr_decay": 0.25, "weight_decay": 0.75}, {"initial_accumulator_value": 0.5, "eps": 0.125, "master_weights": False}],
+    "Adadelta": [{"lr": 0.5, "rho": 0.25, "eps": 0.125, "weight_decay": 0.75}, {"master_weights": False}],
+    "Lion": [{"lr": 0.5, "betas": (0.5, 0.25), "weight_decay": 0.75}, {"master_weights": False}],
+    "Lamb": [{"lr": 0.5, "betas": (0.5, 0.25), "eps": 0.125, "weight_decay": 0.75}, {"bias_correction": False, "master_weights": False}],
+}
+
+
+def settings(opt):
+    return [{k: v for k, v in g.items() if k != "params"} for g in opt.param_groups]
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+@pytest.mark.parametrize("way", ["state_dict", "checkpoint"])
+def test_every_option_of_every_group_comes_back(name, way, tmp_path):
+    cls = getattr(flow.optim, name)
+    assert sorted(OPTIONS) == sorted(c.__name__ for c in vars(flow.optim).values() if isinstance(c, type) and issubclass(c, flow.optim.Optimizer) and c is not flow.optim.Optimizer)
+
+    def groups(options):
+        ps = [leaf(1.0, 2.0, dtype=flow.bfloat16), leaf(3.0), leaf(4.0)]
+        return ps, [{"params": ps[:2], **options[0]}, {"params": [], "lr": 0.75}, {"params": ps[2:], **options[1]}]
+
+    ps, made = groups(OPTIONS[name])
+    whole = cls(made)
+    for option in whole.defaults:
+        assert any(option in o and o[option] != whole.defaults[option] for o in OPTIONS[name]), f"{option} is not tried"
+    lr_scheduler.StepLR(whole, 1)
+    whole.param_groups[2]["name"] = "rest"
+    step(whole, *ps)
+    qs, other = groups([{}, {}])
+    again = cls(other)
+    with flow.no_grad():
+        for p, q in zip(ps, qs):
+            q.copy_(p.detach())
+    if way == "state_dict":
+        state = whole.state_dict()
+        assert all(isinstance(v, flow.Tensor) or json.loads(json.dumps(v)) == v for v in state.values())
+        again.load_state_dict(state)
+    else:
+        with flow.checkpoint.CheckpointManager(tmp_path) as manager:
+            manager.save(1, {"opt": whole})
+            assert manager.load_latest({"opt": again}) == 1
+    assert settings(again) == settings(whole)
+    assert again.param_groups[2]["name"] == "rest" and again.param_groups[0]["initial_lr"] == 0.5
+    for _ in range(2):
+        step(whole, *ps)
+        step(again, *qs)
+    assert [p.tolist() for p in ps] == [q.tolist() for q in qs]
+
+    # Other groups than those of the state, of this optimizer and of each other one.
+    before = settings(again)
+    state = whole.state_dict()
+    for sizes, text in (((3,), "3 groups of parameters, this optimizer has 1"), ((1, 2), "3 groups of parameters, this optimizer has 2"),
+                        ((1, 1, 1), "group 0 of the saved state has 2 parameters, that of this optimizer has 1"),
+                        ((2, 1, 0), "group 1 of the saved state has 0 parameters, that of this optimizer has 1")):
+        rest = iter([leaf(1.0, 2.0), leaf(3.0), leaf(4.0)])
+        wrong = cls([{"params": [next(rest) for _ in range(n)]} for n in sizes])
+        had = settings(wrong)
+        with pytest.raises((RuntimeError, ValueError), match=text):
+            wrong.load_state_dict(state)
+        assert settings(wrong) == had
+    for kind in OPTIONS:
+        if kind != name:
+            wrong = getattr(flow.optim, kind)(groups([{}, {}])[1])
+            had = settings(wrong)
+            with pytest.raises((RuntimeError, ValueError), match="of another optimizer|group 0 of the saved state is of"):
+                wrong.load_state_dict({k: v for k, v in state.items() if not isinstance(v, flow.Tensor)} | {"steps": [0, 0, 0]})
+            assert settings(wrong) == had
+    assert settings(again) == before
+    # A state of a version that saved the rates alone.
+    old = {k: v for k, v in state.items() if k != "param_groups"} | {"lr": 0.5, "lrs": [0.125, 0.25, 0.375]}
+    again.load_state_dict(old)
+    assert [g["lr"] for g in again.param_groups] == [0.125, 0.25, 0.375]
+    with pytest.raises((RuntimeError, ValueError), match="2 groups of parameters"):
+        again.load_state_dict({**old, "lrs": [0.125, 0.25]})
+
+
+def test_notes_of_a_group_are_plain_values():
+    opt = SGD([leaf(1.0)])
+    opt.param_groups[0]["filter"] = object()
+    with pytest.raises(TypeError, match="holds plain values"):
+        opt.state_dict()
+
+
+def test_a_scheduler_goes_on_from_the_state_of_an_optimizer():
+    opt = SGD([{"params": [leaf(1.0)]}, {"params": [leaf(1.0)], "lr": 0.4}], lr=0.8)
+    scheduler = lr_scheduler.StepLR(opt, 2, 0.5)
+    rates = []
+    for n in range(6):
+        if n in (1, 3, 4):
+            again = SGD([{"params": [leaf(1.0)]}, {"params": [leaf(1.0)]}], lr=9.0)
+            again.load_state_dict(opt.state_dict())
+            opt, scheduler = again, lr_scheduler.StepLR(again, 2, 0.5, last_epoch=n - 1)
+        rates.append(scheduler.get_last_lr())
+        scheduler.step()
+    assert rates == [[0.8, 0.4], [0.8, 0.4], [0.4, 0.2], [0.4, 0.2], [0.2, 0.1], [0.2, 0.1]]
+    with pytest.raises(KeyError, match="load the optimizer's state first"):
+        lr_scheduler.StepLR(SGD([leaf(1.0)]), 2, last_epoch=3)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1.0])
+def test_zeros_are_written_into_a_gradient_whatever_it_holds(value):
+    mesh = flow.placement.all("cpu")
+    net = nn.Linear(2, 2, bias=False)
+    laid = nn.Linear(2, 2, bias=False, placement=mesh, sbp="S(0)")
+    for module in (net, laid):
+        opt = SGD(module.parameters())
+        for zero in (opt.zero_grad, module.zero_grad):
+            held = flow.full((2, 2), value)
+            if module is laid:
+                held = flow.distribute(held, mesh, "S(0)")
+            module.weight.grad = held
+            zero(set_to_none=False)
+            assert module.weight.grad.tolist() == held.tolist() == [[0.0, 0.0]] * 2
+    # Of a graph: the parameter gets zeros of its own.
+    w = net.weight
+    (g,) = flow.autograd.grad((w * w * w).sum(), [w], create_graph=True)
+    w.grad = g
+    net.zero_grad(set_to_none=False)
+    assert w.grad.tolist() == [[0.0, 0.0]] * 2 and not w.grad.requires_grad
+    net.zero_grad()
+    net.zero_grad(set_to_none=False)
+    assert w.grad is None
 
 
 def test_clipping():
@@ -142,6 +272,12 @@ def test_a_scaler_skips_what_is_not_finite():
     assert p.item() == 0.5 and scaler.skipped == 1 and scaler.get_scale() == 8.0
     with pytest.raises(TypeError, match="no oflow.optim.Optimizer"):
         scaler.step(p)
+    # Groups that come between are not unscaled with the others, which must not be unscaled twice.
+    scaler.scale(p.sum()).backward()
+    scaler.unscale_(opt)
+    opt.add_param_group({"params": [leaf(2.0)]})
+    with pytest.raises(flow.Error, match="add groups of parameters before"):
+        scaler.step(opt)
 
 
 def test_schedules():

@@ -15,7 +15,7 @@ use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_au
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::{Autocast, CastPolicy};
-use crate::tensor::{Edge, ForUse, FormOf, Tensor, intern_global};
+use crate::tensor::{Edge, ForUse, FormOf, Tensor, WeakTensor, intern_global};
 use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
 use std::cell::{Cell, RefCell};
@@ -23,7 +23,29 @@ use std::cell::{Cell, RefCell};
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// Leaves that have a cast remembered.
-    static LEAVES: RefCell<Vec<Tensor>> = const { RefCell::new(Vec::new()) };
+    static LEAVES: RefCell<Leaves> = const { RefCell::new(Leaves { all: Vec::new(), sweep_at: SWEEP }) };
+}
+
+/// From so many entries on the list is looked through.
+const SWEEP: usize = 256;
+
+/// A list of leaves, at most twice as long as there are such leaves: a scope may last as long as the program, in which a weight is cast
+/// anew after each step, and leaves come and go.
+struct Leaves {
+    all: Vec<WeakTensor>,
+    sweep_at: usize,
+}
+
+impl Leaves {
+    fn add(&mut self, leaf: &Tensor) {
+        if self.all.len() >= self.sweep_at {
+            self.all.retain(WeakTensor::is_there);
+            self.all.sort_unstable_by_key(WeakTensor::number);
+            self.all.dedup_by_key(|leaf| leaf.number());
+            self.sweep_at = (2 * self.all.len()).max(SWEEP);
+        }
+        self.all.push(leaf.weak());
+    }
 }
 
 /// Ends the scope of an [`autocast`] when dropped.
@@ -39,8 +61,8 @@ impl Drop for AutocastGuard {
         DEPTH.set(depth);
         if depth == 0 {
             // The list is gone only when the thread ends.
-            let leaves = LEAVES.try_with(|l| std::mem::take(&mut *l.borrow_mut())).unwrap_or_default();
-            leaves.iter().for_each(Tensor::forget_casts);
+            let leaves = LEAVES.try_with(|l| std::mem::take(&mut l.borrow_mut().all)).unwrap_or_default();
+            leaves.iter().filter_map(WeakTensor::get).for_each(|leaf| leaf.forget_casts());
         }
     }
 }
@@ -143,7 +165,34 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     let first = !t.has_cast();
     t.remember(form, &out);
     if first && matches!(edge, Edge::Leaf(_)) {
-        LEAVES.with(|l| l.borrow_mut().push(t.clone()));
+        LEAVES.with_borrow_mut(|leaves| leaves.add(t));
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::no_grad;
+    use crate::functional::ones;
+    use crate::placement::Device;
+
+    /// One scope around many steps: a weight that is cast anew after each, and leaves that are dropped after each.
+    #[test]
+    fn the_list_of_leaves_is_bounded() -> Result<()> {
+        let leaf = || ones([2, 2], Device::Cpu)?.requires_grad_(true);
+        let w = leaf()?;
+        let scope = autocast(Autocast::Bf16);
+        for _ in 0..2000 {
+            leaf()?.matmul(&w)?;
+            let _quiet = no_grad();
+            w.mul_(0.5)?;
+        }
+        assert!(LEAVES.with_borrow(|l| l.all.len()) <= SWEEP, "{}", LEAVES.with_borrow(|l| l.all.len()));
+        leaf()?.matmul(&w)?;
+        assert!(w.has_cast());
+        drop(scope);
+        assert!(!w.has_cast() && LEAVES.with_borrow(|l| l.all.is_empty()));
+        Ok(())
+    }
 }

@@ -8,7 +8,7 @@ use super::uses::Uses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Options of an [`Allocator`].
@@ -167,6 +167,7 @@ impl Allocator {
             Some(mut block) => {
                 block.bytes = bytes;
                 *block.version.get_mut() = 0;
+                *block.outside.get_mut() = false;
                 block.uses.renew();
                 Ok(Storage::new(block))
             }
@@ -198,6 +199,7 @@ impl Allocator {
         Ok(Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
             version: AtomicU64::new(0),
+            outside: AtomicBool::new(false),
             uses: Uses::default(),
             data: pages.data(),
             bytes,

@@ -11,7 +11,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 /// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
 pub(super) const MAPPED_FROM: usize = 1 << 20;
@@ -24,6 +24,8 @@ const HEADROOM: usize = 64 << 20;
 pub(super) struct Block {
     pub handles: AtomicUsize,
     pub version: AtomicU64,
+    /// Whether another library may write it, which no version counts.
+    pub outside: AtomicBool,
     pub uses: Uses,
     pub data: *mut u8,
     /// What was asked for; at most what the memory holds.

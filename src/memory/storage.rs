@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// A handle to a block of bytes on a device. Clones share the block. Dropping the last handle returns the block to its allocator.
 ///
@@ -58,6 +58,7 @@ impl Storage {
         Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
             version: AtomicU64::new(0),
+            outside: AtomicBool::new(false),
             uses: Uses::default(),
             data,
             bytes,
@@ -107,6 +108,16 @@ impl Storage {
     /// Counts an in-place change and returns the new version.
     pub fn bump_version(&self) -> u64 {
         self.block().version.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Notes that another library shares the memory: it may be written without a change of the [`version`](Self::version).
+    pub fn share_outside(&self) {
+        self.block().outside.store(true, Ordering::Release);
+    }
+
+    /// Returns whether another library shares the memory, or did.
+    pub fn is_shared_outside(&self) -> bool {
+        self.block().outside.load(Ordering::Acquire)
     }
 
     /// Returns whether this is the only handle.

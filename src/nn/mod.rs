@@ -42,7 +42,7 @@ pub use embedding::Embedding;
 pub use linear::Linear;
 pub use load::Unmatched;
 pub use mlp::Mlp;
-pub use module::{Module, Part, replace};
+pub use module::{Module, Part, note_replaced, replace};
 pub use moe::{MixtureOfExperts, MoeOptions};
 pub use multihead::{KeyValues, Masks, MultiheadAttention, MultiheadOptions};
 pub use norm::{LayerNorm, RmsNorm};

@@ -334,6 +334,12 @@ pub fn replace<P: Part>(old: &mut P, new: P) -> P {
     old
 }
 
+/// Notes that a module got another tensor in the place of a parameter, which loses its gradient: an optimizer of the old one returns an
+/// error at its next step, which names `site`. For modules that are not written in Rust; [`Module`] and [`replace`] do it themselves.
+pub fn note_replaced(old: &Tensor, site: CallSite) {
+    old.dropped_at(site);
+}
+
 /// Runs a part of a module in a name scope: reports and errors then show its path, as parameters do.
 pub(super) fn part<T>(name: &str, f: impl FnOnce() -> T) -> T {
     let _scope = crate::name_scope(name);

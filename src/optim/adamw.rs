@@ -2,7 +2,8 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, check_gradients};
+use super::saved;
+use super::{Optimizer, check_gradients, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -65,6 +66,11 @@ impl AdamW {
         let master_weights = self.options.master_weights;
         self.options = AdamWOptions { master_weights, ..options };
     }
+    /// Sets all settings, for a state that is loaded next.
+    pub(super) fn restore_options(&mut self, options: AdamWOptions) {
+        self.masters.switch(options.master_weights);
+        self.options = options;
+    }
 }
 
 impl Optimizer for AdamW {
@@ -97,6 +103,7 @@ impl Optimizer for AdamW {
             invoke(op!("adamw_many"), &inputs, smallvec![], runtime, site)?;
             group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
+        self.masters.stored(with_gradients(&self.parameters));
         Ok(())
     }
     fn parameters(&self) -> &[Tensor] {
@@ -110,7 +117,7 @@ impl Optimizer for AdamW {
     }
 }
 
-/// Saves the learning rate, the numbers of steps, and tensors by number of the parameter: `3.mean`, `3.square`, `3.master`.
+/// Saves the settings, the numbers of steps, and tensors by number of the parameter: `3.mean`, `3.square`, `3.master`.
 impl Stateful for AdamW {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         for (i, m) in self.moments.iter().enumerate() {
@@ -120,12 +127,12 @@ impl Stateful for AdamW {
         }
         self.masters.save(to);
         to.value("steps", self.moments.iter().map(|m| m.as_ref().map_or(0, |m| m.steps)).collect::<Vec<_>>())?;
-        to.value("lr", self.options.lr)
+        saved::save(self, to)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         let _quiet = no_grad();
         let steps: Vec<i64> = from.value("steps")?.unwrap_or_default();
-        self.options.lr = from.value("lr")?.unwrap_or(self.options.lr);
+        saved::load(self, from)?;
         self.masters.load(&self.parameters, from)?;
         for (i, p) in self.parameters.iter().enumerate() {
             self.moments[i] = None;

@@ -1,5 +1,6 @@
 //! Optimizers as data: their kind and settings as JSON or any other format of serde.
 
+use super::saved;
 use super::{
     Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Groups, Lamb,
     LambOptions, Lion, LionOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions, by_decay,
@@ -18,23 +19,34 @@ pub trait Trainer: Optimizer + Stateful + Send {
     /// # Errors
     /// If they are those of another kind.
     fn set_config(&mut self, config: &OptimizerConfig) -> Result<()>;
+    /// Sets all settings as a state that is loaded has them, also whether masters are kept.
+    ///
+    /// # Errors
+    /// If they are those of another kind.
+    fn restore_config(&mut self, config: &OptimizerConfig) -> Result<()>;
 }
 
 /// Implements `Stateful` for the optimizers that save through a `Stepper`.
 macro_rules! saved {
     ($($name:ty),*) => {$(
-        /// Saves the learning rate, the numbers of steps where they count, and tensors by number of the parameter: `3.mean`.
+        /// Saves the settings, the numbers of steps where they count, and tensors by number of the parameter: `3.mean`.
         impl Stateful for $name {
             fn save_state(&self, to: &mut SaveState) -> Result<()> {
-                self.save(to)
+                self.save(to)?;
+                saved::save(self, to)
             }
             fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+                saved::load(self, from)?;
                 self.load(from)
             }
         }
     )*};
 }
 saved!(Adam, RmsProp, Adagrad, Adadelta, Lion, Lamb);
+
+fn other_kind(config: &OptimizerConfig, own: &str) -> Error {
+    Error::argument(format!("settings of {} are given to an optimizer of kind {own}", config.kind()))
+}
 
 macro_rules! kinds {
     ($($kind:ident($optimizer:ident, $options:ident, $name:literal)),* $(,)?) => {
@@ -79,6 +91,13 @@ macro_rules! kinds {
                     $(OptimizerConfig::$kind(o) => o.lr,)*
                 }
             }
+            /// The same settings with another learning rate.
+            #[must_use]
+            pub fn with_lr(self, lr: f64) -> OptimizerConfig {
+                match self {
+                    $(OptimizerConfig::$kind(o) => OptimizerConfig::$kind($options { lr, ..o }),)*
+                }
+            }
             /// The same settings with another weight decay.
             #[must_use]
             pub fn with_weight_decay(self, weight_decay: f64) -> OptimizerConfig {
@@ -94,14 +113,17 @@ macro_rules! kinds {
             }
             fn set_config(&mut self, config: &OptimizerConfig) -> Result<()> {
                 match *config {
-                    OptimizerConfig::$kind(o) => {
-                        self.set_options(o);
-                        Ok(())
-                    }
-                    _ => {
-                        Err(Error::argument(format!("settings of {} are given to an optimizer of kind {}", config.kind(), $name)))
-                    }
+                    OptimizerConfig::$kind(o) => self.set_options(o),
+                    _ => return Err(other_kind(config, $name)),
                 }
+                Ok(())
+            }
+            fn restore_config(&mut self, config: &OptimizerConfig) -> Result<()> {
+                match *config {
+                    OptimizerConfig::$kind(o) => self.restore_options(o),
+                    _ => return Err(other_kind(config, $name)),
+                }
+                Ok(())
             }
         })*
     };

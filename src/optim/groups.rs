@@ -1,5 +1,6 @@
 //! Groups of parameters with settings of their own, as one optimizer.
 
+use super::saved::{self, Notes};
 use super::{Optimizer, Trainer, check_gradients};
 use crate::error::{CallSite, Result};
 use crate::state::{LoadState, SaveState, Stateful};
@@ -12,7 +13,8 @@ pub fn by_decay(parameters: Vec<Tensor>) -> (Vec<Tensor>, Vec<Tensor>) {
 }
 
 /// Optimizers of several groups of parameters, as one. Parameters are numbered through all groups; the saved state of one group is
-/// that of its optimizer alone.
+/// that of its optimizer alone. A state is loaded into as many groups, of as many parameters, as it was saved of; each gets its
+/// settings back.
 ///
 /// ```
 /// use oflow::optim::{AdamW, AdamWOptions, Groups, OptimizerExt, by_decay};
@@ -32,6 +34,8 @@ pub fn by_decay(parameters: Vec<Tensor>) -> (Vec<Tensor>, Vec<Tensor>) {
 #[derive(Default)]
 pub struct Groups {
     groups: Vec<Box<dyn Trainer>>,
+    /// Of each group.
+    notes: Vec<Notes>,
     all: Vec<Tensor>,
 }
 
@@ -46,6 +50,7 @@ impl Groups {
     pub fn push(&mut self, group: Box<dyn Trainer>) {
         self.all.extend(group.parameters().iter().cloned());
         self.groups.push(group);
+        self.notes.push(Notes::new());
     }
     /// Returns the groups.
     pub fn groups(&self) -> &[Box<dyn Trainer>] {
@@ -54,6 +59,17 @@ impl Groups {
     /// Returns a group, to change its settings.
     pub fn group_mut(&mut self, number: usize) -> Option<&mut Box<dyn Trainer>> {
         self.groups.get_mut(number)
+    }
+    /// Returns what the program noted of a group beside its settings.
+    pub fn notes(&self, number: usize) -> Option<&Notes> {
+        self.notes.get(number)
+    }
+    /// Notes plain values of a group, such as the learning rate with which its schedule began. They are saved and loaded with the
+    /// group's settings. A number beyond the last group changes nothing.
+    pub fn set_notes(&mut self, number: usize, notes: Notes) {
+        if let Some(old) = self.notes.get_mut(number) {
+            *old = notes;
+        }
     }
 }
 
@@ -80,49 +96,51 @@ impl Optimizer for Groups {
     }
 }
 
-/// Tensors and values by name.
-type Saved = (Vec<(String, Tensor)>, BTreeMap<String, serde_json::Value>);
-
-/// What one group saves.
-fn saved(group: &dyn Trainer) -> Result<Saved> {
-    let mut own = SaveState::new();
-    group.save_state(&mut own)?;
-    Ok(own.into_parts())
-}
-
 impl Stateful for Groups {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        let (mut first, mut steps, mut lrs) = (0, vec![], vec![]);
-        for group in &self.groups {
-            let (tensors, values) = saved(&**group)?;
+        let (mut first, mut counts, mut steps, mut groups) = (0, false, vec![], vec![]);
+        for (group, notes) in self.groups.iter().zip(&self.notes) {
+            let mut own = SaveState::new();
+            group.save_state(&mut own)?;
+            let (tensors, values) = own.into_parts();
             for (name, t) in &tensors {
                 to.tensor(&renumbered(name, first), t);
             }
-            steps.extend(values.get("steps").and_then(|v| v.as_array()).into_iter().flatten().cloned());
-            lrs.push(group.lr());
+            // A group that counts none has a place for each parameter too.
+            let own = values.get("steps").and_then(|v| v.as_array()).cloned();
+            counts |= own.is_some();
+            steps.extend(own.unwrap_or_else(|| vec![0.into(); group.parameters().len()]));
+            groups.push(saved::value_of(&**group, first, notes)?);
             first += group.parameters().len();
         }
-        if !steps.is_empty() {
+        if counts {
             to.value("steps", steps)?;
         }
-        if lrs.len() > 1 {
-            to.value("lrs", &lrs)?;
-        }
-        to.value("lr", self.lr())
+        to.value(saved::NAME, groups)
     }
 
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        let (mut first, several) = (0, self.groups.len() > 1);
+        let own: Vec<&dyn Trainer> = self.groups.iter().map(|g| &**g as &dyn Trainer).collect();
+        let groups = saved::groups_of(from, &own)?;
+        for (i, saved) in groups.into_iter().enumerate() {
+            // AdamW that is to keep the largest squares, or is not to any more, is another optimizer in its place.
+            let group = &mut self.groups[i];
+            if group.config().kind() == saved.config.kind() {
+                group.restore_config(&saved.config)?;
+            } else {
+                *group = saved.config.build(group.parameters().to_vec());
+            }
+            self.notes[i].extend(saved.notes);
+        }
         let mut counts = false;
         for group in &self.groups {
-            counts |= saved(&**group)?.1.contains_key("steps");
+            let mut own = SaveState::new();
+            group.save_state(&mut own)?;
+            counts |= own.into_parts().1.contains_key("steps");
         }
         let steps: Vec<i64> = if counts { from.value("steps")?.unwrap_or_default() } else { vec![] };
-        let lr: Option<f64> = from.value("lr")?;
-        // A state of one group fits several: they then have its learning rate.
-        let lrs: Vec<f64> = if several && from.has("lrs") { from.value("lrs")?.unwrap_or_default() } else { vec![] };
-        let all = from.tensors();
-        for (i, group) in self.groups.iter_mut().enumerate() {
+        let (all, mut first) = (from.tensors(), 0);
+        for group in &mut self.groups {
             let count = group.parameters().len();
             let names: Vec<String> = all
                 .iter()
@@ -134,8 +152,8 @@ impl Stateful for Groups {
                 .collect();
             let own = steps.iter().copied().chain(std::iter::repeat(0)).skip(first).take(count).collect::<Vec<_>>();
             let values = BTreeMap::from([
-                ("steps".to_string(), serde_json::Value::from(own)),
-                ("lr".to_string(), lrs.get(i).copied().or(lr).unwrap_or(group.lr()).into()),
+                ("steps".to_string(), own.into()),
+                (saved::NAME.to_string(), vec![saved::value_of(&**group, 0, &Notes::new())?].into()),
             ]);
             let mut inner = LoadState::new(names.iter().map(String::as_str), &values);
             group.load_state(&mut inner)?;

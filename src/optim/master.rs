@@ -4,39 +4,80 @@
 //! therefore steps an f32 copy that it keeps, and the parameter becomes that, rounded.
 
 use crate::error::Result;
+use crate::functional::where_;
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 
+/// An f32 copy of a half parameter.
+struct Master {
+    copy: Tensor,
+    /// Version of the parameter at which its value was the copy, rounded. `None` if that is not known: the copy is being loaded.
+    at: Option<u64>,
+}
+
+impl Master {
+    /// Follows what was written to the parameter since its last step: `copy_`, a loaded state, a view, another library. Elements that
+    /// still are the copy, rounded, keep the bits that the half has no room for.
+    fn follow(&self, p: &Tensor) -> Result<()> {
+        let value = p.detach();
+        let kept = self.copy.cast(p.dtype())?.eq(&value)?;
+        self.copy.copy_(&where_(&kept, &self.copy, &value.cast(DType::F32)?)?)?;
+        Ok(())
+    }
+}
+
 /// What the optimizer steps in the place of each parameter.
 pub(super) struct Masters {
     on: bool,
-    copies: Vec<Option<Tensor>>,
+    copies: Vec<Option<Master>>,
 }
 
 impl Masters {
     /// For that many parameters; `on`: half parameters have a master.
     pub fn new(parameters: usize, on: bool) -> Masters {
-        Masters { on, copies: vec![None; parameters] }
+        Masters { on, copies: (0..parameters).map(|_| None).collect() }
     }
-    /// The tensor to step for parameter `i`: its master, made at its first step, or the parameter itself.
+    /// Switches masters on or off for a state that is loaded next.
+    pub fn switch(&mut self, on: bool) {
+        self.on = on;
+    }
+    /// The tensor to step for parameter `i`: its master, made at its first step, or the parameter itself. A master follows what was
+    /// written to the parameter meanwhile. Under `no_grad`.
     pub fn of(&mut self, i: usize, p: &Tensor) -> Result<Tensor> {
         if !(self.on && p.dtype().is_half()) {
             return Ok(p.clone());
         }
         match &self.copies[i] {
-            Some(m) => Ok(m.clone()),
-            None => Ok(self.copies[i].insert(p.detach().cast(DType::F32)?).clone()),
+            Some(m) => {
+                if m.at != Some(p.version()) || p.is_shared_outside() {
+                    m.follow(p)?;
+                }
+                Ok(m.copy.clone())
+            }
+            None => {
+                let copy = p.detach().cast(DType::F32)?;
+                Ok(self.copies[i].insert(Master { copy, at: Some(p.version()) }).copy.clone())
+            }
         }
     }
     /// Parameter `i` becomes what its master is now. Under `no_grad`.
     pub fn store(&self, i: usize, p: &Tensor) -> Result<()> {
-        self.copies[i].as_ref().map_or(Ok(()), |m| p.copy_(m).map(drop))
+        self.copies[i].as_ref().map_or(Ok(()), |m| p.copy_(&m.copy).map(drop))
+    }
+    /// Notes the versions of parameters that were stored. Called after all of a step: parameters that are views of one tensor share
+    /// its version.
+    pub fn stored<'a>(&mut self, all: impl IntoIterator<Item = (usize, &'a Tensor)>) {
+        for (i, p) in all {
+            if let Some(m) = &mut self.copies[i] {
+                m.at = Some(p.version());
+            }
+        }
     }
     /// Names the masters that there are: `3.master`.
     pub fn save(&self, to: &mut SaveState) {
         let there = self.copies.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));
-        there.for_each(|(i, m)| to.tensor(&format!("{i}.master"), m));
+        there.for_each(|(i, m)| to.tensor(&format!("{i}.master"), &m.copy));
     }
     /// Asks for the masters that were saved. The others are made of their parameters again.
     pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<()> {
@@ -45,6 +86,9 @@ impl Masters {
             self.copies[i] = None;
             if from.has(&name) && self.on && p.dtype().is_half() {
                 from.fill(&name, &self.of(i, p)?);
+                if let Some(m) = &mut self.copies[i] {
+                    m.at = None;
+                }
             }
         }
         Ok(())

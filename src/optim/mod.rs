@@ -13,6 +13,7 @@ mod many;
 mod master;
 mod recipe;
 mod rules;
+mod saved;
 mod scaler;
 mod schedule;
 mod sgd;
@@ -27,6 +28,7 @@ pub use recipe::{Due, Recipe, Stepper};
 pub use rules::{
     Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, Lion, LionOptions, RmsProp, RmsPropOptions,
 };
+pub use saved::Notes;
 pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdOptions};
@@ -84,8 +86,8 @@ impl<T: Optimizer + ?Sized> OptimizerExt for T {}
 ///
 /// # Errors
 /// When a parameter without a gradient was replaced in its module ([`Module::to_global`](crate::nn::Module::to_global),
-/// [`map_parameters`](crate::nn::Module::map_parameters)) after the optimizer had taken it, and when no parameter has a
-/// gradient.
+/// [`map_parameters`](crate::nn::Module::map_parameters), a change of dtype) after the optimizer had taken it, and when no parameter has
+/// a gradient.
 pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
     let mut any = parameters.is_empty();
     for (i, p) in parameters.iter().enumerate() {
@@ -96,7 +98,7 @@ pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
                 "parameter {i} of the optimizer, {p:?}, has no gradient: at {replaced} its module got another tensor in its place"
             ))
             .at(site)
-            .help("make the optimizer after laying the module out"));
+            .help("make the optimizer after the last change of the module's layout, device or dtype"));
         }
     }
     if any {
@@ -105,6 +107,11 @@ pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
     Err(Error::autograd("no parameter has a gradient")
         .at(site)
         .help("call `backward()` first; make the optimizer after the last change of the module's parameters"))
+}
+
+/// The parameters that a step updates, with their numbers.
+fn with_gradients(parameters: &[Tensor]) -> impl Iterator<Item = (usize, &Tensor)> {
+    parameters.iter().enumerate().filter(|(_, p)| p.grad().is_some())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, check_gradients};
+use super::{Optimizer, check_gradients, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::invoke;
@@ -97,6 +97,11 @@ impl<R: Recipe> Stepper<R> {
     pub fn set_options(&mut self, options: R) {
         self.options = options.with_masters(self.options.master_weights());
     }
+    /// Sets all settings, for a state that is loaded next.
+    pub(super) fn restore_options(&mut self, options: R) {
+        self.masters.switch(options.master_weights());
+        self.options = options;
+    }
 
     fn fresh(&self, p: &Tensor) -> Result<Tensor> {
         let t = state_like(p)?;
@@ -119,6 +124,7 @@ impl<R: Recipe> Stepper<R> {
         Ok(())
     }
 
+    /// Adds the tensors and the numbers of steps.
     pub(super) fn save(&self, to: &mut SaveState) -> Result<()> {
         let names = self.options.kept();
         for (i, kept) in self.kept.iter().enumerate() {
@@ -132,16 +138,14 @@ impl<R: Recipe> Stepper<R> {
         if self.options.counts_steps() {
             to.value("steps", self.kept.iter().map(|k| k.as_ref().map_or(0, |k| k.steps)).collect::<Vec<_>>())?;
         }
-        to.value("lr", self.options.lr())
+        Ok(())
     }
 
+    /// Asks for the tensors and the numbers of steps, which the settings that are in force need.
     pub(super) fn load(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         let _quiet = no_grad();
         let steps: Vec<i64> =
             if self.options.counts_steps() { from.value("steps")?.unwrap_or_default() } else { vec![] };
-        if let Some(lr) = from.value("lr")? {
-            self.options.set_lr(lr);
-        }
         self.masters.load(&self.parameters, from)?;
         let names = self.options.kept();
         for i in 0..self.parameters.len() {
@@ -184,6 +188,7 @@ impl<R: Recipe> Optimizer for Stepper<R> {
             self.options.run(&group, site)?;
             group.iter().try_for_each(|d| self.masters.store(d.number, &self.parameters[d.number]))?;
         }
+        self.masters.stored(with_gradients(&self.parameters));
         Ok(())
     }
     fn parameters(&self) -> &[Tensor] {

@@ -66,8 +66,8 @@ pub struct GradScaler {
     scale: f64,
     /// Good steps since the scale last changed.
     good: usize,
-    /// Optimizers (by where their parameters lie) whose gradients are unscaled, with the sum of all their squares.
-    unscaled: Vec<(usize, Tensor)>,
+    /// The parameters of optimizers whose gradients are unscaled, with the sum of all their squares.
+    unscaled: Vec<(Vec<Tensor>, Tensor)>,
     /// What was read of them since the last update.
     found: Option<bool>,
     skipped: u64,
@@ -105,9 +105,11 @@ impl GradScaler {
     /// [`update`]: GradScaler::update
     #[track_caller]
     pub fn unscale_(&mut self, opt: &dyn Optimizer) -> Result<()> {
-        if self.squares(opt).is_some() {
-            return Err(Error::argument("the gradients of this optimizer are unscaled already")
-                .help("call `update()` after each step"));
+        // Also those of another optimizer that has some of the parameters, or of this one before it got more.
+        let theirs = |all: &[Tensor]| opt.parameters().iter().any(|p| all.iter().any(|q| q.same(p)));
+        if self.unscaled.iter().any(|(all, _)| theirs(all)) {
+            return Err(Error::argument("gradients of this optimizer are unscaled already since the last update")
+                .help("call `update()` after each step; add groups of parameters before gradients are unscaled"));
         }
         let (_quiet, site) = (no_grad(), CallSite::here());
         let mut grads = vec![];
@@ -125,7 +127,7 @@ impl GradScaler {
                 .at(site));
         }
         scale_all(&grads, 1.0 / self.scale, site)?;
-        self.unscaled.push((key(opt), total_of_squares(&grads, site)?));
+        self.unscaled.push((opt.parameters().to_vec(), total_of_squares(&grads, site)?));
         Ok(())
     }
 
@@ -172,7 +174,10 @@ impl GradScaler {
     }
 
     fn squares(&self, opt: &dyn Optimizer) -> Option<&Tensor> {
-        self.unscaled.iter().find(|(k, _)| *k == key(opt)).map(|(_, f)| f)
+        let same = |all: &[Tensor]| {
+            all.len() == opt.parameters().len() && all.iter().zip(opt.parameters()).all(|(a, b)| a.same(b))
+        };
+        self.unscaled.iter().find(|(all, _)| same(all)).map(|(_, squares)| squares)
     }
 }
 
@@ -191,10 +196,6 @@ impl Stateful for GradScaler {
         self.found = None;
         Ok(())
     }
-}
-
-fn key(opt: &dyn Optimizer) -> usize {
-    opt.parameters().as_ptr() as usize
 }
 
 /// Multiplies gradients by a number, those that lie alike together.

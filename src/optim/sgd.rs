@@ -2,7 +2,8 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, check_gradients};
+use super::saved;
+use super::{Optimizer, check_gradients, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -58,6 +59,11 @@ impl Sgd {
         let master_weights = self.options.master_weights;
         self.options = SgdOptions { master_weights, ..options };
     }
+    /// Sets all settings, for a state that is loaded next.
+    pub(super) fn restore_options(&mut self, options: SgdOptions) {
+        self.masters.switch(options.master_weights);
+        self.options = options;
+    }
 }
 
 impl Optimizer for Sgd {
@@ -89,6 +95,7 @@ impl Optimizer for Sgd {
             invoke(op!("sgd_many"), &inputs, smallvec![], runtime, site)?;
             group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
+        self.masters.stored(with_gradients(&self.parameters));
         Ok(())
     }
     fn parameters(&self) -> &[Tensor] {
@@ -102,17 +109,17 @@ impl Optimizer for Sgd {
     }
 }
 
-/// Saves the learning rate, and tensors by number of the parameter: `3.momentum`, `3.master`.
+/// Saves the settings, and tensors by number of the parameter: `3.momentum`, `3.master`.
 impl Stateful for Sgd {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         let there = self.momentum.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));
         there.for_each(|(i, m)| to.tensor(&format!("{i}.momentum"), m));
         self.masters.save(to);
-        to.value("lr", self.options.lr)
+        saved::save(self, to)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         let _quiet = no_grad();
-        self.options.lr = from.value("lr")?.unwrap_or(self.options.lr);
+        saved::load(self, from)?;
         self.masters.load(&self.parameters, from)?;
         for (i, p) in self.parameters.iter().enumerate() {
             let name = format!("{i}.momentum");

@@ -160,7 +160,9 @@ impl Tensor {
         }
         let edge = view.base.edge();
         if edge.is_some() && self.dtype().passes_gradients() {
-            self.set_edge(view.read_of(edge, self.ty()));
+            let new = view.read_of(edge, self.ty());
+            self.inner().edge.get().retain_at(&new);
+            self.set_edge(new);
         }
         view.seen.store(writes, Ordering::Release);
     }
@@ -182,6 +184,7 @@ impl Tensor {
 
     /// Sets the edge of a base after a write: its views derive theirs anew.
     fn set_edge_written(&self, edge: Edge) {
+        self.edge().retain_at(&edge);
         self.set_edge(edge);
         self.inner().edge.writes.fetch_add(1, Ordering::Release);
     }

@@ -52,6 +52,25 @@ impl Edge {
     }
 }
 
+impl Edge {
+    /// A write in place has moved the tensor from this output to `new`: the gradient that is retained is that of the new value, as
+    /// in PyTorch. Hooks stay with the old value.
+    pub(super) fn retain_at(&self, new: &Edge) {
+        let (Edge::Node(from, i), Edge::Node(to, k)) = (self, new) else { return };
+        if Arc::ptr_eq(from, to) {
+            return;
+        }
+        let kept = {
+            let mut watched = from.watched.lock().unwrap_or_else(|e| e.into_inner());
+            let Some(at) = watched.iter().position(|(n, _, retain)| n == i && *retain) else { return };
+            watched[at].2 = false;
+            watched[at].1.grad.lock().unwrap_or_else(|e| e.into_inner()).take()
+        };
+        let slot = LeafSlot { grad: Mutex::new(kept), ..LeafSlot::default() };
+        to.watched.lock().unwrap_or_else(|e| e.into_inner()).push((*k, Arc::new(slot), true));
+    }
+}
+
 /// The accumulated gradient of a leaf.
 #[derive(Default)]
 pub struct LeafSlot {

@@ -1,7 +1,8 @@
 //! Cached forms of a tensor's value: boxed to another layout, or cast to another dtype.
 //!
 //! A form is valid as long as the tensor's value (its version) and its edge in the autograd graph have not changed. So switching
-//! `requires_grad_` on or off, or a first use under `no_grad`, never leaves a form with a wrong edge.
+//! `requires_grad_` on or off, or a first use under `no_grad`, never leaves a form with a wrong edge. Memory that another library shares
+//! may be written without a version, so a form of it is never valid.
 
 use super::edge::Edge;
 use super::handle::Tensor;
@@ -44,7 +45,8 @@ impl Tensor {
     pub(crate) fn form(&self, of: FormOf) -> Option<Tensor> {
         let forms = self.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
         let found = forms.0.iter().find(|f| f.of == of)?;
-        (found.version == self.version() && found.edge.same(&self.edge())).then(|| found.form.clone())
+        let same = found.version == self.version() && found.edge.same(&self.edge()) && !self.is_shared_outside();
+        same.then(|| found.form.clone())
     }
 
     /// Remembers a form. What is not one of this tensor any more goes; beyond a few, the oldest goes.

@@ -16,7 +16,7 @@ use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// The contents of a tensor handle.
 pub enum Body {
@@ -66,6 +66,24 @@ pub(crate) struct Inner {
 /// ```
 #[derive(Clone)]
 pub struct Tensor(Option<Arc<Inner>>);
+
+/// A handle that does not keep the tensor: for lists of tensors that the program may drop.
+pub(crate) struct WeakTensor(Weak<Inner>);
+
+impl WeakTensor {
+    /// The tensor, if the program still has it.
+    pub(crate) fn get(&self) -> Option<Tensor> {
+        self.0.upgrade().map(|inner| Tensor(Some(inner)))
+    }
+    /// Whether the program still has the tensor.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+    /// A number that handles of one tensor have in common, and of no other tensor while such a handle is there.
+    pub(crate) fn number(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+}
 
 thread_local! {
     static POOL: RefCell<Vec<Arc<Inner>>> = const { RefCell::new(Vec::new()) };
@@ -305,6 +323,10 @@ impl Tensor {
             _ => self.inner().version.load(Ordering::Acquire),
         }
     }
+    /// Whether another library shares the memory of a local tensor: its [`version`](Tensor::version) does not tell all changes.
+    pub(crate) fn is_shared_outside(&self) -> bool {
+        matches!(self.body(), Body::Local(l) if l.storage.is_shared_outside())
+    }
     /// A global tensor is about to be changed in place, on every rank.
     pub(crate) fn bump_global_version(&self) {
         self.inner().version.fetch_add(1, Ordering::AcqRel);
@@ -321,6 +343,10 @@ impl Tensor {
     pub(crate) fn into_result(self) -> Tensor {
         self.inner().global_view.store(false, Ordering::Relaxed);
         self
+    }
+    /// A handle that does not keep it.
+    pub(crate) fn weak(&self) -> WeakTensor {
+        WeakTensor(self.0.as_ref().map(Arc::downgrade).unwrap_or_default())
     }
     /// Whether this is the only handle.
     pub(super) fn is_sole(&self) -> bool {
@@ -382,34 +408,45 @@ impl Tensor {
                 self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
                     target: whole.or_else(|| self.global().cloned()),
                     ty: Some(self.ty().clone()),
+                    replaced: Mutex::new(self.replaced()),
                     ..LeafSlot::default()
                 })));
             }
-            (Edge::Leaf(_), false) => self.set_edge(Edge::None),
+            (Edge::Leaf(_), false) => {
+                let replaced = self.replaced();
+                self.set_edge(Edge::None);
+                if let Some(site) = replaced {
+                    self.dropped_at(site);
+                }
+            }
             _ => {}
         }
         Ok(self)
     }
     /// Notes that at `site` a module put `new` in this leaf's place. Gradients so far are dropped.
     pub(crate) fn replaced_by(&self, new: &Tensor, site: CallSite) {
-        if let Edge::Leaf(slot) = self.edge() {
-            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
-            *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
-        }
-        if let Edge::Leaf(slot) = new.edge() {
+        self.dropped_at(site);
+        if let Edge::Leaf(slot) = new.inner().edge.get() {
             *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
     }
-    /// Notes that a module lost this leaf at `site`.
+    /// Notes that a module lost this leaf at `site`. A frozen one keeps the note in a slot that takes no gradient.
     pub(crate) fn dropped_at(&self, site: CallSite) {
-        if let Edge::Leaf(slot) = self.edge() {
-            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
-            *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        match self.inner().edge.get() {
+            Edge::Leaf(slot) => {
+                *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
+                *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+            }
+            Edge::None => {
+                let slot = LeafSlot { replaced: Mutex::new(Some(site)), ..LeafSlot::default() };
+                self.inner().edge.set(Edge::Leaf(Arc::new(slot)));
+            }
+            Edge::Node(..) => {}
         }
     }
     /// Where a module put another tensor in this leaf's place, if one did.
     pub(crate) fn replaced(&self) -> Option<CallSite> {
-        match self.edge() {
+        match self.inner().edge.get() {
             Edge::Leaf(slot) => *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()),
             _ => None,
         }

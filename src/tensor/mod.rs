@@ -15,5 +15,6 @@ pub(crate) use alias::{Made, Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, Kept, LeafSlot, Node, Packed, Saved, Unpack};
 pub(crate) use forms::FormOf;
 pub(crate) use gather::ForUse;
+pub(crate) use handle::WeakTensor;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;

@@ -1,12 +1,15 @@
-//! Modules, optimizers and the ways to train: whole programs, ZeRO, replicas, recomputation, mixed precision, mixtures of experts. One
+//! Modules, optimizers and the ways to train: whole programs, ZeRO, replicas, recomputation, mixed precision, mixtures of
+//! experts, what is remembered between steps, guards of modes. One
 //! binary, because each takes four seconds to link.
 
 mod autocast;
 mod checkpointing;
 mod convnet;
+mod guards;
 mod mlp;
 mod modules;
 mod moe;
 mod optimizers;
+mod remembered;
 mod replicas;
 mod zero;

@@ -7,7 +7,7 @@ from collections import OrderedDict, namedtuple
 import oflow
 
 from .. import _oflow
-from .._core import as_leaf, copy_into, relayout
+from .._core import as_leaf, copy_into, relayout, zero_gradient
 from .._oflow import Tensor
 from .parameter import Parameter
 
@@ -360,10 +360,10 @@ class Module:
         """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros. A part that defines ``zero_grad``
         does so for its own."""
         for parameter in self._left_by("zero_grad", *(() if set_to_none else (False,))):
-            if set_to_none or parameter.grad is None:
+            if set_to_none:
                 parameter.grad = None
             else:
-                parameter.grad = parameter.grad * 0
+                zero_gradient(parameter)
 
     def unused_parameters(self):
         """Names of the parameters that require a gradient and have none: after backward, those the loss does not depend on."""
@@ -372,31 +372,40 @@ class Module:
     # Layouts, devices and precisions.
 
     def _map(self, function, apart=()):
-        """Replaces all parameters and floating point buffers by what ``function`` makes of them, without those of the parts ``apart``."""
+        """Replaces the parameters and buffers that ``function`` changes by what it makes of them, without those of the parts ``apart``."""
         done = {}
         theirs = {id(module) for part in apart for module in part.modules()}
 
         def made(tensor):
             if id(tensor) not in done:
-                done[id(tensor)] = tensor, function(tensor.detach())
+                value = tensor.detach()
+                new = function(value)
+                done[id(tensor)] = tensor, tensor if new is value else new
             return done[id(tensor)][1]
 
         def slots(table):
             return [slot for slot in self._slots(table, True) if id(slot[0]) not in theirs]
 
+        replaced = []
         for module, name, _ in slots("_parameters"):
             old = module._parameters[name]
             new = made(old)
-            if not isinstance(new, Parameter):
+            if new is not old and not isinstance(new, Parameter):
                 done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
+                replaced.append(old)
             module._parameters[name] = new
         for module, name, _ in slots("_buffers"):
-            module._buffers[name] = as_leaf(Tensor, made(module._buffers[name]), False)
+            old = module._buffers[name]
+            new = made(old)
+            module._buffers[name] = new if new is old else as_leaf(Tensor, new, False)
+        # An optimizer that was made of the old ones says so at its next step.
+        _oflow._replaced(replaced)
         return self
 
     def to(self, target):
-        """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Gradients
-        are dropped; make optimizers after this call. A part that defines ``to`` does so for its own."""
+        """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Parameters that
+        are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
+        was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
         return self._to(target, "to")
 
     def _to(self, target, method):
@@ -412,8 +421,8 @@ class Module:
             dtype = oflow.dtype(target)
             if not dtype.is_floating_point:
                 raise TypeError(f"a module is converted to a floating point dtype, not to {dtype}") from None
-            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point else t, apart)
-        return self._map(lambda t: t.to_device(device), apart)
+            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point and t.dtype != dtype else t, apart)
+        return self._map(lambda t: t.to_device(device) if t.device != device else t, apart)
 
     def float(self):
         """``to(oflow.float32)``."""

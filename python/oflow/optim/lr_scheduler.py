@@ -5,14 +5,25 @@ from .schedule import Schedule
 
 
 class LambdaLR:
-    """Each group's learning rate is its base times ``lr_lambda(step)``; a list has one function for each group."""
+    """Each group's learning rate is its base times ``lr_lambda(step)``; a list has one function for each group.
+
+    The base is the group's ``initial_lr``, which is its rate when the first scheduler is made; the optimizer saves it with the group. With
+    ``last_epoch``, the number of steps before the last one, the scheduler goes on where another one was: load the optimizer first."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(optimizer.param_groups)
         if len(lambdas) != len(optimizer.param_groups):
             raise ValueError(f"{len(lambdas)} functions for {len(optimizer.param_groups)} groups of parameters")
         self.optimizer, self._lambdas, self.last_epoch = optimizer, lambdas, last_epoch
-        self.base_lrs = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"group {number} of the optimizer has no 'initial_lr', which a scheduler with last_epoch={last_epoch} goes on from: load "
+                    "the optimizer's state first, or set it to the rate before the first step"
+                )
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.step()
 
     def step(self):

@@ -92,7 +92,16 @@ class Optimizer:
         for number, group in enumerate(self.param_groups):
             self._check(group)
             self._engine.set(number, self._settings(group))
+            self._engine.note(number, self._notes(group))
         return self._engine
+
+    def _notes(self, group):
+        """What a group holds beside parameters and options, such as ``initial_lr``, as JSON."""
+        notes = {name: value for name, value in group.items() if name != "params" and name not in self.defaults}
+        try:
+            return json.dumps(notes, allow_nan=False) if notes else "{}"
+        except (TypeError, ValueError) as e:
+            raise TypeError(f"a group of an optimizer holds plain values beside its options, which are saved with it; {notes!r} is not: {e}") from None
 
     def step(self, closure=None):
         """Updates each parameter that has a gradient, in place. A closure computes the loss anew and is called first; its result
@@ -105,16 +114,21 @@ class Optimizer:
         """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                p.grad = None if set_to_none or p.grad is None else p.grad * 0
+                if set_to_none:
+                    p.grad = None
+                else:
+                    _core.zero_gradient(p)
 
     def state_dict(self):
-        """Tensors by number of the parameter, counted through all groups (``3.mean``), and values: the names of a checkpoint."""
+        """Tensors by number of the parameter, counted through all groups (``3.mean``), and values: numbers of steps, and
+        ``param_groups`` with the options of each group. The names are those of a checkpoint."""
         tensors, values = self._ready().state()
         return {**dict(tensors), **json.loads(values)}
 
     def load_state_dict(self, state_dict, strict=True):
-        """Takes over the state of ``state_dict()``. The tensors are copied; they may have other layouts. Returns missing and unexpected
-        names; with ``strict`` either is an error, and nothing is changed then."""
+        """Takes over the state of ``state_dict()``, with every option of every group. The tensors are copied; they may have other layouts.
+        The groups must be as many, and of as many parameters, as those of the state. Returns missing and unexpected names; with
+        ``strict`` either is an error, and nothing is changed then."""
         tensors = {name: value for name, value in state_dict.items() if isinstance(value, Tensor)}
         values = {name: value for name, value in state_dict.items() if name not in tensors}
         # Nothing is changed by a state that does not fit.
@@ -132,6 +146,9 @@ class Optimizer:
             if tuple(tensor.shape) != tuple(p.shape):
                 raise RuntimeError(f"the state is of another optimizer: the shape of {name} is {tuple(tensor.shape)}, not {tuple(p.shape)}")
         lacking = [name for name in self._values if name not in values]
+        # States of older versions have the rates alone.
+        if "param_groups" not in values and "lr" not in values:
+            lacking.append("param_groups")
         if lacking and strict:
             raise RuntimeError(f"the state of the optimizer lacks {', '.join(lacking)}")
         fills, missing = self._ready().prepare(list(tensors), json.dumps(values))
@@ -145,8 +162,16 @@ class Optimizer:
         return _IncompatibleKeys(missing, unexpected)
 
     def _after_load(self):
-        for group, lr in zip(self.param_groups, self._engine.lrs()):
-            group["lr"] = lr
+        for group, (settings, notes) in zip(self.param_groups, self._engine.settings()):
+            group.update(self._options(json.loads(settings)))
+            group.update(json.loads(notes))
+
+    def _options(self, settings):
+        """The options of a group, of the settings of an optimizer in Rust."""
+        options = {name: settings[name] for name in self.defaults if name in settings}
+        if "betas" in self.defaults:
+            options["betas"] = (settings["beta1"], settings["beta2"])
+        return options
 
     def __repr__(self):
         lines = [f"{type(self).__name__} ("]
@@ -162,7 +187,6 @@ class SGD(Optimizer):
 
     _kind = "sgd"
     _kept = ("momentum", "master")
-    _values = ("lr",)
 
     def __init__(
         self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, master_weights=True
@@ -198,7 +222,7 @@ class AdamW(_Adaptive):
     __doc__ = "AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula. " + _MASTERS
 
     _kept = ("mean", "square", "largest", "master")
-    _values = ("lr", "steps")
+    _values = ("steps",)
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, master_weights=True):
         self._start(params, locals())
@@ -212,13 +236,16 @@ class AdamW(_Adaptive):
         settings.pop("amsgrad")
         return settings
 
+    def _options(self, settings):
+        return {"amsgrad": False, **super()._options(settings)}
+
 
 class Adam(_Adaptive):
     __doc__ = "Adam (Kingma and Ba, 2015), with PyTorch's formula: weight decay is added to the gradient. " + _MASTERS
 
     _kind = "adam"
     _kept = ("mean", "square", "largest", "master")
-    _values = ("lr", "steps")
+    _values = ("steps",)
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, master_weights=True):
         self._start(params, locals())
@@ -229,7 +256,6 @@ class RMSprop(_Adaptive):
 
     _kind = "rmsprop"
     _kept = ("square", "mean", "momentum", "master")
-    _values = ("lr",)
 
     def __init__(
         self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, *, master_weights=True
@@ -242,7 +268,7 @@ class Adagrad(_Adaptive):
 
     _kind = "adagrad"
     _kept = ("sum", "master")
-    _values = ("lr", "steps")
+    _values = ("steps",)
 
     def __init__(
         self,
@@ -263,7 +289,6 @@ class Adadelta(_Adaptive):
 
     _kind = "adadelta"
     _kept = ("square", "change", "master")
-    _values = ("lr",)
 
     def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, *, master_weights=True):
         self._start(params, locals())
@@ -274,7 +299,6 @@ class Lion(_Adaptive):
 
     _kind = "lion"
     _kept = ("momentum", "master")
-    _values = ("lr",)
 
     def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, *, master_weights=True):
         self._start(params, locals())
@@ -285,7 +309,7 @@ class Lamb(_Adaptive):
 
     _kind = "lamb"
     _kept = ("mean", "square", "master")
-    _values = ("lr", "steps")
+    _values = ("steps",)
 
     def __init__(
         self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0, bias_correction=True, *, master_weights=True
