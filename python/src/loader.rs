@@ -67,6 +67,10 @@ impl _Loader {
             }
             .or_raise(py)?;
         }
+        // Columns of width 0 do not tell how many rows there are.
+        if let Some(count) = columns.first().and_then(|c| c.get().inner().shape().first().copied()) {
+            rows = rows.with_rows(count);
+        }
         for column in &columns {
             rows = with_column(rows, column.get().inner()).or_raise(py)?;
         }

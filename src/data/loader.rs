@@ -77,7 +77,9 @@ impl Loader {
     #[track_caller]
     pub fn column<T: Element>(mut self, values: Vec<T>, shape: &[usize]) -> Result<Loader> {
         let (site, each) = (CallSite::here(), shape.iter().product::<usize>());
-        let rows = self.rows.unwrap_or(values.len().checked_div(each).unwrap_or(0));
+        // Values of no elements do not tell how many rows there are.
+        let counted = self.rows.or(values.len().checked_div(each));
+        let rows = counted.unwrap_or(0);
         if rows * each != values.len() {
             return Err(Error::shape(format!("{} values do not make {rows} rows of shape {shape:?}", values.len()))
                 .at(site)
@@ -89,8 +91,14 @@ impl Loader {
         };
         let size = each * std::mem::size_of::<T>();
         self.columns.push(Column { dtype: T::DTYPE, shape: shape.to_vec(), size, bytes });
-        self.rows = Some(rows);
+        self.rows = counted;
         Ok(self)
+    }
+    /// Sets the number of rows, where the columns do not tell it: they all have values of no elements. Call it before adding columns.
+    #[must_use]
+    pub fn with_rows(mut self, rows: usize) -> Loader {
+        self.rows = Some(rows);
+        self
     }
     /// Shuffles the rows in each epoch, in the same order on every rank.
     #[must_use]
