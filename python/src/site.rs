@@ -22,12 +22,18 @@ const LINES: usize = 1024;
 static LINES_KNOWN: LazyLock<Mutex<Vec<Option<Known>>>> =
     LazyLock::new(|| Mutex::new((0..LINES).map(|_| None).collect()));
 
-/// File names live as long as the process; each is kept once.
+/// File names kept at most: cells of a notebook and code that a program makes have names without end.
+const FILES: usize = 1 << 16;
+
+/// File names live as long as the process; each is kept once. Beyond [`FILES`] all are `<python>`.
 fn interned(file: &str) -> &'static str {
-    static FILES: LazyLock<Mutex<BTreeSet<&'static str>>> = LazyLock::new(Mutex::default);
-    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    static KNOWN: LazyLock<Mutex<BTreeSet<&'static str>>> = LazyLock::new(Mutex::default);
+    let mut files = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = files.get(file) {
         return known;
+    }
+    if files.len() >= FILES {
+        return "<python>";
     }
     let kept: &'static str = String::leak(file.to_string());
     files.insert(kept);

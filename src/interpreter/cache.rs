@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Maximum number of plans kept per rank. A model has a few hundred distinct calls; changing shapes make more.
 pub const CACHE_LIMIT: usize = 4096;
 
+/// Boxings remembered as warned of. A program that makes lines as it runs has no end of them; then all are forgotten, and warned of again.
+pub(super) const WARNED_LIMIT: usize = 4096;
+
 /// A cached plan.
 pub struct DispatchPlan {
     /// Steps and buffers.
@@ -60,7 +63,7 @@ pub struct RankState {
     pub(super) receipts: Arc<Ring>,
     /// Lists of boxings that were carried out together.
     pub(super) together: Mutex<FixedMap<u64, Arc<Together>>>,
-    /// Boxings that a policy has warned of: line, op, backward. As many as the program has.
+    /// Boxings that a policy has warned of: line, op, backward. At most [`WARNED_LIMIT`].
     pub(super) warned: Mutex<FixedMap<(CallSite, &'static str, bool), ()>>,
 }
 

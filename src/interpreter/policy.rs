@@ -5,7 +5,7 @@
 //! outside the placement, and before any byte moves (I18). Local steps are no communication: a plan that moves no byte
 //! between ranks is always allowed and never mentioned.
 
-use super::cache::state;
+use super::cache::{WARNED_LIMIT, state};
 use super::call::Call;
 use super::called;
 use super::dispatch::described;
@@ -256,6 +256,9 @@ fn tell_of(ctx: &RankCtx, bytes: u64, cost_ps: Option<u64>, plan: &dyn fmt::Disp
         return;
     }
     let mut warned = state(ctx).warned.lock().unwrap_or_else(|e| e.into_inner());
+    if warned.len() >= WARNED_LIMIT {
+        warned.clear();
+    }
     if warned.insert((site, tag.op, in_backward()), ()).is_none() {
         tracing::warn!("large boxing at {site}, {direction} of {}: {plan}", tag.op);
     }

@@ -60,9 +60,9 @@ fn write(way: usize, net: &Linear, place: &Place, values: &[f32]) -> Result<()> 
         11 => {
             // Another optimizer of the same parameter.
             let kept = w.grad();
-            w.set_grad(Some(new));
+            w.set_grad(Some(new))?;
             Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, master_weights: false, ..Default::default() }).step()?;
-            w.set_grad(kept);
+            w.set_grad(kept)?;
             Ok(())
         }
         12 => {
@@ -112,9 +112,9 @@ impl Runs {
     }
     fn step(&mut self, gradient: &[f32]) -> Result<()> {
         let gradient = self.place.made(gradient, self.ours.weight.dtype())?;
-        self.ours.weight.set_grad(Some(gradient.copy()?));
+        self.ours.weight.set_grad(Some(gradient.copy()?))?;
         self.opt.step()?;
-        self.master.set_grad(Some(gradient.cast(DType::F32)?));
+        self.master.set_grad(Some(gradient.cast(DType::F32)?))?;
         self.plain_opt.step()?;
         let _quiet = no_grad();
         self.plain.weight.copy_(&self.master).map(drop)
@@ -130,7 +130,7 @@ impl Runs {
         fresh.weight = self.ours.weight.detach().copy()?.requires_grad_(true)?;
         let mut seen: [(Vec<f64>, Vec<f64>); 2] = Default::default();
         for (net, seen) in [&self.ours, &fresh].into_iter().zip(&mut seen) {
-            net.weight.set_grad(None);
+            net.weight.set_grad(None)?;
             let x = from_vec(x.to_vec(), [4, 3], Device::Cpu)?.cast(net.weight.dtype())?;
             let x = match &self.place.0 {
                 Some((mesh, _)) => distribute(&x, (mesh, sbp![S(0)]))?,
@@ -142,7 +142,7 @@ impl Runs {
             };
             y.cast(DType::F32)?.sum(())?.backward()?;
             *seen = (y.to_f64_vec()?, net.weight.grad().map(|g| g.to_f64_vec()).transpose()?.unwrap_or_default());
-            net.weight.set_grad(None);
+            net.weight.set_grad(None)?;
         }
         Ok(seen)
     }

@@ -68,6 +68,9 @@ const CAN_NCCL: u8 = 1;
 const WANTS_STAGED: u8 = 2;
 const WANTS_NCCL: u8 = 3;
 
+/// Pairs of placements whose set of ranks is remembered.
+const MOST_UNIONS: usize = 4096;
+
 /// The links of one rank's GPU, made at the first use of a group, at the same place of the rank's order of collectives on
 /// all its members.
 pub(super) struct Routes {
@@ -76,7 +79,7 @@ pub(super) struct Routes {
     known: BTreeMap<Vec<usize>, Route>,
     /// The ranks of two placements together, sorted.
     sets: Vec<Vec<usize>>,
-    /// Which set, by the placements' numbers.
+    /// Which set, by the placements' numbers. A placement that is made again has another number, so the table is emptied when it is full.
     unions: BTreeMap<(u64, u64), usize>,
     pub(super) staging: Staging,
 }
@@ -105,6 +108,9 @@ impl Routes {
             self.sets.push(ranks);
             self.sets.len() - 1
         });
+        if self.unions.len() >= MOST_UNIONS {
+            self.unions.clear();
+        }
         self.unions.insert((src.id(), dst.id()), n);
         n
     }
