@@ -210,6 +210,7 @@ pub fn _register_op(py: Python<'_>, text: &str, said: &Bound<'_, PyDict>) -> PyR
         def = def.dtype(match rule.extract::<String>().as_deref() {
             Ok("promote") => DTypeRule::Promote,
             Ok("promote_float") => DTypeRule::PromoteFloat,
+            Ok("promote_int") => DTypeRule::PromoteInt,
             Ok("same") => DTypeRule::Input(0),
             _ => {
                 let of = |o: &Bound<'_, PyAny>| dtype_of(o).map_err(|no| raised(no, o, "a dtype"));

@@ -13,6 +13,11 @@ use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
+/// The dtype in which bools are numbers.
+fn whole(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::I64 } else { dtype }
+}
+
 /// More outputs than an attribute may ask for.
 const MOST_OUTPUTS: i64 = 4096;
 
@@ -55,6 +60,7 @@ impl OpDef {
                 let d = promote(ctx)?;
                 SmallVec::from_elem(if d.has_gradients() { d } else { DType::F32 }, n)
             }
+            DTypeRule::PromoteInt => SmallVec::from_elem(whole(promote(ctx)?), n),
             DTypeRule::Input(i) => {
                 (0..n).map(|o| self.like(ctx, made.as_deref(), *i, o).map(|t| t.dtype)).collect::<Result<_>>()?
             }
@@ -93,7 +99,7 @@ impl OpDef {
         // An expression of complex numbers computes in the dtype to which the number promotes.
         let computes = self.expr.is_some()
             && self.sig.inputs.iter().any(|i| i.dtypes.contains(DType::C64))
-            && matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::Fixed(_));
+            && !matches!(self.dtype, DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_));
         if self.library.is_some() || !(computes || dtypes.any(|d| d.is_complex())) {
             return Err(Error::dtype("a complex number is given where real ones are computed")
                 .help("give a real number, or a complex tensor: `.cast(DType::C64)`"));
@@ -165,6 +171,7 @@ impl OpDef {
         match &self.dtype {
             DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
             DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.has_gradients() { d } else { DType::F32 }),
+            DTypeRule::PromoteInt => promote(ctx).map(whole),
             DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
                 let stored = |d: DType| d.storage().dtype();
                 let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| stored(t.dtype)).collect();

@@ -134,6 +134,8 @@ pub enum DTypeRule {
     Promote,
     /// Promotion, then integers and bools become f32.
     PromoteFloat,
+    /// Promotion, then bools become i64.
+    PromoteInt,
     /// Like that input.
     Input(usize),
     /// The `dtype` attribute.

@@ -395,7 +395,8 @@ impl OpDef {
     /// Whether its functions have a form that writes the result over the first argument: elementwise ops do whose result may have
     /// the dtype of that.
     pub fn has_in_place_form(&self) -> bool {
-        let same = matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::Input(0));
+        use DTypeRule::{Input, Promote, PromoteFloat, PromoteInt};
+        let same = matches!(self.dtype, Promote | PromoteFloat | PromoteInt | Input(0));
         self.expr.as_ref().is_some_and(|e| **e != Expr::Input(0)) && same && !self.traits.by_name_only
     }
 

@@ -34,6 +34,7 @@ impl OpDef {
         add(&match &self.dtype {
             DTypeRule::Promote => "promote".to_string(),
             DTypeRule::PromoteFloat => "promote to float".to_string(),
+            DTypeRule::PromoteInt => "promote to int".to_string(),
             DTypeRule::Input(i) => format!("input {i}"),
             DTypeRule::Attr => "attribute".to_string(),
             DTypeRule::Fixed(all) => all.iter().map(|d| d.name()).collect::<Vec<_>>().join(" "),

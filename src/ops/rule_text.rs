@@ -15,13 +15,14 @@ impl DTypeRule {
     pub fn parse(text: &str, sig: &OpSignature) -> Result<DTypeRule> {
         let bad = |why: String| {
             Error::parse(format!("dtype rule '{text}' of op {}: {why}", sig.name)).help(
-                "write `promote`, `promote float`, `attribute`, `like x` for an input x, or an element type for each output",
+                "write `promote`, `promote float`, `promote int`, `attribute`, `like x` for an input x, or an element type for each output",
             )
         };
         let words: Vec<&str> = text.split_whitespace().collect();
         match words.as_slice() {
             ["promote"] => return Ok(DTypeRule::Promote),
             ["promote", "float"] => return Ok(DTypeRule::PromoteFloat),
+            ["promote", "int"] => return Ok(DTypeRule::PromoteInt),
             ["attribute"] => match sig.attr("dtype") {
                 Some(_) => return Ok(DTypeRule::Attr),
                 None => return Err(bad("it has no attribute `dtype`".into())),
@@ -199,6 +200,7 @@ mod tests {
     #[test]
     fn dtypes_and_traits() {
         assert!(matches!(DTypeRule::parse("promote float", &sig()), Ok(DTypeRule::PromoteFloat)));
+        assert!(matches!(DTypeRule::parse("promote int", &sig()), Ok(DTypeRule::PromoteInt)));
         assert!(matches!(DTypeRule::parse("like w", &sig()), Ok(DTypeRule::Input(1))));
         assert!(
             matches!(DTypeRule::parse("f32, i64", &sig()), Ok(DTypeRule::Fixed(d)) if d == [DType::F32, DType::I64])

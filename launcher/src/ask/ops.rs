@@ -238,6 +238,7 @@ fn result_dtype(op: &Op) -> String {
     match &op.dtype {
         DTypeRule::Promote => "promoted from the inputs".into(),
         DTypeRule::PromoteFloat => "promoted from the inputs, at least f32".into(),
+        DTypeRule::PromoteInt => "promoted from the inputs, i64 for bools".into(),
         DTypeRule::Input(i) => op.sig.inputs.get(*i).map_or("like an input".into(), |d| format!("like {}", d.name)),
         DTypeRule::Attr => "as `dtype` says".into(),
         DTypeRule::Fixed(all) => all.iter().map(|d| d.name()).collect::<Vec<_>>().join(", "),

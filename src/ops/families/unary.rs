@@ -105,12 +105,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         imag(),
         complex(),
         keep("sign", "sign(x)", "-1, 0 or 1, in the dtype of x."),
-        number("square", "square(x)", "x²; of bools integers.").map(|o| {
-            o.dtype(DTypeRule::Fn(Arc::new(|c| {
-                let dtype = c.input(0)?.dtype;
-                Ok([if dtype == DType::Bool { DType::I64 } else { dtype }].into_iter().collect())
-            })))
-        }),
+        number("square", "square(x)", "x²; of bools integers.").map(|o| o.dtype(DTypeRule::PromoteInt)),
         keep("floor", "floor(x)", "The largest integer not above x."),
         keep("ceil", "ceil(x)", "The smallest integer not below x."),
         keep("round", "round(x)", "The nearest integer, ties to even."),
