@@ -1480,6 +1480,8 @@ class Tensor:
         """`sqrt` in place: the result is written over the first argument."""
     def square(self) -> Tensor:
         """x²; of bools integers."""
+    def square_(self) -> Tensor:
+        """`square` in place: the result is written over the first argument."""
     @overload
     def squeeze(self, dim: builtins.int) -> Tensor:
         """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
@@ -3244,6 +3246,8 @@ def sqrt_(x: Tensor) -> Tensor:
     """`sqrt` in place: the result is written over the first argument."""
 def square(x: Tensor) -> Tensor:
     """x²; of bools integers."""
+def square_(x: Tensor) -> Tensor:
+    """`square` in place: the result is written over the first argument."""
 def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
     """The sums of squares of the elements of each input, as one tensor in f32, or f64 where an input is."""
 @overload

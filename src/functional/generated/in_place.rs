@@ -65,6 +65,20 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `square` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// square_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn square_(&self) -> Result<&Tensor> {
+        write_over(op!("square"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `floor` in place: the result is written over the first argument.
     ///
     /// ```text
