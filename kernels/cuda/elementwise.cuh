@@ -91,6 +91,11 @@ OF_FN i64 of_round(i64 x) { return x; }
 OF_FN i64 of_trunc(i64 x) { return x; }
 OF_FN i64 of_isnan(i64) { return 0; }
 OF_FN i64 of_isinf(i64) { return 0; }
+// A divisor; 0 is reported, by a range in which nothing lies.
+OF_FN i64 of_divisor(i64 b, of_fault* fault, u64 ticket) {
+    if (b == 0) of_report(fault, ticket, 0, 1, 0);
+    return b;
+}
 OF_FN i64 of_div(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? of_neg(a) : a / b; }
 OF_FN i64 of_fmod(i64 a, i64 b) { return b == 0 || b == -1 ? 0 : a % b; }
 OF_FN i64 of_remainder(i64 a, i64 b) {

@@ -3,6 +3,7 @@
 //   TO, T0, T1 …     the types in memory of the output and the inputs
 //   OF_N, OF_S       how many inputs and scalars
 //   OF_EACH(X)       X(0) X(1) … for the inputs
+//   OF_REPORTS       defined where the program reports values (of_report): then k.fault and k.ticket are there
 //   OF_COMPUTE(y, X) sets the element `y` from the elements X(0), X(1) … and the scalars k.s
 // and the host says how it is to be walked (kernels/src/cuda/pointwise.rs):
 //   OF_V       elements that are loaded and stored at once
@@ -14,6 +15,11 @@
 #pragma once
 #include "prelude.cuh"
 
+#ifdef OF_REPORTS
+#define OF_REPORT_TO of_fault* fault; u64 ticket;
+#else
+#define OF_REPORT_TO
+#endif
 #define OF_ROOM(n) ((n) > 0 ? (n) : 1)
 #define OF_ONE(i) ((OF_MODES >> (2 * (i)) & 1) != 0)
 #define OF_SAME(i) ((OF_MODES >> (2 * (i)) & 2) != 0)
@@ -34,6 +40,7 @@ struct of_args {
     void* out;
     const void* x[OF_ROOM(OF_N)];
     u64 s[OF_ROOM(OF_S)];
+    OF_REPORT_TO
 };
 
 extern "C" __global__ void __launch_bounds__(256) pointwise(of_args k) {
@@ -91,6 +98,7 @@ struct of_args {
     void* out;
     const void* x[OF_ROOM(OF_N)];
     u64 s[OF_ROOM(OF_S)];
+    OF_REPORT_TO
 };
 
 // A thread has one column (of vectors) and goes down the rows: it divides once, then counts on.

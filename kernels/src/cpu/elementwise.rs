@@ -7,6 +7,7 @@
 //! An element's bits do not depend on layout, chunking or threads: every path applies the same operations to it.
 
 mod blocks;
+mod compile;
 mod complex;
 mod loops;
 
@@ -15,11 +16,13 @@ use super::strided::{Walk, broadcast_strides, prefetch};
 use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
+use compile::Compiler;
 use loops::{Basic, Block, Lanes};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::LocalKey;
 
 /// Elements per chunk: a register of f32 is 2 KiB.
@@ -47,6 +50,8 @@ struct Instruction {
     op: Op,
     operands: [u16; 3],
     dst: u16,
+    /// Whether a 0 of the second operand is an error: integers have no quotient by 0.
+    divides: bool,
 }
 
 /// A value that is the same for all elements.
@@ -70,7 +75,12 @@ pub struct Program {
     instructions: Vec<Instruction>,
     scalars: Entries,
     used: Vec<bool>,
+    /// Whether an instruction divides integers, so that a run may fail.
+    divides: bool,
 }
+
+/// What a kernel says where integers are divided by 0.
+pub(crate) const DIVIDED_BY_ZERO: &str = "expected a divisor without zeros, got a 0: integers have no quotient by 0 (floats give inf or NaN; `cast` to one for these)";
 
 /// The dtypes of what an expression reads.
 pub(crate) fn given<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> {
@@ -116,7 +126,8 @@ impl Program {
     }
 
     /// Compiles `expr` for inputs and an output of these dtypes. Inputs and scalars are converted to `compute`: arithmetic
-    /// is f64 for f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
+    /// is f64 for f64, f32 for f32 and the halves, else wrapping i64. There a division by 0 makes a run fail; in an arm of a
+    /// selection it gives 0.
     ///
     /// # Errors
     /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
@@ -126,9 +137,9 @@ impl Program {
         let class = Class::of(compute);
         let expr = expr.simplify();
         expr.check_class(class, inputs.len())?;
-        let mut c = Compiler { inputs: inputs.len(), uniforms: Vec::new(), values: Vec::new() };
+        let mut c = Compiler::new(class, inputs.len());
         c.collect_uniforms(&expr);
-        let mut last = c.value(&expr);
+        let mut last = c.value(&expr, false);
         if last < c.first_value() {
             last = c.instruction(Op::Copy, [last; 3]);
         }
@@ -150,6 +161,7 @@ impl Program {
         Ok(Program {
             class,
             plain,
+            divides: instructions.iter().any(|i| i.divides),
             inputs,
             out,
             temporaries,
@@ -169,18 +181,36 @@ impl Program {
     /// window as the output.
     ///
     /// # Errors
-    /// Where inputs or scalars are missing, a dtype is not the compiled one, or dims do not broadcast.
+    /// Where inputs or scalars are missing, a dtype is not the compiled one, or dims do not broadcast; where integers are
+    /// divided by 0: then the output is partly written.
     pub fn run<V: Borrow<View> + Sync>(&self, inputs: &[V], scalars: &[Scalar], out: &View) -> Result<()> {
         check((&self.inputs, self.scalars.len(), self.out), inputs, scalars, out)?;
         let n = out.len();
         if n == 0 {
             return Ok(());
         }
+        let zero = AtomicBool::new(false);
+        self.run_all(inputs, scalars, out, &zero)?;
+        match self.divides && zero.into_inner() {
+            true => Err(KernelError::new(DIVIDED_BY_ZERO)),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`Self::run`] of an output with elements; sets `zero` where integers are divided by 0.
+    fn run_all<V: Borrow<View> + Sync>(
+        &self,
+        inputs: &[V],
+        scalars: &[Scalar],
+        out: &View,
+        zero: &AtomicBool,
+    ) -> Result<()> {
+        let n = out.len();
         // The usual case needs no walk, and mostly no register.
         if let Some(flat) = Flat::of(inputs, out, n) {
             match &self.instructions[..] {
-                [only] if self.plain && flat.repeated == 0 => self.straight(only, inputs, out),
-                _ => self.dispatch(&Operands::new(flat, inputs, out), scalars, n),
+                [only] if self.plain && flat.repeated == 0 => self.straight(only, inputs, out, zero),
+                _ => self.dispatch(&Operands::new(flat, inputs, out, zero), scalars, n),
             }
             return Ok(());
         }
@@ -196,7 +226,7 @@ impl Program {
         let mut operands: SmallVec<[&[isize]; 8]> = SmallVec::new();
         operands.push(out.strides());
         operands.extend(strides.iter().map(|s| s.as_slice()));
-        let operands = Operands::new(Walk::new(out.dims(), &operands, true), inputs, out);
+        let operands = Operands::new(Walk::new(out.dims(), &operands, true), inputs, out, zero);
         match self.crossing(&operands.way) {
             Some(d) => self.dispatch_blocks(&operands, d, scalars),
             None => self.dispatch(&operands, scalars, n),
@@ -205,13 +235,13 @@ impl Program {
     }
 
     /// Computes everything by the one instruction of a plain program, all of whose operands lie side by side.
-    fn straight<V: Borrow<View> + Sync>(&self, only: &Instruction, inputs: &[V], out: &View) {
+    fn straight<V: Borrow<View> + Sync>(&self, only: &Instruction, inputs: &[V], out: &View, zero: &AtomicBool) {
         let job = |range: Range<usize>| match self.class {
-            Class::F32 => line::<f32, V>(only, inputs, out, range),
-            Class::F64 => line::<f64, V>(only, inputs, out, range),
-            Class::I64 => line::<i64, V>(only, inputs, out, range),
-            Class::C64 => line::<Complex<f32>, V>(only, inputs, out, range),
-            Class::C128 => line::<Complex<f64>, V>(only, inputs, out, range),
+            Class::F32 => line::<f32, V>(only, inputs, out, range, zero),
+            Class::F64 => line::<f64, V>(only, inputs, out, range, zero),
+            Class::I64 => line::<i64, V>(only, inputs, out, range, zero),
+            Class::C64 => line::<Complex<f32>, V>(only, inputs, out, range, zero),
+            Class::C128 => line::<Complex<f64>, V>(only, inputs, out, range, zero),
         };
         parallel_for(out.len(), GRAIN, &job);
     }
@@ -227,12 +257,12 @@ impl Program {
         }
     }
 
-    fn dispatch(&self, operands: &Operands<impl Way>, scalars: &[Scalar], n: usize) {
+    fn dispatch(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], n: usize) {
         parallel_for(n, GRAIN, &|range| self.compute(operands, scalars, range));
     }
 
     /// Computes elements `range`.
-    fn compute(&self, operands: &Operands<impl Way>, scalars: &[Scalar], range: Range<usize>) {
+    fn compute(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], range: Range<usize>) {
         match self.class {
             Class::F32 => self.range::<f32>(operands, scalars, range),
             Class::F64 => self.range::<f64>(operands, scalars, range),
@@ -242,7 +272,7 @@ impl Program {
         }
     }
 
-    fn range<T: Lanes>(&self, operands: &Operands<impl Way>, scalars: &[Scalar], range: Range<usize>) {
+    fn range<T: Lanes>(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], range: Range<usize>) {
         let (way, out) = (&operands.way, (operands.ptrs[0], self.out));
         let inputs = || self.inputs.iter().enumerate().map(|(i, dtype)| (i, (operands.ptrs[i + 1], *dtype)));
         let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
@@ -309,10 +339,10 @@ impl Program {
                 let (last, before) = self.instructions.split_last().expect("a program has an instruction");
                 for i in before {
                     // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
-                    unsafe { execute(i.op, from(i), register(i.dst as usize), n) };
+                    unsafe { execute(i, from(i), register(i.dst as usize), n, operands.zero) };
                 }
                 // SAFETY: as above; the target holds `n` elements, of the output or of a register.
-                unsafe { execute(last.op, from(last), target, n) };
+                unsafe { execute(last, from(last), target, n, operands.zero) };
                 if direct.is_none() {
                     // SAFETY: the register holds `n` computed elements.
                     unsafe { chunk.scatter(out, target.cast(), T::DTYPE) };
@@ -399,21 +429,31 @@ impl Way for Walk {
     }
 }
 
-fn line<T: Lanes, V: Borrow<View>>(only: &Instruction, inputs: &[V], out: &View, range: Range<usize>) {
+fn line<T: Lanes, V: Borrow<View>>(
+    only: &Instruction,
+    inputs: &[V],
+    out: &View,
+    range: Range<usize>,
+    zero: &AtomicBool,
+) {
     let at = |s: u16| inputs[s as usize].borrow().ptr().cast::<T>().wrapping_add(range.start).cast_const();
     let operands = only.operands.map(at);
     let target = out.ptr().cast::<T>().wrapping_add(range.start);
     // SAFETY: the views have these elements side by side in this type; an input that overlaps the output is the very same
     // window.
-    unsafe { execute(only.op, operands, target, range.len()) };
+    unsafe { execute(only, operands, target, range.len(), zero) };
 }
 
 /// # Safety
 /// The operands are readable for `n` elements, `dst` is writable for as many, and they overlap only where equal.
-unsafe fn execute<T: Lanes>(op: Op, [a, b, c]: [*const T; 3], dst: *mut T, n: usize) {
-    // SAFETY: by the contract of this function.
+unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c]: [*const T; 3], dst: *mut T, n: usize, zero: &AtomicBool) {
+    // SAFETY: by the contract of this function. The divisors are read before the destination, which may be the same, is
+    // written.
     unsafe {
-        match op {
+        if i.divides && T::any_zero(b, n) {
+            zero.store(true, Ordering::Relaxed);
+        }
+        match i.op {
             Op::Copy => std::ptr::copy(a, dst, n),
             Op::Unary(op) => T::unary(op, Block { a, b: a, dst, n }),
             Op::Binary(op) => T::binary(op, Block { a, b, dst, n }),
@@ -424,22 +464,24 @@ unsafe fn execute<T: Lanes>(op: Op, [a, b, c]: [*const T; 3], dst: *mut T, n: us
 }
 
 /// Where the elements of a call lie: the output is operand 0, input `i` operand `i + 1`.
-struct Operands<W> {
+struct Operands<'a, W> {
     way: W,
     ptrs: SmallVec<[*mut u8; 4]>,
+    /// Set where integers are divided by 0.
+    zero: &'a AtomicBool,
 }
 
 // SAFETY: pointers of views, which promise that worker threads may use the memory; tasks write disjoint elements.
-unsafe impl<W: Sync> Sync for Operands<W> {}
+unsafe impl<W: Sync> Sync for Operands<'_, W> {}
 
-impl<W: Way> Operands<W> {
-    fn new(way: W, inputs: &[impl Borrow<View>], out: &View) -> Self {
+impl<'a, W: Way> Operands<'a, W> {
+    fn new(way: W, inputs: &[impl Borrow<View>], out: &View, zero: &'a AtomicBool) -> Self {
         let mut ptrs = SmallVec::new();
         ptrs.push(out.ptr());
         for v in inputs {
             ptrs.push(v.borrow().ptr());
         }
-        Operands { way, ptrs }
+        Operands { way, ptrs, zero }
     }
 }
 
@@ -523,149 +565,6 @@ fn with_scratch<T>(scratch: &'static Scratch, len: usize, f: impl FnOnce(*mut T)
     }
     f(buffer.as_mut_ptr().cast());
     scratch.set(buffer);
-}
-
-/// Turns an expression into instructions in single-assignment form; equal ones are shared.
-struct Compiler {
-    inputs: usize,
-    uniforms: Vec<Uniform>,
-    values: Vec<(Op, [usize; 3])>,
-}
-
-impl Compiler {
-    fn first_value(&self) -> usize {
-        self.inputs + self.uniforms.len()
-    }
-
-    fn collect_uniforms(&mut self, e: &Expr) {
-        let uniform = match e {
-            Expr::Const(c) => Some(Uniform::Const(*c)),
-            Expr::Scalar(i) => Some(Uniform::Scalar(*i)),
-            _ => None,
-        };
-        if let Some(u) = uniform
-            && self.find(u).is_none()
-        {
-            self.uniforms.push(u);
-        }
-        e.children().for_each(|c| self.collect_uniforms(c));
-    }
-
-    /// Constants are compared by bits, so that NaN is found and zeros keep their sign.
-    fn find(&self, u: Uniform) -> Option<usize> {
-        self.uniforms.iter().position(|v| match (u, v) {
-            (Uniform::Const(a), Uniform::Const(b)) => a.to_bits() == b.to_bits(),
-            (u, v) => u == *v,
-        })
-    }
-
-    fn uniform(&self, u: Uniform) -> usize {
-        self.inputs + self.find(u).expect("collected before")
-    }
-
-    fn instruction(&mut self, op: Op, operands: [usize; 3]) -> usize {
-        let known = self.values.iter().position(|v| *v == (op, operands));
-        let index = known.unwrap_or_else(|| {
-            self.values.push((op, operands));
-            self.values.len() - 1
-        });
-        self.first_value() + index
-    }
-
-    /// The slot or value number that holds `e`.
-    fn value(&mut self, e: &Expr) -> usize {
-        match e {
-            Expr::Input(i) => *i,
-            Expr::Const(c) => self.uniform(Uniform::Const(*c)),
-            Expr::Scalar(i) => self.uniform(Uniform::Scalar(*i)),
-            Expr::Output => unreachable!("refused by check_class"),
-            Expr::Unary(op, a) => {
-                let a = self.value(a);
-                self.instruction(Op::Unary(*op), [a; 3])
-            }
-            Expr::Binary(op, a, b) => {
-                let (a, b) = (self.value(a), self.value(b));
-                // One order, so that `a * b` is found again in `b * a`.
-                let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && b < a;
-                let (a, b) = if swap { (b, a) } else { (a, b) };
-                self.instruction(Op::Binary(*op), [a, b, a])
-            }
-            Expr::Select(c, a, b) => {
-                let (c, a, b) = (self.value(c), self.value(a), self.value(b));
-                self.instruction(Op::Select, [c, a, b])
-            }
-        }
-    }
-
-    /// Makes pairs of additions, subtractions and products of which the first is only for the second; says which values
-    /// are thereby no longer computed by themselves.
-    fn fuse(&mut self, last: usize) -> Vec<bool> {
-        let first = self.first_value();
-        let mut uses = vec![0; self.values.len()];
-        for (op, operands) in &self.values {
-            let count = match op {
-                Op::Copy | Op::Unary(_) => 1,
-                Op::Binary(_) => 2,
-                Op::Pair(..) | Op::Select => 3,
-            };
-            operands[..count].iter().filter(|o| **o >= first).for_each(|o| uses[o - first] += 1);
-        }
-        let mut fused = vec![false; self.values.len()];
-        for j in 0..=last - first {
-            let (Op::Binary(second), [a, b, _]) = self.values[j] else { continue };
-            let Some(second) = Basic::of(second) else { continue };
-            for (inner, other) in [(a, b), (b, a)] {
-                if inner < first || uses[inner - first] != 1 || (inner == b && second == Basic::Sub) {
-                    continue;
-                }
-                if let (Op::Binary(op), [x, y, _]) = self.values[inner - first]
-                    && let Some(op) = Basic::of(op)
-                {
-                    self.values[j] = (Op::Pair(op, second), [x, y, other]);
-                    fused[inner - first] = true;
-                    break;
-                }
-            }
-        }
-        fused
-    }
-
-    /// Gives values to temporaries, reusing those whose value is no longer needed; also returns how many there are.
-    fn allocate(&self, last: usize, fused: &[bool]) -> (Vec<Instruction>, usize) {
-        let first = self.first_value();
-        let final_value = last - first;
-        let mut last_use = vec![0; self.values.len()];
-        for (i, (_, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
-            operands.iter().filter(|o| **o >= first).for_each(|o| last_use[o - first] = i);
-        }
-        let mut place = vec![0u16; self.values.len()];
-        let (mut free, mut count) = (Vec::new(), 0);
-        let mut out = Vec::new();
-        for (i, (op, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
-            let slot = |o: usize| if o >= first { place[o - first] } else { o as u16 };
-            let operands_at = operands.map(slot);
-            // The last instruction writes to the output. The others write to a temporary that is not an operand.
-            let mut dst = 0;
-            if i != final_value {
-                dst = free.pop().unwrap_or_else(|| {
-                    count += 1;
-                    (first + count - 1) as u16
-                });
-            }
-            for o in operands.iter().filter(|o| **o >= first && last_use[**o - first] == i) {
-                let slot = place[o - first];
-                if !free.contains(&slot) {
-                    free.push(slot);
-                }
-            }
-            place[i] = dst;
-            out.push(Instruction { op: *op, operands: operands_at, dst });
-            if i == final_value {
-                break;
-            }
-        }
-        (out, count)
-    }
 }
 
 #[cfg(test)]

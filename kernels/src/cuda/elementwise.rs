@@ -33,7 +33,8 @@ impl Program {
     }
 
     /// Writes `expr` for inputs and an output of these dtypes. Arithmetic is that of the CPU's program of `compute`: f64 for
-    /// f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
+    /// f64, f32 for f32 and the halves, else wrapping i64. There a division by 0 is reported to the queue's fault slot; in an
+    /// arm of a selection it gives 0.
     ///
     /// # Errors
     /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
@@ -49,7 +50,8 @@ impl Program {
             scalars: Entries::of(&expr, compute),
             copies: expr == Expr::Input(0) && inputs.as_slice() == [out],
             inputs,
-            kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len()),
+            kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len())
+                .reporting(expr.divides_integers(Class::of(compute))),
             used,
         })
     }

@@ -29,6 +29,8 @@ pub(super) struct Pointwise {
     extra: Option<Define>,
     /// Vectors that a thread has in flight.
     flight: u32,
+    /// Whether the program reports values (`OF_REPORTS`).
+    reports: bool,
     /// The form that was launched first, most often the only one: the number of the GPU, what it was compiled for, the
     /// kernel.
     first: OnceLock<(usize, Form, Function)>,
@@ -52,7 +54,12 @@ impl Pointwise {
             2 | 3 => 2,
             _ => 1,
         };
-        Pointwise { source, extra, flight, first: OnceLock::new() }
+        Pointwise { source, extra, flight, reports: false, first: OnceLock::new() }
+    }
+
+    /// The same, for a program that reports values where `reports` is true.
+    pub(super) fn reporting(self, reports: bool) -> Pointwise {
+        Pointwise { reports, ..self }
     }
 
     /// Computes all elements of the walk. Operand 0 is the output; an input may be the same window.
@@ -84,6 +91,9 @@ impl Pointwise {
         words.extend((operands.len() == 1).then_some(0));
         words.extend_from_slice(scalars);
         words.extend(scalars.is_empty().then_some(0));
+        if self.reports {
+            words.extend(q.fault_words());
+        }
         q.launch(f, shape, Args::new().words(&words))
     }
 

@@ -159,6 +159,17 @@ pub struct Fault {
     pub high: i64,
 }
 
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Fault { value, low, high, .. } = self;
+        match low <= high {
+            true => write!(f, "the value {value} is out of range {low}..{high}"),
+            // `of_divisor` in elementwise.cuh.
+            false => f.write_str(crate::cpu::elementwise::DIVIDED_BY_ZERO),
+        }
+    }
+}
+
 impl FaultSlot {
     /// Makes an empty record.
     pub fn new(gpu: &Arc<Gpu>) -> Result<FaultSlot> {
@@ -204,7 +215,12 @@ impl<'a> Queue<'a> {
     }
     /// Adds the two arguments of a kernel that reports values out of range: `of_fault* fault, u64 ticket`.
     pub fn fault_args(&self, args: Args) -> Args {
-        args.ptr(self.faults.device).value(self.ticket)
+        let [fault, ticket] = self.fault_words();
+        args.value(fault).value(ticket)
+    }
+    /// The same two arguments as words.
+    pub(super) fn fault_words(&self) -> [u64; 2] {
+        [self.faults.device as u64, self.ticket]
     }
     /// Returns a kernel of a program, which is compiled at its first use.
     pub fn function(&self, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {

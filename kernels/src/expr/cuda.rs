@@ -8,7 +8,7 @@ impl Expr {
     /// A CUDA program that computes the expression elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
     /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the expression does not use are
     /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes, a
-    /// complex one in 16.
+    /// complex one in 16. A program that divides integers defines `OF_REPORTS` ([`Self::divides_integers`]).
     ///
     /// # Errors
     /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;
@@ -18,8 +18,8 @@ impl Expr {
         self.check_class(class, inputs.len())?;
         let used: Vec<usize> = (0..inputs.len()).filter(|i| self.uses_input(*i)).collect();
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);
-        let mut body = Body { class, lines: vec![] };
-        let result = body.value(self);
+        let mut body = Body { class, lines: vec![], reports: false };
+        let result = body.value(self, false);
         let single = |at: usize| format!("__uint_as_float((u32)k.s[{at}])");
         let double = |at: usize| format!("__longlong_as_double((i64)k.s[{at}])");
         let scalar = |i: usize| match class {
@@ -46,21 +46,37 @@ impl Expr {
         for (at, i) in used.iter().enumerate() {
             let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].cast()?));
         }
-        let parameters: Vec<String> =
-            used.iter().map(|i| format!("A v{i}")).chain((0..scalars).map(|i| format!("A s{i}"))).collect();
+        let report = |parameters: [&str; 2]| parameters.map(String::from).into_iter().filter(|_| body.reports);
+        let parameters: Vec<String> = (used.iter().map(|i| format!("A v{i}")))
+            .chain((0..scalars).map(|i| format!("A s{i}")))
+            .chain(report(["of_fault* fault", "u64 ticket"]))
+            .collect();
         let _ = writeln!(src, "OF_FN A of_value({}) {{", parameters.join(", "));
         for (i, line) in body.lines.iter().enumerate() {
             let _ = writeln!(src, "    const A t{i} = {line};");
         }
         let _ = writeln!(src, "    return {result};\n}}");
         let each: Vec<String> = (0..used.len()).map(|at| format!("X({at})")).collect();
-        let operands: Vec<String> =
-            (0..used.len()).map(|at| format!("{get}<A>(X({at}))")).chain((0..scalars).map(scalar)).collect();
+        let operands: Vec<String> = (0..used.len())
+            .map(|at| format!("{get}<A>(X({at}))"))
+            .chain((0..scalars).map(scalar))
+            .chain(report(["k.fault", "k.ticket"]))
+            .collect();
         let _ =
             writeln!(src, "#define OF_N {}\n#define OF_S {words}\n#define OF_EACH(X) {}", used.len(), each.join(" "));
+        if body.reports {
+            src.push_str("#define OF_REPORTS 1\n");
+        }
         let _ = writeln!(src, "#define OF_COMPUTE(y, X) {set}(y, of_value({}))", operands.join(", "));
         src.push_str("#include \"pointwise.cuh\"\n");
         Ok(src)
+    }
+
+    /// Returns whether a kernel that computes this in `class` reports divisors that are 0 (integers have no quotient by 0).
+    pub(crate) fn divides_integers(&self, class: Class) -> bool {
+        let mut body = Body { class, lines: vec![], reports: false };
+        body.value(self, false);
+        body.reports
     }
 
     /// Checks that the expression can be computed in `class` from `inputs` inputs.
@@ -115,6 +131,8 @@ pub(crate) fn storage(d: Builtin) -> &'static str {
 struct Body {
     class: Class,
     lines: Vec<String>,
+    /// Whether a line reports a divisor that is 0.
+    reports: bool,
 }
 
 impl Body {
@@ -128,8 +146,8 @@ impl Body {
     }
 
     /// The name of the value, or a literal. Both arms of a selection are computed: nothing in an expression has effects, and
-    /// threads of a warp stay together.
-    fn value(&mut self, e: &Expr) -> String {
+    /// threads of a warp stay together. `guarded` as [`Expr::checks_divisor`] has it.
+    fn value(&mut self, e: &Expr, guarded: bool) -> String {
         match e {
             Expr::Input(i) => format!("v{i}"),
             Expr::Scalar(i) => format!("s{i}"),
@@ -137,11 +155,16 @@ impl Body {
             Expr::Output => "out".into(),
             Expr::Const(c) => self.constant(*c),
             Expr::Unary(op, a) => {
-                let a = self.value(a);
+                let a = self.value(a, guarded);
                 self.line(format!("of_{}({a})", op.name()))
             }
             Expr::Binary(op, a, b) => {
-                let (a, b) = (self.value(a), self.value(b));
+                let checks = Expr::checks_divisor(self.class, *op, b, guarded);
+                let (a, mut b) = (self.value(a, guarded), self.value(b, guarded));
+                if checks {
+                    self.reports = true;
+                    b = self.line(format!("of_divisor({b}, fault, ticket)"));
+                }
                 let complex = self.class.is_complex();
                 self.line(match op {
                     BinaryOp::And if complex => format!("of_truth<A>(of_nonzero({a}) && of_nonzero({b}))"),
@@ -162,7 +185,7 @@ impl Body {
                 })
             }
             Expr::Select(c, a, b) => {
-                let (c, a, b) = (self.value(c), self.value(a), self.value(b));
+                let (c, a, b) = (self.value(c, guarded), self.value(a, true), self.value(b, true));
                 self.line(format!("of_select({c}, {a}, {b})"))
             }
         }
@@ -178,7 +201,7 @@ impl Body {
             Class::I64 => format!("(A){}LL", c as i64),
             Class::C64 | Class::C128 => {
                 let part = if self.class == Class::C64 { Class::F32 } else { Class::F64 };
-                let real = Body { class: part, lines: vec![] }.constant(c);
+                let real = Body { class: part, lines: vec![], reports: false }.constant(c);
                 format!(
                     "of_real(({}){})",
                     if part == Class::F32 { "f32" } else { "f64" },

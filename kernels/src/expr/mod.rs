@@ -200,6 +200,12 @@ impl Expr {
     pub fn makes_complex(&self) -> bool {
         self.any(&|e| matches!(e, Expr::Binary(op, ..) if op.makes_complex()))
     }
+    /// Returns whether this is a function of integers that has no value where its second operand, `divisor`, is 0: a kernel
+    /// then reports the 0. `guarded` says that the result is one arm of a selection: there the author of the expression may
+    /// have excluded the 0, and the kernels, which compute both arms, give 0.
+    pub(crate) fn checks_divisor(class: Class, op: BinaryOp, divisor: &Expr, guarded: bool) -> bool {
+        class == Class::I64 && !guarded && op.divides() && !matches!(divisor, Expr::Const(c) if *c != 0.0)
+    }
     /// True when the op's own output appears.
     pub fn uses_output(&self) -> bool {
         self.any(&|e| *e == Expr::Output)

@@ -156,6 +156,11 @@ impl BinaryOp {
             Atan2 | Hypot | LogAddExp | Complex | BitAnd | BitOr | BitXor | Shl | Shr => None,
         }
     }
+    /// True where integers have no value for `b == 0`.
+    pub fn divides(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Div | Fmod | Remainder | FloorDiv)
+    }
     /// True where the function means nothing for integers.
     pub fn needs_float(self) -> bool {
         matches!(self, BinaryOp::Atan2 | BinaryOp::Hypot | BinaryOp::LogAddExp)

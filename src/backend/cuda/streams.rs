@@ -16,7 +16,7 @@ use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
 use crate::vm::{Instruction, StreamKind, Streams, Work};
-use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
+use oflow_kernels::cuda::{Event, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -340,9 +340,8 @@ impl CudaStreams {
             return Err(e);
         }
         let Some(fault) = self.faults.take() else { return Ok(()) };
-        let Fault { value, low, high, .. } = fault;
         let t = unpacked(fault.ticket);
-        let text = format!("the value {value} is out of range {low}..{high}");
+        let text = fault.to_string();
         let (seq, name, site) = state.lines[t.stream].names[(t.seq as usize) % NAMES];
         let error = Error::new(ErrorKind::Value, text);
         let error = if seq == t.seq { error.in_call(|| name.to_string()).at(site) } else { error };

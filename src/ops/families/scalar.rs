@@ -2,8 +2,8 @@
 
 use super::binary::subtracts_numbers;
 use crate::error::{Error, Result};
-use crate::ops::{DTypeClass, DTypeRule, Grad, OpDef};
-use oflow_kernels::{DType, Scalar};
+use crate::ops::{DTypeClass, DTypeRule, GivenValues, Grad, OpDef};
+use oflow_kernels::{Builtin, DType, DTypeKind, Scalar};
 
 /// An overload of the function of two tensors.
 fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
@@ -63,6 +63,33 @@ pub(super) fn fits(s: Scalar, dtype: DType) -> Result<()> {
     }
 }
 
+/// Whether a call computes with integers: those of a tensor of integers or bools and of a number that is one.
+fn of_integers(v: &GivenValues<'_>) -> Result<bool> {
+    let whole = matches!(v.dtype(0)?.kind(), DTypeKind::Int | DTypeKind::Bool);
+    Ok(whole && matches!(v.runtime[0], Scalar::Int(_) | Scalar::Bool(_)))
+}
+
+/// Refuses 0 as the divisor of integers, also where it becomes 0 in the tensor's dtype.
+fn no_zero(v: &GivenValues<'_>) -> Result<()> {
+    let (dtype, s) = (v.dtype(0)?, v.runtime[0]);
+    let entered = |d: Builtin| if d == Builtin::Bool { s } else { s.in_dtype(d) };
+    match of_integers(v)? && dtype.builtin().is_some_and(|d| entered(d).to_i64() == 0) {
+        true => Err(Error::value(format!("expected a divisor that is not 0, got {s} for {dtype}"))
+            .help("integers have no quotient by 0; `cast` the tensor to a float dtype for inf and NaN")),
+        false => Ok(()),
+    }
+}
+
+/// Refuses negative powers of integers.
+fn no_negative(v: &GivenValues<'_>) -> Result<()> {
+    let s = v.runtime[0];
+    match of_integers(v)? && s.to_i64() < 0 {
+        true => Err(Error::value(format!("expected an exponent of at least 0 for {}, got {s}", v.dtype(0)?))
+            .help("a negative power of an integer is no integer; `cast` the tensor to a float dtype, or give a float")),
+        false => Ok(()),
+    }
+}
+
 /// A function of the bits of integers and those of a number.
 fn bits(name: &str, of: &str, word: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::elementwise(&format!("{name}_scalar(x: {of}; s: runtime scalar) -> y"), &format!("{word}(x, s)"))?
@@ -74,6 +101,7 @@ fn bits(name: &str, of: &str, word: &str, doc: &str) -> Result<OpDef> {
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
+    let divided = |o: Result<OpDef>| o.map(|o| o.values(no_zero));
     vec![
         number("add", "x + s", "x + s."),
         number("sub", "x - s", "x - s.").map(|o| o.check(subtracts_numbers)),
@@ -82,14 +110,15 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         float(number("div", "x / s", "x / s.")),
         float(reversed("rdiv", "div", "s / x", "s / x.")),
         number("pow", "pow(x, s)", "x to the power s.")
-            .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
+            .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))"))
+            .map(|o| o.values(no_negative)),
         reversed("rpow", "pow", "pow(s, x)", "s to the power x.")
             .and_then(|o| o.derivative(0, "select(and(s == 0, re(x) >= 0), 0, out * log(s))")),
         bound("clamp_min", "max(x, min)", "min", "x > min", "x, but not below min."),
         bound("clamp_max", "min(x, max)", "max", "x < max", "x, but not above max."),
-        op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x."),
-        op("remainder", "remainder(x, s)", "The remainder of x / s with the sign of s."),
-        op("floor_divide", "floordiv(x, s)", "x / s rounded down."),
+        divided(op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x.")),
+        divided(op("remainder", "remainder(x, s)", "The remainder of x / s with the sign of s.")),
+        divided(op("floor_divide", "floordiv(x, s)", "x / s rounded down.")),
         bits("bitwise_and", "int|bool", "bitand", "The bits that both have."),
         bits("bitwise_or", "int|bool", "bitor", "The bits that at least one has."),
         bits("bitwise_xor", "int|bool", "bitxor", "The bits that exactly one has."),

@@ -33,7 +33,7 @@ impl Program {
     }
 
     /// Computes all elements in blocks of dim `d` and the innermost.
-    pub(super) fn dispatch_blocks(&self, operands: &Operands<Walk>, d: usize, scalars: &[Scalar]) {
+    pub(super) fn dispatch_blocks(&self, operands: &Operands<'_, Walk>, d: usize, scalars: &[Scalar]) {
         let walk = &operands.way;
         let crosses =
             |i: usize| self.used[i] && walk.strides[i + 1][d] == 1 && !matches!(walk.inner_stride(i + 1), 0 | 1);
@@ -58,6 +58,7 @@ impl Program {
                             .enumerate()
                             .map(|(o, p)| p.wrapping_offset(start(o) * size(o) as isize))
                             .collect(),
+                        zero: operands.zero,
                     };
                     for (number, i) in crossing.iter().enumerate() {
                         let (from, to) = (part.ptrs[i + 1], buffer.wrapping_add(number * blocks.height * STEP));

@@ -60,6 +60,15 @@ pub(super) trait Lanes: Lane {
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn select(condition: *const Self, x: Block<Self>);
+    /// Whether one of the elements is 0.
+    ///
+    /// # Safety
+    /// `from` is readable for `n` elements.
+    unsafe fn any_zero(from: *const Self, n: usize) -> bool {
+        // SAFETY: by the contract of this function.
+        let elements = unsafe { std::slice::from_raw_parts(from, n) };
+        elements.iter().fold(false, |any, v| any | (*v == Self::default()))
+    }
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn fill(dst: *mut Self, value: Self, n: usize) {

@@ -161,7 +161,7 @@ fn dtypes_and_classes() {
     assert_eq!(run("a > b", &[(DType::I32, &[1., 5.]), (DType::I32, &[2., 3.])], DType::Bool, s), [0., 1.]);
     assert_eq!(run("a == a", &[(DType::F32, &[1., f64::NAN])], DType::Bool, s), [1., 0.]);
     assert_eq!(
-        run("a / b", &[(DType::I64, &[7., -7., 1.]), (DType::I64, &[2., 2., 0.])], DType::I64, s),
+        run("a / b", &[(DType::I64, &[7., -7., 1.]), (DType::I64, &[2., 2., 3.])], DType::I64, s),
         [3., -3., 0.]
     );
     assert_eq!(run("a * s", &[(DType::U8, &[200., 3.])], DType::U8, s), [144., 6.]);
@@ -211,4 +211,53 @@ fn refusals() {
     let big = Owned::zeros(DType::F32, &[1, 1, 1]);
     assert!(e(p.run(&[big.view()], &s, &x.view())).contains("do not broadcast"));
     assert!(Program::compile(&Expr::Output, &[], DType::F32).is_err());
+}
+
+/// Each function that divides, as an operand, a number, a part of a longer expression, in each way through memory: a run fails
+/// where a divisor is 0, and only there. An arm of a selection is its author's.
+#[test]
+fn integers_are_not_divided_by_zero() {
+    let texts = [
+        "floordiv(a, b)",
+        "remainder(a, b)",
+        "fmod(a, b)",
+        "a / b",
+        "c + floordiv(a, b - c)",
+        "-remainder(a + c, b * 2)",
+    ];
+    for d in [DType::U8, DType::I8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64] {
+        for text in texts {
+            let p = program(text, &[d; 3], d);
+            for (dims, transposed) in [(vec![3], false), (vec![700], false), (vec![40, 50], true), (vec![0], false)] {
+                let n: usize = dims.iter().product();
+                let filled = |x: f64, at: Option<(usize, f64)>| {
+                    let mut v = vec![x; n];
+                    if let Some((i, x)) = at.filter(|_| n > 0) {
+                        v[i] = x;
+                    }
+                    Owned::from_f64(d, &dims, &v)
+                };
+                let zero_of_divisor = if text.contains("b - c") { 2.0 } else { 0.0 };
+                for at in [None, Some((n.saturating_sub(1), zero_of_divisor)), Some((n / 2, zero_of_divisor))] {
+                    let (a, b, c, y) = (filled(7.0, None), filled(3.0, at), filled(2.0, None), Owned::zeros(d, &dims));
+                    let turned = |t: &Owned| if transposed { t.permuted(&[1, 0]) } else { t.view() };
+                    let out = if transposed { Owned::zeros(d, &[dims[1], dims[0]]) } else { y };
+                    let run = p.run(&[turned(&a), turned(&b), turned(&c)], &[Scalar::Int(0)], &out.view());
+                    assert_eq!(run.is_err(), at.is_some() && n > 0, "{text} of {d} {dims:?} {at:?}: {run:?}");
+                }
+            }
+        }
+        for (text, fails) in [("floordiv(a, s)", true), ("select(b == 0, 0, a / b)", false), ("remainder(a, 0)", true)]
+        {
+            let (a, y) = (Owned::from_f64(d, &[4], &[7.0; 4]), Owned::zeros(d, &[4]));
+            let b = Owned::from_f64(d, &[4], &[0.0; 4]);
+            let run = program(text, &[d; 3], d).run(&[a.view(), b.view(), a.view()], &[Scalar::Int(0)], &y.view());
+            assert_eq!(run.is_err(), fails, "{text} of {d}");
+        }
+    }
+    // Floats divide by 0 as they always do.
+    let (a, y) = (Owned::from_f64(DType::F32, &[4], &[0.0; 4]), Owned::zeros(DType::F32, &[4]));
+    program("floordiv(a, b)", &[DType::F32; 3], DType::F32)
+        .run(&[a.view(), a.view(), a.view()], &[], &y.view())
+        .unwrap();
 }

@@ -177,3 +177,34 @@ fn unaligned_windows() {
         rig.expect(&gy, &out, 0.0, "an unaligned window");
     }
 }
+
+#[test]
+fn integers_divided_by_zero_are_reported() {
+    let Some(rig) = Rig::new() else { return };
+    let (scalars, mut rng) = ([Scalar::Int(0), Scalar::Int(1)], Rng::new(5));
+    for (text, fails) in [
+        ("floordiv(a, b)", true),
+        ("c + remainder(a, b)", true),
+        ("fmod(a, s)", true),
+        ("fmod(a, t)", false),
+        ("select(b == 0, 0, floordiv(a, b))", false),
+    ] {
+        for (dims, zeros) in [(vec![700], true), (vec![5, 7], true), (vec![700], false)] {
+            let n: usize = dims.iter().product();
+            let b: Vec<f64> = (0..n).map(|i| if zeros && i == n - 1 { 0.0 } else { 3.0 }).collect();
+            let xs = [Tensor::of(DType::I64, &dims, &vec![7.0; n]), Tensor::of(DType::I64, &dims, &b)];
+            let y = rig.put(&Tensor::contiguous(&mut rng, DType::I64, &dims));
+            let gpu: Vec<_> = [&xs[0], &xs[1], &xs[0]].iter().map(|x| rig.put(x)).collect();
+            let views: Vec<View> = gpu.iter().map(|x| x.view()).collect();
+            let program = Program::compile(&parse(text), &[DType::I64; 3], DType::I64).unwrap();
+            program.run(&rig.queue(), &views, &scalars, &y.view()).unwrap();
+            rig.get(&y);
+            let fault = rig.faults.take();
+            let want = fails && (zeros || text.contains('s'));
+            assert_eq!(fault.is_some(), want, "{text} of {dims:?}");
+            if let Some(fault) = fault {
+                assert!(fault.to_string().contains("got a 0"), "{fault}");
+            }
+        }
+    }
+}

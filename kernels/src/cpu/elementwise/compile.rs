@@ -1,0 +1,164 @@
+//! An expression as instructions over slots.
+
+use super::loops::Basic;
+use super::{Instruction, Op, Uniform};
+use crate::expr::{BinaryOp, Class, Expr};
+
+/// Turns an expression into instructions in single-assignment form; equal ones are shared.
+pub(super) struct Compiler {
+    class: Class,
+    inputs: usize,
+    pub(super) uniforms: Vec<Uniform>,
+    values: Vec<(Op, [usize; 3])>,
+    /// Of each value, whether a 0 of its second operand is an error.
+    divides: Vec<bool>,
+}
+
+impl Compiler {
+    /// A compiler for expressions over that many inputs, computed in that arithmetic.
+    pub(super) fn new(class: Class, inputs: usize) -> Compiler {
+        Compiler { class, inputs, uniforms: Vec::new(), values: Vec::new(), divides: Vec::new() }
+    }
+
+    /// The slot of the first value that is computed.
+    pub(super) fn first_value(&self) -> usize {
+        self.inputs + self.uniforms.len()
+    }
+
+    /// Gives slots to the numbers of the expression.
+    pub(super) fn collect_uniforms(&mut self, e: &Expr) {
+        let uniform = match e {
+            Expr::Const(c) => Some(Uniform::Const(*c)),
+            Expr::Scalar(i) => Some(Uniform::Scalar(*i)),
+            _ => None,
+        };
+        if let Some(u) = uniform
+            && self.find(u).is_none()
+        {
+            self.uniforms.push(u);
+        }
+        e.children().for_each(|c| self.collect_uniforms(c));
+    }
+
+    /// Constants are compared by bits, so that NaN is found and zeros keep their sign.
+    fn find(&self, u: Uniform) -> Option<usize> {
+        self.uniforms.iter().position(|v| match (u, v) {
+            (Uniform::Const(a), Uniform::Const(b)) => a.to_bits() == b.to_bits(),
+            (u, v) => u == *v,
+        })
+    }
+
+    fn uniform(&self, u: Uniform) -> usize {
+        self.inputs + self.find(u).expect("collected before")
+    }
+
+    /// The value that an instruction computes, a known one where there is one.
+    pub(super) fn instruction(&mut self, op: Op, operands: [usize; 3]) -> usize {
+        let known = self.values.iter().position(|v| *v == (op, operands));
+        let index = known.unwrap_or_else(|| {
+            self.values.push((op, operands));
+            self.divides.push(false);
+            self.values.len() - 1
+        });
+        self.first_value() + index
+    }
+
+    /// The slot or value number that holds `e`; `guarded` as [`Expr::checks_divisor`] has it.
+    pub(super) fn value(&mut self, e: &Expr, guarded: bool) -> usize {
+        match e {
+            Expr::Input(i) => *i,
+            Expr::Const(c) => self.uniform(Uniform::Const(*c)),
+            Expr::Scalar(i) => self.uniform(Uniform::Scalar(*i)),
+            Expr::Output => unreachable!("refused by check_class"),
+            Expr::Unary(op, a) => {
+                let a = self.value(a, guarded);
+                self.instruction(Op::Unary(*op), [a; 3])
+            }
+            Expr::Binary(op, a, b) => {
+                let divides = Expr::checks_divisor(self.class, *op, b, guarded);
+                let (a, b) = (self.value(a, guarded), self.value(b, guarded));
+                // One order, so that `a * b` is found again in `b * a`.
+                let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && b < a;
+                let (a, b) = if swap { (b, a) } else { (a, b) };
+                let at = self.instruction(Op::Binary(*op), [a, b, a]);
+                let first = self.first_value();
+                self.divides[at - first] |= divides;
+                at
+            }
+            Expr::Select(c, a, b) => {
+                let (c, a, b) = (self.value(c, guarded), self.value(a, true), self.value(b, true));
+                self.instruction(Op::Select, [c, a, b])
+            }
+        }
+    }
+
+    /// Makes pairs of additions, subtractions and products of which the first is only for the second; says which values
+    /// are thereby no longer computed by themselves.
+    pub(super) fn fuse(&mut self, last: usize) -> Vec<bool> {
+        let first = self.first_value();
+        let mut uses = vec![0; self.values.len()];
+        for (op, operands) in &self.values {
+            let count = match op {
+                Op::Copy | Op::Unary(_) => 1,
+                Op::Binary(_) => 2,
+                Op::Pair(..) | Op::Select => 3,
+            };
+            operands[..count].iter().filter(|o| **o >= first).for_each(|o| uses[o - first] += 1);
+        }
+        let mut fused = vec![false; self.values.len()];
+        for j in 0..=last - first {
+            let (Op::Binary(second), [a, b, _]) = self.values[j] else { continue };
+            let Some(second) = Basic::of(second) else { continue };
+            for (inner, other) in [(a, b), (b, a)] {
+                if inner < first || uses[inner - first] != 1 || (inner == b && second == Basic::Sub) {
+                    continue;
+                }
+                if let (Op::Binary(op), [x, y, _]) = self.values[inner - first]
+                    && let Some(op) = Basic::of(op)
+                {
+                    self.values[j] = (Op::Pair(op, second), [x, y, other]);
+                    fused[inner - first] = true;
+                    break;
+                }
+            }
+        }
+        fused
+    }
+
+    /// Gives values to temporaries, reusing those whose value is no longer needed; also returns how many there are.
+    pub(super) fn allocate(&self, last: usize, fused: &[bool]) -> (Vec<Instruction>, usize) {
+        let first = self.first_value();
+        let final_value = last - first;
+        let mut last_use = vec![0; self.values.len()];
+        for (i, (_, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
+            operands.iter().filter(|o| **o >= first).for_each(|o| last_use[o - first] = i);
+        }
+        let mut place = vec![0u16; self.values.len()];
+        let (mut free, mut count) = (Vec::new(), 0);
+        let mut out = Vec::new();
+        for (i, (op, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
+            let slot = |o: usize| if o >= first { place[o - first] } else { o as u16 };
+            let operands_at = operands.map(slot);
+            // The last instruction writes to the output. The others write to a temporary that is not an operand.
+            let mut dst = 0;
+            if i != final_value {
+                dst = free.pop().unwrap_or_else(|| {
+                    count += 1;
+                    (first + count - 1) as u16
+                });
+            }
+            for o in operands.iter().filter(|o| **o >= first && last_use[**o - first] == i) {
+                let slot = place[o - first];
+                if !free.contains(&slot) {
+                    free.push(slot);
+                }
+            }
+            place[i] = dst;
+            out.push(Instruction { op: *op, operands: operands_at, dst, divides: self.divides[i] });
+            if i == final_value {
+                break;
+            }
+        }
+        (out, count)
+    }
+}
