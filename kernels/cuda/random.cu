@@ -68,12 +68,12 @@ OF_FN void of_draw(u64 counter, const of_args& k, A y[4]) {
     // A second word for each, where 32 bits are too few.
     if (DIST == 4 || (DIST <= 1 && sizeof(A) == 8)) of_philox(counter | 1ull << 63, k.ordinal, k.seed, low);
 #if DIST == 0
-    const A lo = of_param(k.p[0], A()), hi = of_param(k.p[1], A()), span = of_param(k.p[2], A());
+    const A lo = of_param(k.p[0], A()), top = of_param(k.p[1], A()), span = of_param(k.p[2], A());
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const A v = of_fadd(lo, of_fmul(of_unit(high[i], low[i], A()), span));
-        // Rounding may reach the excluded end.
-        y[i] = v < hi ? v : lo;
+        // Above it rounding would take numbers to the excluded end.
+        y[i] = v < top ? v : top;
     }
 #elif DIST == 1
     const A mean = of_param(k.p[0], A()), std = of_param(k.p[1], A());

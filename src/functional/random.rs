@@ -228,9 +228,14 @@ pub(super) fn gumbel_softmax(
             return Err(Error::argument(format!("tau is {tau}")).help("it is greater than 0"));
         }
         let inner = inner_calls();
-        let u = numbers_like(op!("rand"), &logits.detach(), &[0.0, 1.0], generator, site)?;
-        // 1 - u is never 0.
-        let noise = u.rsub(1.0)?.log()?.neg()?.log()?.neg()?;
+        // Halves have too few digits near 1: their noise is drawn in f32.
+        let like = logits.detach();
+        let like = if like.dtype().is_half() { like.cast(DType::F32)? } else { like };
+        let u = numbers_like(op!("rand"), &like, &[0.0, 1.0], generator, site)?;
+        // 1 - u is never 0. Where u is 0 its logarithm is, which counts as half of the next number.
+        let least = if u.dtype() == DType::F64 { 2f64.powi(-54) } else { 2f64.powi(-25) };
+        let noise = u.rsub(1.0)?.log()?.neg()?.clamp_min(least)?.log()?.neg()?;
+        let noise = if noise.dtype() == logits.dtype() { noise } else { noise.cast(logits.dtype())? };
         let scores = logits.add(&noise)?.div(tau)?;
         if !hard {
             drop(inner);

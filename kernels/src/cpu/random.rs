@@ -10,17 +10,20 @@ mod philox;
 use super::copy::convert_run;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, KernelError, Result, ShardBox, View};
+use half::{bf16, f16};
 use philox::{BLOCK, Distribution, Key};
 
 pub use philox::philox4x32;
 
-/// Uniform numbers in `lo..hi` (for f16 and bf16 rounding may give `hi`).
+/// Uniform numbers in `lo..hi`, rounded to the dtype of `out`, but never to `hi`; `lo` alone where the dtype has no number below
+/// `hi` that is not below `lo`.
 ///
 /// # Errors
 /// Where the box is not that of `out`, or `out` is not of a float dtype. So for all functions here.
 pub fn uniform(out: &View, shard: &ShardBox, seed: u64, ordinal: u64, lo: f64, hi: f64) -> Result<()> {
     float_only(out)?;
-    generate(None, out, shard, Key { seed, ordinal }, Distribution::Uniform { lo, hi })
+    let top = top_below(out.dtype().computed()?, lo, hi);
+    generate(None, out, shard, Key { seed, ordinal }, Distribution::Uniform { lo, hi, top })
 }
 
 /// Normally distributed numbers (Box–Muller on neighbouring lanes).
@@ -69,6 +72,33 @@ pub fn dropout(x: &View, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, 
         )));
     }
     generate(Some(x), out, shard, Key { seed, ordinal }, Distribution::Keep { p })
+}
+
+/// The largest number of a float dtype below `hi`, or `lo` in that dtype where this is larger: what uniform numbers that
+/// rounding takes to `hi` become.
+pub(crate) fn top_below(dtype: Builtin, lo: f64, hi: f64) -> f64 {
+    // The bits of a float, taken as an integer, count the magnitudes: the number before is one less, of negative ones one more.
+    let before = |bits: u16, sign: u16| match bits {
+        0 => sign | 1,
+        b if b & sign == 0 => b - 1,
+        b => b + 1,
+    };
+    let (nearest, before, low) = match dtype {
+        Builtin::F16 => {
+            let (x, low) = (f16::from_f64(hi), f16::from_f64(lo));
+            (x.to_f64(), f16::from_bits(before(x.to_bits(), 1 << 15)).to_f64(), low.to_f64())
+        }
+        Builtin::BF16 => {
+            let (x, low) = (bf16::from_f64(hi), bf16::from_f64(lo));
+            (x.to_f64(), bf16::from_bits(before(x.to_bits(), 1 << 15)).to_f64(), low.to_f64())
+        }
+        Builtin::F32 => {
+            let x = hi as f32;
+            (f64::from(x), f64::from(x.next_down()), f64::from(lo as f32))
+        }
+        _ => (hi, hi.next_down(), lo),
+    };
+    if nearest < hi { nearest } else { before }.max(low)
 }
 
 fn probability(p: f64) -> Result<()> {

@@ -2,7 +2,7 @@
 //! element's place in the logical tensor alone.
 
 use super::{Args, Define, Launch, Queue, Source};
-use crate::cpu::random::merged;
+use crate::cpu::random::{merged, top_below};
 use crate::view::contiguous_strides;
 use crate::{DType, KernelError, Result, ShardBox, Strides, View};
 use smallvec::SmallVec;
@@ -19,13 +19,14 @@ struct Distribution {
 /// What selects a stream of numbers.
 type Key = (u64, u64);
 
-/// Uniform numbers in `lo..hi` (for f16 and bf16 rounding may give `hi`).
+/// Uniform numbers in `lo..hi`; see [`crate::cpu::random::uniform`].
 ///
 /// # Errors
 /// If the box is not that of `out`, or `out` is not of a float dtype. So for all functions here.
 pub fn uniform(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, lo: f64, hi: f64) -> Result<()> {
     float_only(out)?;
-    let parameters = [lo, hi, hi - lo].map(|x| real(out.dtype(), x));
+    let top = top_below(out.dtype().computed()?, lo, hi);
+    let parameters = [lo, top, hi - lo].map(|x| real(out.dtype(), x));
     generate(q, None, out, shard, (seed, ordinal), Distribution { kind: 0, parameters })
 }
 

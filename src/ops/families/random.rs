@@ -14,6 +14,16 @@ fn some_integer(given: &GivenValues<'_>) -> Result<()> {
     if lo < hi { Ok(()) } else { Err(Error::argument(format!("there is no integer in [{lo}, {hi})"))) }
 }
 
+/// Refuses bounds, the first two runtime attributes, without numbers from one to the other.
+fn bounds(given: &GivenValues<'_>) -> Result<()> {
+    let (lo, hi) = (given.runtime[0].to_f64(), given.runtime[1].to_f64());
+    match lo <= hi && (hi - lo).is_finite() {
+        true => Ok(()),
+        false => Err(Error::argument(format!("expected bounds from the lower to the higher, got {lo} and {hi}"))
+            .help("both are finite, and so is their distance")),
+    }
+}
+
 /// Refuses a probability, the first runtime attribute, outside [0, 1].
 fn is_probability(given: &GivenValues<'_>) -> Result<()> {
     match given.runtime[0].to_f64() {
@@ -50,6 +60,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
                 )
                 .check(super::float_attr)
+                .values(bounds)
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
             },
         ),

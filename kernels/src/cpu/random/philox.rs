@@ -18,6 +18,8 @@ pub(super) enum Distribution {
     Uniform {
         lo: f64,
         hi: f64,
+        /// What takes the place of the numbers above it, which rounding would take to `hi`.
+        top: f64,
     },
     Normal {
         mean: f64,
@@ -113,13 +115,12 @@ fn block<T: Real>(
     let second = wide && matches!(d, Distribution::Uniform { .. } | Distribution::Normal { .. });
     let low = if second { words(key, first, SECOND) } else { [[0; COUNTERS]; 4] };
     match d {
-        Distribution::Uniform { lo, hi } => {
-            let (lo, hi, span) = (T::from_f64(*lo), T::from_f64(*hi), T::from_f64(hi - lo));
+        Distribution::Uniform { lo, hi, top } => {
+            let (lo, span, top) = (T::from_f64(*lo), T::from_f64(hi - lo), T::from_f64(*top));
             for lane in 0..4 {
                 for i in 0..COUNTERS {
                     let v = lo + unit(high[lane][i], low[lane][i]) * span;
-                    // Rounding may reach the excluded end.
-                    out[4 * i + lane] = if v < hi { v } else { lo };
+                    out[4 * i + lane] = if v < top { v } else { top };
                 }
             }
         }
