@@ -74,12 +74,13 @@ impl Sizes {
             false => vec![],
         }
     }
-    /// Sums over the images, then over the columns of each channel.
-    fn columns<A: Acc>(&self, row: &mut dyn FnMut(usize, &mut [A])) -> Vec<A> {
-        let mut sums = vec![A::ZERO; self.channels * self.inner];
+    /// Sums over the images, then over the columns of each channel: in f64, because the error of an f32 that is added to again and again
+    /// grows with their number.
+    fn columns(&self, row: &mut dyn FnMut(usize, &mut [f64])) -> Vec<f64> {
+        let mut sums = vec![0.0; self.channels * self.inner];
         (0..self.batch).for_each(|n| row(n * sums.len(), &mut sums));
         let channel = |c: usize| &sums[c * self.inner..(c + 1) * self.inner];
-        (0..self.channels).map(|c| channel(c).iter().fold(A::ZERO, |s, x| s + *x)).collect()
+        (0..self.channels).map(|c| channel(c).iter().sum()).collect()
     }
 }
 
@@ -118,12 +119,13 @@ fn forward<A: Acc>(
             let (mut buffer, width) = (vec![], s.channels * s.inner);
             // SAFETY (both): an image of x.
             let sums = s.columns(&mut |at, sums| rowmath::add(unsafe { read::<A>(x, at, width, &mut buffer) }, sums));
-            let means: Vec<A> = sums.iter().map(|s| *s / n).collect();
+            let count = s.count() as f64;
+            let means: Vec<A> = sums.iter().map(|s| A::from_f64(s / count)).collect();
             let centres = s.spread(&means);
             let squares = s.columns(&mut |at, sums| {
                 rowmath::add_squares(unsafe { read::<A>(x, at, width, &mut buffer) }, &centres, sums)
             });
-            [means, squares.iter().map(|s| *s / n).collect()]
+            [means, squares.iter().map(|s| A::from_f64(s / count)).collect()]
         }
         false => s.channels(&|c| {
             let mut buffer = vec![];
@@ -207,7 +209,7 @@ fn backward<A: Acc>(
                 let (dy, x) = unsafe { (read::<A>(dy, at, width, &mut a), read::<A>(x, at, width, &mut b)) };
                 rowmath::add_centred_products(dy, x, &centres, sums);
             });
-            [sums, products]
+            [sums, products].map(|s| s.into_iter().map(A::from_f64).collect())
         }
         false => s.channels(&|c| {
             let (mut a, mut b) = (vec![], vec![]);
@@ -302,6 +304,44 @@ mod tests {
                     close(y[i], h(i) * w[channel] + b[channel], "y");
                     close(dx[i], r * w[channel] * (dy[i] - sum / n - h(i) * product / n), "dx");
                 }
+            }
+        }
+    }
+
+    /// Numbers near a large mean, one channel beside the other and one after the other: both as exact as f32 has numbers near the mean, and
+    /// the same bits on any number of threads.
+    #[test]
+    fn a_large_mean_costs_no_digits() {
+        for (rows, mean) in [(4096, 100.0), (65536, 1e4)] {
+            let at = |r: usize, c: usize| ((r * 37 + c * 11) % 64) as f64 / 16.0 - 2.0 + mean;
+            let short: Vec<f64> = (0..rows * 3).map(|i| at(i / 3, i % 3)).collect();
+            let long: Vec<f64> = (0..rows * 3).map(|i| at(i % rows, i / rows)).collect();
+            let run = |values: &[f64], dims: &[usize]| {
+                let (x, y) = (Owned::from_f64(DType::F32, dims, values), Owned::zeros(DType::F32, dims));
+                let [m, v] = [0; 2].map(|_| Owned::zeros(DType::F32, &[3]));
+                batch_norm(&x.view(), None, None, 1e-5, &y.view(), &m.view(), &v.view()).unwrap();
+                let [dx, dw, db] = [&[rows, 3][..], &[3], &[3]].map(|d| Owned::zeros(DType::F32, d));
+                if dims.len() == 2 {
+                    let grads = [&dx.view(), &dw.view(), &db.view()];
+                    batch_norm_grad(&x.view(), &x.view(), [&m.view(), &v.view()], None, 1e-5, grads).unwrap();
+                }
+                [m, v, dw, db].map(|t| read(&t.view()))
+            };
+            let found = run(&short, &[rows, 3]);
+            assert_eq!(crate::parallel::tests::with_threads(2, || run(&short, &[rows, 3])), found);
+            let [_, after, ..] = [&found, &run(&long, &[1, 3, rows])].map(|f| f[1].clone());
+            for c in 0..3 {
+                let m = (0..rows).map(|r| at(r, c)).sum::<f64>() / rows as f64;
+                let v = (0..rows).map(|r| (at(r, c) - m).powi(2)).sum::<f64>() / rows as f64;
+                let sum = (0..rows).map(|r| at(r, c)).sum::<f64>();
+                let near = |have: f64, want: f64, digits: f64| (have - want).abs() <= digits * want.abs();
+                assert!(near(found[0][c], m, 1.2e-7), "{rows} mean {}, not {m}", found[0][c]);
+                assert!(
+                    near(found[1][c], v, 1e-6) && near(after[c], v, 1e-4),
+                    "{rows} variance {}, not {v}",
+                    found[1][c]
+                );
+                assert!(near(found[3][c], sum, 1.2e-7), "{rows} dbias {}, not {sum}", found[3][c]);
             }
         }
     }

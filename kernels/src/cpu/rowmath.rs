@@ -297,26 +297,26 @@ versions! {
 
 versions! {
     /// `sums += x`.
-    pub(crate) fn add<A: Acc>(x: &[A], sums: &mut [A]) {
-        sums.iter_mut().zip(x).for_each(|(s, x)| *s = *s + *x);
+    pub(crate) fn add<A: Acc>(x: &[A], sums: &mut [f64]) {
+        sums.iter_mut().zip(x).for_each(|(s, x)| *s += x.to_f64());
     }
 }
 
 versions! {
     /// `sums += (x - centre)²`.
-    pub(crate) fn add_squares<A: Acc>(x: &[A], centre: &[A], sums: &mut [A]) {
+    pub(crate) fn add_squares<A: Acc>(x: &[A], centre: &[A], sums: &mut [f64]) {
         for ((s, x), c) in sums.iter_mut().zip(x).zip(centre) {
             let d = *x - *c;
-            *s = *s + d * d;
+            *s += (d * d).to_f64();
         }
     }
 }
 
 versions! {
     /// `sums += dy (x - centre)`.
-    pub(crate) fn add_centred_products<A: Acc>(dy: &[A], x: &[A], centre: &[A], sums: &mut [A]) {
+    pub(crate) fn add_centred_products<A: Acc>(dy: &[A], x: &[A], centre: &[A], sums: &mut [f64]) {
         for (((s, x), c), dy) in sums.iter_mut().zip(x).zip(centre).zip(dy) {
-            *s = *s + *dy * (*x - *c);
+            *s += (*dy * (*x - *c)).to_f64();
         }
     }
 }
