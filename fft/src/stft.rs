@@ -158,7 +158,8 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         }
         let turned = y.transpose(-1, -2)?;
         let options = Dft { n: Some(n_fft), norm: o.norm(), ..Default::default() };
-        let x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)? };
+        // A signal is real, also where the transform has its negative frequencies.
+        let x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)?.real()? };
         let whole = hop.checked_mul(pieces - 1).and_then(|n| n.checked_add(n_fft)).filter(|n| int(*n).is_ok());
         let whole = whole.ok_or_else(|| {
             Error::shape(format!(

@@ -92,7 +92,7 @@ fn short_pieces(row: &Json) {
             options.retain(|(name, _)| *name != "pad_mode");
             options.push(("length", 23i64.into()));
             let back = call("fft.istft", &[(&y).into(), 8i64.into()], &options)?.swap_remove(0);
-            let back = if back.dtype().is_complex() { back.real()? } else { back };
+            assert_eq!(back.dtype(), DType::F64, "a signal is real: {row}");
             near(&back.to_f64_vec()?, &numbers(&row["back"]), false, &format!("back {}", row["kw"]));
         }
         Ok(())

@@ -12,9 +12,28 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 /// f32 and f64.
-pub(crate) trait Real: RealField + Element + Float {}
-impl Real for f32 {}
-impl Real for f64 {}
+pub(crate) trait Real: RealField + Element + Float {
+    /// The same number in double precision.
+    fn wide(self) -> f64;
+    /// The number, rounded.
+    fn rounded(x: f64) -> Self;
+}
+impl Real for f32 {
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+    fn rounded(x: f64) -> f32 {
+        x as f32
+    }
+}
+impl Real for f64 {
+    fn wide(self) -> f64 {
+        self
+    }
+    fn rounded(x: f64) -> f64 {
+        x
+    }
+}
 
 /// Runs a generic kernel in the dtype of input 0.
 macro_rules! with_real {

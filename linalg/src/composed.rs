@@ -361,6 +361,26 @@ pub fn tensorinv(a: &Tensor, ind: usize) -> Result<Tensor> {
     })
 }
 
+/// The inner products of vectors along a dim, whose other dims broadcast: the sum of the products of y's elements and the conjugates
+/// of x's.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let x = from_vec(vec![3.0, 4.0], [2], Device::Cpu)?;
+/// assert_eq!(oflow_linalg::vecdot(&x, &x, -1)?.item()?, 25.0);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// The shapes do not broadcast, or there is no such dim.
+#[track_caller]
+pub fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
+    CallSite::here().run(|| {
+        let x = if x.dtype().is_complex() { x.conj()? } else { x.clone() };
+        x.mul(y)?.sum(dim)
+    })
+}
+
 /// The X with `tensordot(A, X, X.ndim())` equal to B, whose dims are the first ones of A.
 ///
 /// # Errors
@@ -473,9 +493,11 @@ pub(crate) fn by_name() -> Result<()> {
         ("tensorsolve(Tensor A, Tensor B) -> Tensor", "The X with `tensordot(A, X, X.ndim)` equal to B.", |b| {
             Ok(vec![tensorsolve(b.given(0)?, b.given(1)?)?])
         }),
-        ("vecdot(Tensor x, Tensor y, Int dim=-1) -> Tensor", "The sum of the products of elements along a dim.", |b| {
-            Ok(vec![b.given(0)?.mul(b.given(1)?)?.sum(b.int(2)?)?])
-        }),
+        (
+            "vecdot(Tensor x, Tensor y, Int dim=-1) -> Tensor",
+            "The inner product along a dim: the sum of the products of y's elements and the conjugates of x's.",
+            |b| Ok(vec![vecdot(b.given(0)?, b.given(1)?, b.int(2)?)?]),
+        ),
     ];
     for (text, doc, code) in all {
         let def = FnDef::new(&format!("linalg.{text}"), FnBody::Code(Arc::new(code)))?;

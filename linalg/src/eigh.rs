@@ -87,7 +87,8 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     })
 }
 
-/// As PyTorch's: dA = Q (diag(dL) + (Qᵀ dQ) / E) Qᵀ with E the differences of the eigenvalues.
+/// As PyTorch's: dA = Q (diag(dL) + skew(Qᵀ dQ) / 2E) Qᵀ with E the differences of the eigenvalues. Both quotients are symmetric, and so
+/// is dA, whichever triangle was read.
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let (dl, dq) = (g.grad(0), g.grad(1));
     let (l, q) = (g.output(0)?, g.output(1)?);
@@ -95,11 +96,11 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let mut inner = dl.map(|dl| w.diag(dl)).transpose()?;
     if let Some(dq) = dq {
         let m = w.atb(q, dq)?;
-        // The diagonal changes the length of a vector, which is fixed.
-        let (low, up) = (w.tril(m, -1)?, w.triu(m, 1)?);
-        let m = w.add(low, up)?;
+        // Vectors turn, so the symmetric part of m, which would change their lengths and angles, does not count.
+        let m = w.skew(m)?;
         let gaps = w.gaps(l)?;
         let m = w.div(m, gaps)?;
+        let m = w.times(m, 0.5)?;
         inner = Some(w.sum_of(inner, m)?);
     }
     let Some(inner) = inner else { return Ok(()) };

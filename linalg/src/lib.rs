@@ -40,7 +40,7 @@ mod triangular;
 
 pub use composed::{
     LeastSquares, MatrixNorm, Tolerance, cond, eigvalsh, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot,
-    pinv, svdvals, tensorinv, tensorsolve,
+    pinv, svdvals, tensorinv, tensorsolve, vecdot,
 };
 pub use exponential::{logdet, matrix_exp};
 pub use functions::{

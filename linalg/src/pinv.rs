@@ -56,8 +56,8 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         for (c, s) in s.iter().enumerate().filter(|(_, s)| **s > least) {
             let (u, v) = (&w.u[c * rows..][..rows], &w.v[c * columns..][..columns]);
             for (row, v) in y.chunks_exact_mut(rows.max(1)).zip(v) {
-                let factor = *v / *s;
-                row.iter_mut().zip(u).for_each(|(y, u)| *y += factor * *u);
+                let factor = T::rounded(*v) / *s;
+                row.iter_mut().zip(u).for_each(|(y, u)| *y += factor * T::rounded(*u));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The singular value decomposition.
 
-use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
+use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, room, with_real, zeros};
 use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
 use crate::signs::flips;
 use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
@@ -61,19 +61,22 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         |w, i, [u, s, vh]| {
             w.decompose(&a, i, s)?;
             let signs = flips(&w.u, rows, left);
-            by_rows(left, u, |r, c| signs[c] * w.u[c * rows + r]);
-            let sign = |k: usize| signs.get(k).copied().unwrap_or_else(T::one);
-            by_rows(columns, vh, |r, c| sign(r) * w.v[r * columns + c]);
+            by_rows(left, u, |r, c| T::rounded(signs[c] * w.u[c * rows + r]));
+            let sign = |k: usize| signs.get(k).copied().unwrap_or(1.0);
+            by_rows(columns, vh, |r, c| T::rounded(sign(r) * w.v[r * columns + c]));
             Ok(())
         },
     )
 }
 
-/// The singular vectors of a matrix as columns, and what it takes to find them.
+/// The singular vectors of a matrix as columns, and what it takes to find them. They are found in double precision: faer's
+/// decomposition of f32 matrices leaves errors of six times LAPACK's.
 pub(crate) struct Vectors<T> {
-    a: Vec<T>,
-    pub(crate) u: Vec<T>,
-    pub(crate) v: Vec<T>,
+    read: Vec<T>,
+    a: Vec<f64>,
+    s: Vec<f64>,
+    pub(crate) u: Vec<f64>,
+    pub(crate) v: Vec<f64>,
     scratch: Scratch,
     full: bool,
 }
@@ -84,29 +87,33 @@ impl<T: Real> Vectors<T> {
         let (rows, columns, k) = (a.rows(), a.columns(), a.rows().min(a.columns()));
         let (left, right) = if full { (rows, columns) } else { (k, k) };
         let which = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
-        let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
-        let (u, v) = (zeros(rows * left)?, zeros(columns * right)?);
-        Ok(Vectors { a: a.room()?, u, v, scratch: Scratch::new(need)?, full })
+        let need = svd_scratch::<f64>(rows, columns, which, which, Par::Seq, Default::default());
+        let (s, u, v) = (zeros(k)?, zeros(rows * left)?, zeros(columns * right)?);
+        Ok(Vectors { read: a.room()?, a: room(rows * columns)?, s, u, v, scratch: Scratch::new(need)?, full })
     }
 
     /// Decomposes matrix `index` of the batch; the singular values, from the greatest on, are written to `s`.
     pub(crate) fn decompose(&mut self, a: &Source<'_, T>, index: usize, s: &mut [T]) -> Result<(), String> {
         let (rows, columns, k) = (a.rows(), a.columns(), s.len());
         let (left, right) = if self.full { (rows, columns) } else { (k, k) };
-        a.read(index, &mut self.a);
+        a.read(index, &mut self.read);
+        self.a.clear();
+        self.a.extend(self.read.iter().map(|x| x.wide()));
         if !finite(&self.a) {
             return Err("has an infinity or a NaN, so it has no singular values".to_string());
         }
         compute(
             MatRef::from_column_major_slice(&self.a, rows, columns),
-            faer::diag::DiagMut::from_slice_mut(s),
+            faer::diag::DiagMut::from_slice_mut(&mut self.s),
             Some(MatMut::from_column_major_slice_mut(&mut self.u, rows, left)),
             Some(MatMut::from_column_major_slice_mut(&mut self.v, columns, right)),
             Par::Seq,
             self.scratch.stack(),
             Default::default(),
         )
-        .map_err(|_| "has singular values that did not converge".to_string())
+        .map_err(|_| "has singular values that did not converge".to_string())?;
+        s.iter_mut().zip(&self.s).for_each(|(s, wide)| *s = T::rounded(*wide));
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Decompositions put together again, gradients against differences, and what is refused.
 
-use oflow::ErrorKind;
+use oflow::functional::call;
 use oflow::prelude::*;
 use oflow::testing::{GradCheck, gradcheck_with};
+use oflow::{BackwardOptions, ErrorKind};
 use oflow_linalg as linalg;
 
 /// Numbers in -1..1 that look random.
@@ -376,5 +377,107 @@ fn matrices_larger_than_memory_are_errors() -> Result<()> {
             refused(linalg::solve_triangular(&x, &b, how), ErrorKind::Memory, &["linalg.solve_triangular", "bytes"]);
         }
     }
+    Ok(())
+}
+
+/// Of a symmetric matrix both triangles are one, so the gradient is symmetric whichever is read, of first and of second order: the
+/// derivative by a pair of elements is half theirs each, as differences of symmetric matrices have it.
+#[test]
+fn gradients_of_symmetric_matrices_are_symmetric() -> Result<()> {
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let functions: [(&str, Function); 6] = [
+        ("eigh, vectors", |a| Ok(linalg::eigh(a)?.1)),
+        ("eigh of the upper triangle, vectors", |a| {
+            linalg::register()?;
+            Ok(call("linalg.eigh", &[a.into()], &[("UPLO", "U".into())])?.swap_remove(1))
+        }),
+        ("eigh, both", |a| {
+            let (l, q) = linalg::eigh(a)?;
+            q.mul(&l.unsqueeze(-2)?)
+        }),
+        ("eigvalsh", |a| linalg::eigvalsh(a)?.exp()),
+        ("cholesky", linalg::cholesky),
+        ("cholesky_upper", linalg::cholesky_upper),
+    ];
+    let weights = |shape: &[usize]| {
+        let n = shape.iter().product::<usize>();
+        from_vec((0..n).map(|i| (i * i % 7) as f64 / 2.0 - 1.0).collect(), shape, Device::Cpu)
+    };
+    for (name, f) in functions {
+        for shape in [vec![2, 2], vec![2, 3, 3]] {
+            let n = shape[shape.len() - 1];
+            let x = random(&shape, 21)?;
+            let a = x.matmul(&t(&x)?)?.add(&eye_of(n, DType::F64)?.mul(2.0)?)?.requires_grad_(true)?;
+            let loss = |a: &Tensor| {
+                let y = f(a)?;
+                y.mul(&weights(y.shape())?)?.sum(())
+            };
+            let by_a = |y: Tensor| {
+                let o = BackwardOptions { create_graph: true, ..Default::default() };
+                let found = oflow::functional::grad([y], [&a], &o)?.swap_remove(0);
+                found.ok_or_else(|| oflow::Error::autograd(format!("{name} has no gradient")))
+            };
+            let first = by_a(loss(&a)?)?;
+            let second = by_a(first.mul(&weights(&shape)?)?.sum(())?)?;
+            // By differences of symmetric matrices.
+            let symmetric = |v: &Tensor| v.add(&t(v)?)?.mul(0.5);
+            for (order, g) in [("first", &first), ("second", &second)] {
+                near(g, &t(g)?, &format!("the gradient of {order} order of {name} is symmetric"))?;
+            }
+            let h = 1e-5;
+            for k in 0..a.numel() {
+                let mut step = vec![0.0; a.numel()];
+                step[k] = h;
+                let step = symmetric(&from_vec(step, shape.clone(), Device::Cpu)?)?;
+                let (up, down) = (loss(&a.detach().add(&step)?)?.item()?, loss(&a.detach().sub(&step)?)?.item()?);
+                let (want, have) = ((up - down) / (2.0 * h), first.to_f64_vec()?[k]);
+                assert!(
+                    (want - have).abs() < 1e-6 * (1.0 + want.abs()),
+                    "{name} {shape:?} element {k}: {have}, not {want}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Singular values and eigenvalues of f32 matrices beside those of the same matrices in f64: within a few last bits of the largest, as
+/// LAPACK's are.
+#[test]
+fn values_of_f32_matrices_are_exact() -> Result<()> {
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let functions: [(&str, Function); 4] = [
+        ("svdvals", linalg::svdvals),
+        ("svd", |a| Ok(linalg::svd(a)?.1)),
+        ("eigvalsh", |a| linalg::eigvalsh(&a.matmul(&t(a)?)?)),
+        ("eigh", |a| Ok(linalg::eigh(&a.matmul(&t(a)?)?)?.0)),
+    ];
+    for shape in [[90, 41], [41, 41], [64, 64], [100, 60], [3, 70]] {
+        for seed in 0..3 {
+            let a = random(&shape, 30 + seed)?.cast(DType::F32)?;
+            for (name, f) in functions {
+                let (have, want) = (f(&a)?, f(&a.cast(DType::F64)?)?);
+                let largest = want.amax(())?.item()?;
+                let off = have.cast(DType::F64)?.sub(&want)?.abs()?.amax(())?.item()?;
+                assert!(
+                    off <= 16.0 * f64::from(f32::EPSILON) * largest,
+                    "{name} of {shape:?}: off by {off}, the largest is {largest}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_inner_product_conjugates_its_first_vector() -> Result<()> {
+    let z =
+        |parts: &[(f64, f64)]| from_vec(parts.iter().map(|(a, b)| Complex::new(*a, *b)).collect(), [2], Device::Cpu);
+    let (x, y) = (z(&[(1.0, 2.0), (3.0, -1.0)])?, z(&[(2.0, -1.0), (1.0, 1.0)])?);
+    assert_eq!(linalg::vecdot(&x, &y, -1)?.to_vec::<Complex<f64>>()?, [Complex::new(2.0, -1.0)]);
+    assert_eq!(linalg::vecdot(&x, &x, 0)?.to_vec::<Complex<f64>>()?, [Complex::new(15.0, 0.0)]);
+    let real = from_vec(vec![3.0, 4.0], [2], Device::Cpu)?;
+    assert_eq!(linalg::vecdot(&real, &real, -1)?.item()?, 25.0);
+    assert_eq!(linalg::vecdot(&real, &x, -1)?.to_vec::<Complex<f64>>()?, [Complex::new(15.0, 2.0)]);
     Ok(())
 }

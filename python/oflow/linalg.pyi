@@ -65,6 +65,6 @@ def tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
 def tensorsolve(A: Tensor, B: Tensor) -> Tensor:
     """The X with `tensordot(A, X, X.ndim)` equal to B."""
 def vecdot(x: Tensor, y: Tensor, dim: builtins.int = -1) -> Tensor:
-    """The sum of the products of elements along a dim."""
+    """The inner product along a dim: the sum of the products of y's elements and the conjugates of x's."""
 def vector_norm(x: Tensor, ord: builtins.float = 2.0, dim: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The norm of vectors along dims; none given: of all elements."""
