@@ -4,7 +4,7 @@ use super::shape::in_method;
 use super::{invoke1, nn, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::normalize_dim;
+use crate::ops::{normalize_dim, scalar_of_kind};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -58,15 +58,17 @@ fn added(
         let e = Error::shape(format!("it multiplies tensors of {} and {} dims", ranks[0], ranks[1]));
         return Err(e.help("`matmul` takes any").in_call(text).at(site));
     }
-    let is_one = |s: Scalar| s.to_f64() == 1.0;
-    let scaled = |t: &Tensor, s: Scalar| match is_one(s) {
-        true => Ok(t.clone()),
-        false => invoke1(op!("mul_scalar"), &[Some(t)], smallvec![], smallvec![s], site),
+    for (name, s) in [("beta", beta), ("alpha", alpha)] {
+        scalar_of_kind(name, s, [x, a, b].map(Tensor::dtype)).map_err(|e| e.in_call(text).at(site))?;
+    }
+    let scaled = |t: &Tensor, s: Scalar| match s.to_complex() {
+        (1.0, 0.0) => Ok(t.clone()),
+        _ => invoke1(op!("mul_scalar"), &[Some(t)], smallvec![], smallvec![s], site),
     };
     let inner = inner_calls();
     let product = scaled(&nn::matmul(a, b, false, false, site)?, alpha)?;
     // A factor of 0 ignores x, also where it is not finite.
-    let y = match beta.to_f64() == 0.0 {
+    let y = match beta.to_complex() == (0.0, 0.0) {
         true => product.clone(),
         false => {
             let x = scaled(x, beta)?;

@@ -4,7 +4,7 @@ use super::shape::in_method;
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, broadcast_shapes, normalize_dim};
+use crate::ops::{AttrValue, broadcast_shapes, normalize_dim, scalar_of_kind};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -270,7 +270,8 @@ pub(super) fn index_add(
     let inner = inner_calls();
     let d = slices_along(x, dim, ids, src).map_err(&named)?;
     same_dtype(x, src).map_err(&named)?;
-    let src = match alpha.to_f64() == 1.0 {
+    scalar_of_kind("alpha", alpha, [x, src].map(Tensor::dtype)).map_err(&named)?;
+    let src = match alpha.to_complex() == (1.0, 0.0) {
         true => src.clone(),
         false => invoke1(op!("mul_scalar"), &[Some(src)], smallvec![], smallvec![alpha], site)?,
     };

@@ -5,11 +5,14 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Op, normalize_dim};
 use crate::tensor::Tensor;
-use oflow_kernels::{DType, Scalar};
+use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Reductions";
+    /// The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that
+    /// sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum).
+    "mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = mean;
     /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less
     /// `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN.
     ///
@@ -48,15 +51,23 @@ fn counted(x: &Tensor, dims: &[i64]) -> Result<usize> {
     if dims.is_empty() { Ok(x.numel()) } else { dims.iter().map(size).product() }
 }
 
-/// A function of the tensor in a dtype that holds squares and sums of halves.
+/// A function of the tensor in a dtype that holds its squares and sums: f32 for halves, f64 for integers, of which the result is f32.
 fn in_wide(x: &Tensor, site: CallSite, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-    if !x.dtype().is_half() {
-        return f(x);
-    }
+    let (wide, result) = match x.dtype() {
+        d if d.is_half() => (DType::F32, d),
+        d if matches!(d.kind(), DTypeKind::Int | DTypeKind::Bool) => (DType::F64, DType::F32),
+        _ => return f(x),
+    };
     let inner = inner_calls();
-    let y = f(&x.cast_at(DType::F32, site)?)?;
+    let y = f(&x.cast_at(wide, site)?)?;
     drop(inner);
-    y.cast_at(x.dtype(), site)
+    y.cast_at(result, site)
+}
+
+pub(super) fn mean(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    let of = |x: &Tensor| over(op!("mean"), x, dims, keepdim, site);
+    // Halves are summed in f32 by the op itself.
+    if x.dtype().is_half() { of(x) } else { in_wide(x, site, of) }
 }
 
 /// The variance up to its last step: the sum of squared distances, and what divides it.
@@ -216,6 +227,10 @@ pub(super) fn nansum(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) ->
 }
 
 pub(super) fn nanmean(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    // Integers have no NaN.
+    if matches!(x.dtype().kind(), DTypeKind::Int | DTypeKind::Bool) {
+        return mean(x, dims, keepdim, site);
+    }
     let _scope = site.scope();
     let inner = inner_calls();
     let sum = nansum(x, dims, keepdim, site)?;

@@ -95,7 +95,7 @@ pub(super) fn var_mean(
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
     let var = var(x, dims, keepdim, correction, site)?;
-    Ok(vec![var, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
+    Ok(vec![var, super::reduce::mean(x, dims, keepdim, site)?])
 }
 
 pub(super) fn std_mean(
@@ -106,7 +106,7 @@ pub(super) fn std_mean(
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
     let std = std(x, dims, keepdim, correction, site)?;
-    Ok(vec![std, super::reduce::over(op!("mean"), x, dims, keepdim, site)?])
+    Ok(vec![std, super::reduce::mean(x, dims, keepdim, site)?])
 }
 
 /// Variables by observations, in floats.

@@ -9,7 +9,7 @@ use super::signature::{OpSignature, OutputCount};
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::{Class, Expr, common_dtype};
-use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
+use oflow_kernels::{DType, DTypeKind, Dims, KernelError, Scalar, ShardBox};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
@@ -464,6 +464,19 @@ pub(crate) fn not_made(dtype: DType) -> Error {
 fn not_promoted(e: KernelError) -> Error {
     Error::dtype(e.0)
         .help("convert one of them first: `.cast(dtype)` for built-in dtypes, an op of your own for registered ones")
+}
+
+/// Refuses a number of a higher kind than the tensors it is for: a fraction for integers, or a complex number for real ones. It would
+/// change the dtype of the result, or lose its fraction or imaginary part.
+pub(crate) fn scalar_of_kind(name: &str, s: Scalar, tensors: impl IntoIterator<Item = DType>) -> Result<()> {
+    let Some(tensors) = tensors.into_iter().max_by_key(|d| d.kind()) else { return Ok(()) };
+    let wanted = match (tensors.kind(), s.kind()) {
+        (DTypeKind::Bool | DTypeKind::Int, DTypeKind::Float | DTypeKind::Complex) => "an integer",
+        (DTypeKind::Float, DTypeKind::Complex) => "a real number",
+        _ => return Ok(()),
+    };
+    Err(Error::dtype(format!("expected {wanted} for {name}, because the tensors are {tensors}, got {s}"))
+        .help("`cast` the tensors to a dtype that has such numbers"))
 }
 
 /// PyTorch's promotion of tensors: those with dims, then 0-dim tensors of a higher kind. Floats with a complex number of no dims become

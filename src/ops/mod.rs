@@ -33,7 +33,7 @@ pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, Ru
 pub use autocast::{Autocast, CASTS, CastPolicy};
 pub use by_parts::ByParts;
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
-pub(crate) use deduce::{not_made, promote_types, promoted};
+pub(crate) use deduce::{not_made, promote_types, promoted, scalar_of_kind};
 pub(crate) use def::ViewFn;
 pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,

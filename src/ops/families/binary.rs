@@ -1,7 +1,7 @@
 //! Elementwise functions of two tensors, with broadcasting and promotion; `where`.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
+use crate::ops::{DTypeRule, GivenValues, Grad, InferCtx, OpDef};
 use oflow_kernels::{DType, DTypeKind};
 
 const SAMPLES: &[&str] =
@@ -69,6 +69,11 @@ fn shift(name: &str, word: &str, doc: &str) -> Result<OpDef> {
         .samples(&["i32[3, 5] i32[3, 5]<9", "i64[4, 3] i64[3]<70", "u8[4] u8[4]<9"]))
 }
 
+/// Refuses a number, the first runtime attribute, of a higher kind than the tensors: it would change the dtype of the result.
+fn of_their_kind(v: &GivenValues<'_>) -> Result<()> {
+    crate::ops::scalar_of_kind("value", v.runtime[0], v.dtypes.iter().copied().flatten())
+}
+
 /// Three tensors, or two and a number.
 fn three() -> Vec<Result<OpDef>> {
     const SAMPLES: &[&str] = &[
@@ -97,13 +102,13 @@ fn three() -> Vec<Result<OpDef>> {
             "x + value * (a * b)",
             "x + value a b.",
         )
-        .map(|o| o.function(&format!("addcmul({tail}"))),
+        .map(|o| o.function(&format!("addcmul({tail}")).values(of_their_kind)),
         op(
             "addcdiv(x: float|complex, a: float|complex, b: float|complex; value: runtime scalar = 1) -> y",
             "x + value * a / b",
             "x + value a / b.",
         )
-        .map(|o| o.function(&format!("addcdiv({tail}"))),
+        .map(|o| o.function(&format!("addcdiv({tail}")).values(of_their_kind)),
     ]
 }
 
@@ -178,9 +183,13 @@ fn two() -> Vec<Result<OpDef>> {
             }),
         op("maximum", "max(a, b)", "The larger element of each pair; NaN if either is NaN."),
         op("minimum", "min(a, b)", "The smaller element of each pair; NaN if either is NaN."),
-        op("fmod", "fmod(a, b)", "The remainder of a / b with the sign of a."),
-        op("remainder", "remainder(a, b)", "The remainder of a / b with the sign of b."),
-        op("floor_divide", "floordiv(a, b)", "a / b rounded down."),
+        op("fmod", "fmod(a, b)", "The remainder of a / b with the sign of a. Integers divided by 0 are an error."),
+        op(
+            "remainder",
+            "remainder(a, b)",
+            "The remainder of a / b with the sign of b. Integers divided by 0 are an error.",
+        ),
+        op("floor_divide", "floordiv(a, b)", "a / b rounded down. Integers divided by 0 are an error."),
         // The origin has no angle, and no slope. Squares of small numbers would vanish.
         op("atan2", "atan2(a, b)", "The angle of the point (b, a) seen from the origin, in radians from -π to π.")
             .and_then(|o| o.derivative(0, "select(and(a == 0, b == 0), 0, b / hypot(a, b) / hypot(a, b))"))

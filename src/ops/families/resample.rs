@@ -29,7 +29,10 @@ fn pad_constant() -> Result<OpDef> {
         .doc("x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out.")
         .by_name_only()
         .strided()
-        .check(|c| around(c).map(drop))
+        .check(|c| {
+            super::scalar::fits(c.scalar("value")?, c.input(0)?.dtype)?;
+            around(c).map(drop)
+        })
         .shape1(|c| c.sizes("size"))
         .dtype(DTypeRule::Input(0))
         .get_sbp(|c| {
