@@ -12,6 +12,7 @@ use common::meter::{self, Meter};
 use common::model::{Config, Gpt};
 use common::{Options, Parallel};
 use oflow::BackwardOptions;
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
@@ -189,7 +190,7 @@ fn train(b: &Bencher, c: &Config, batch: usize, precision: Autocast) -> Result<(
     for step in 0..warmup + steps {
         let loss = {
             let _amp = autocast(precision);
-            model.forward(&x)?.cross_entropy(&y)?
+            model.forward(&x)?.cross_entropy_with(&y, &CrossEntropyOptions { dim: -1, ..Default::default() })?
         };
         opt.zero_grad();
         loss.backward()?;

@@ -8,6 +8,7 @@
 mod model;
 
 use model::{Config, Gpt};
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions};
 use oflow::prelude::*;
@@ -27,7 +28,9 @@ fn step() -> Result<()> {
     oflow::take_receipts(); // what laying out the weights took
     let loss = {
         let _amp = autocast(Autocast::Bf16);
-        model.forward(&tokens()?)?.cross_entropy(&tokens()?)?
+        model
+            .forward(&tokens()?)?
+            .cross_entropy_with(&tokens()?, &CrossEntropyOptions { dim: -1, ..Default::default() })?
     };
     loss.backward()?;
     opt.step()?;

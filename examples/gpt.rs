@@ -12,6 +12,7 @@ mod common;
 use common::model::{Config, Gpt};
 use common::tokens::{BYTES, draw, synthetic_loader, text_loader, uniform};
 use common::{OPTIONS, Options, Setup};
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::{Module, ZeroOptions, zero};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule, clip_grad_norm};
 use oflow::prelude::*;
@@ -103,7 +104,7 @@ fn main() -> Result<()> {
         let [seen, next] = &batches.next()?[..] else { continue };
         let loss = {
             let _guard = autocast(precision);
-            model.forward(seen)?.cross_entropy(next)?
+            model.forward(seen)?.cross_entropy_with(next, &CrossEntropyOptions { dim: -1, ..Default::default() })?
         };
         opt.zero_grad();
         training.scaler.scale(&loss)?.backward()?;

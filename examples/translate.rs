@@ -270,7 +270,7 @@ fn main() -> Result<()> {
         let loss = {
             let _guard = autocast(precision);
             let mut cache = model.encode(source)?;
-            let o = CrossEntropyOptions { ignore_index: Some(IGNORED), ..Default::default() };
+            let o = CrossEntropyOptions { ignore_index: Some(IGNORED), dim: -1, ..Default::default() };
             model.decode(seen, &mut cache)?.cross_entropy_with(next, &o)?
         };
         opt.zero_grad();

@@ -78,7 +78,7 @@ fn second_derivatives_of_halves_are_those_of_f64_but_for_rounding() {
     type F = fn(&[Tensor]) -> Result<Tensor>;
     let rows: [(&str, F, &[&[usize]]); 4] = [
         ("layer_norm", |t| t[0].layer_norm(Some(&t[1]), Some(&t[2]), 1e-5), &[&[3, 6], &[6], &[6]]),
-        ("rms_norm", |t| t[0].rms_norm(Some(&t[1]), 1e-6), &[&[3, 6], &[6]]),
+        ("rms_norm", |t| t[0].rms_norm(Some(&t[1]), Some(1e-6)), &[&[3, 6], &[6]]),
         ("attention", |t| t[0].attention(&t[1], &t[2], false), &[image; 3]),
         ("attention, causal", |t| t[0].attention(&t[1], &t[2], true), &[image; 3]),
     ];

@@ -85,7 +85,7 @@ def main():
     for step in training.steps():
         seen, following = next(batches)
         with setup.autocast():
-            loss = oflow.cross_entropy(model(seen), following)
+            loss = oflow.cross_entropy(model(seen), following, dim=-1)
         opt.zero_grad()
         training.backward(loss)
         training.unscale(opt)

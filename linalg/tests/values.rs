@@ -441,17 +441,11 @@ fn gradients_of_symmetric_matrices_are_symmetric() -> Result<()> {
     Ok(())
 }
 
-/// Singular values and eigenvalues of f32 matrices beside those of the same matrices in f64: within a few last bits of the largest, as
-/// LAPACK's are.
+/// Singular values of f32 matrices beside those of the same matrices in f64: within a last bit of the largest; LAPACK's are within a few.
 #[test]
-fn values_of_f32_matrices_are_exact() -> Result<()> {
+fn singular_values_of_f32_matrices_are_exact() -> Result<()> {
     type Function = fn(&Tensor) -> Result<Tensor>;
-    let functions: [(&str, Function); 4] = [
-        ("svdvals", linalg::svdvals),
-        ("svd", |a| Ok(linalg::svd(a)?.1)),
-        ("eigvalsh", |a| linalg::eigvalsh(&a.matmul(&t(a)?)?)),
-        ("eigh", |a| Ok(linalg::eigh(&a.matmul(&t(a)?)?)?.0)),
-    ];
+    let functions: [(&str, Function); 2] = [("svdvals", linalg::svdvals), ("svd", |a| Ok(linalg::svd(a)?.1))];
     for shape in [[90, 41], [41, 41], [64, 64], [100, 60], [3, 70]] {
         for seed in 0..3 {
             let a = random(&shape, 30 + seed)?.cast(DType::F32)?;
@@ -460,7 +454,7 @@ fn values_of_f32_matrices_are_exact() -> Result<()> {
                 let largest = want.amax(())?.item()?;
                 let off = have.cast(DType::F64)?.sub(&want)?.abs()?.amax(())?.item()?;
                 assert!(
-                    off <= 16.0 * f64::from(f32::EPSILON) * largest,
+                    off <= f64::from(f32::EPSILON) * largest,
                     "{name} of {shape:?}: off by {off}, the largest is {largest}"
                 );
             }

@@ -638,8 +638,8 @@ class Tensor:
         """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
-    def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
-        """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+    def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1) -> Tensor:
+        """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
     def ctc_loss(self, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
@@ -758,7 +758,7 @@ class Tensor:
         """`floor` in place: the result is written over the first argument."""
     @overload
     def floor_divide(self, b: Tensor) -> Tensor:
-        """a / b rounded down."""
+        """a / b rounded down. Integers divided by 0 are an error."""
     @overload
     def floor_divide(self, s: Number) -> Tensor:
         """x / s rounded down."""
@@ -778,7 +778,7 @@ class Tensor:
         """`fmin` in place: the result is written over the first argument."""
     @overload
     def fmod(self, b: Tensor) -> Tensor:
-        """The remainder of a / b with the sign of a."""
+        """The remainder of a / b with the sign of a. Integers divided by 0 are an error."""
     @overload
     def fmod(self, s: Number) -> Tensor:
         """The remainder of x / s with the sign of x."""
@@ -941,7 +941,7 @@ class Tensor:
     def kl_div(self, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
         """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
     def kl_each(self, t: Tensor) -> Tensor:
-        """t (log t - x), or 0 where t is 0: the divergence of log-probabilities x from probabilities t."""
+        """t (log t - x), or 0 where t is 0; NaN where t is negative or NaN: the divergence of log-probabilities x from probabilities t."""
     def kl_log_each(self, t: Tensor) -> Tensor:
         """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
     def kron(self, b: Tensor) -> Tensor:
@@ -1104,7 +1104,7 @@ class Tensor:
     def maximum_(self, b: Tensor) -> Tensor:
         """`maximum` in place: the result is written over the first argument."""
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+        """The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum)."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -1300,7 +1300,7 @@ class Tensor:
         """`relu` in place: the result is written over the first argument."""
     @overload
     def remainder(self, b: Tensor) -> Tensor:
-        """The remainder of a / b with the sign of b."""
+        """The remainder of a / b with the sign of b. Integers divided by 0 are an error."""
     @overload
     def remainder(self, s: Number) -> Tensor:
         """The remainder of x / s with the sign of s."""
@@ -1330,8 +1330,8 @@ class Tensor:
     @overload
     def reshape(self, *shape: builtins.int) -> Tensor:
         """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
-    def rms_norm(self, weight: Tensor | None = None, eps: builtins.float = 1e-6, *, axes: builtins.int | None = None) -> Tensor:
-        """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
+    def rms_norm(self, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
+        """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
         """Gradients of rms_norm."""
     def rnn_relu(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
@@ -2313,8 +2313,8 @@ def cov(x: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = No
     """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
-def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = -1) -> Tensor:
-    """The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1) -> Tensor:
+    """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
@@ -2369,7 +2369,7 @@ def dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None =
 def dstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other along dim 2; those of fewer dims get dims of size 1."""
 def einsum(equation: str, xs: Sequence[Tensor]) -> Tensor:
-    """The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that broadcast. Without `->` the result has the letters that occur once, in alphabetical order."""
+    """The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that broadcast. Without `->` the result has the letters that occur once, in alphabetical order. Products of integers keep their dtype; where letters of one tensor alone are summed over, integers and bools give i64, as `sum` does."""
 def elu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """x, or alpha (eˣ - 1) where x is negative."""
 def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -2448,7 +2448,7 @@ def floor_(x: Tensor) -> Tensor:
     """`floor` in place: the result is written over the first argument."""
 @overload
 def floor_divide(a: Tensor, b: Tensor) -> Tensor:
-    """a / b rounded down."""
+    """a / b rounded down. Integers divided by 0 are an error."""
 @overload
 def floor_divide(x: Tensor, s: Number) -> Tensor:
     """x / s rounded down."""
@@ -2468,7 +2468,7 @@ def fmin_(a: Tensor, b: Tensor) -> Tensor:
     """`fmin` in place: the result is written over the first argument."""
 @overload
 def fmod(a: Tensor, b: Tensor) -> Tensor:
-    """The remainder of a / b with the sign of a."""
+    """The remainder of a / b with the sign of a. Integers divided by 0 are an error."""
 @overload
 def fmod(x: Tensor, s: Number) -> Tensor:
     """The remainder of x / s with the sign of x."""
@@ -2647,7 +2647,7 @@ def item(x: Tensor) -> Number:
 def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
     """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
 def kl_each(x: Tensor, t: Tensor) -> Tensor:
-    """t (log t - x), or 0 where t is 0: the divergence of log-probabilities x from probabilities t."""
+    """t (log t - x), or 0 where t is 0; NaN where t is negative or NaN: the divergence of log-probabilities x from probabilities t."""
 def kl_log_each(x: Tensor, t: Tensor) -> Tensor:
     """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
 def kron(a: Tensor, b: Tensor) -> Tensor:
@@ -2818,7 +2818,7 @@ def maximum(a: Tensor, b: Tensor) -> Tensor:
 def maximum_(a: Tensor, b: Tensor) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+    """The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum)."""
 @overload
 def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -3056,7 +3056,7 @@ def relu_(x: Tensor) -> Tensor:
     """`relu` in place: the result is written over the first argument."""
 @overload
 def remainder(a: Tensor, b: Tensor) -> Tensor:
-    """The remainder of a / b with the sign of b."""
+    """The remainder of a / b with the sign of b. Integers divided by 0 are an error."""
 @overload
 def remainder(x: Tensor, s: Number) -> Tensor:
     """The remainder of x / s with the sign of s."""
@@ -3088,8 +3088,8 @@ def reshape(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def reshape(x: Tensor, *shape: builtins.int) -> Tensor:
     """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
-def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-6, *, axes: builtins.int | None = None) -> Tensor:
-    """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
+def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
+    """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
     """Gradients of rms_norm."""
 def rmsprop_many(tensors: Sequence[Tensor], lr: builtins.float, alpha: builtins.float = 0.99, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decay: builtins.float = 0.0, centered: builtins.bool = False) -> None:

@@ -71,8 +71,11 @@ def run(case, place):
             x.requires_grad_()
     function = getattr(flow.functional, case["op"])
     attrs = {name: value(text) for name, text in case["attrs"].items()}
+    # Where the op's defaults are not the function's.
     if case["op"] == "cross_entropy":
-        attrs["reduction"] = "none"
+        attrs |= {"reduction": "none", "dim": -1}
+    if case["op"] == "rms_norm":
+        attrs.setdefault("eps", 1e-6)
     # Tensors by the names of their parameters, in order.
     names = [text.split(" ") for text in parameters(case["op"])]
     if names[0][0].startswith("TensorTuple"):

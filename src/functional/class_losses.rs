@@ -2,23 +2,25 @@
 
 use super::losses::Loss;
 use super::{invoke, invoke1, op};
+use crate::context::{autocast_mode, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Outputs;
-use crate::ops::{AttrValue, normalize_dim};
+use crate::ops::{AttrValue, Autocast, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Losses";
-    /// The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or
-    /// probabilities (with all dims).
+    /// The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets:
+    /// class indices (i64, with the other dims), or probabilities (with all dims).
     ///
     /// `weight` has a factor for each class. Rows whose target is `ignore_index` have the loss 0. `label_smoothing` ε mixes the targets
     /// with ε of the uniform distribution. The reduction is `mean`, `sum` or `none`; the mean of indices divides by the weights of the
     /// targets that are not ignored, that of probabilities by the number of rows.
     ///
-    /// PyTorch has the classes along dim 1, and ignores the target -100 unless told otherwise.
+    /// The loss of half logits is a half, rounded at the end; under autocast it is f32. PyTorch ignores the target -100 unless told
+    /// otherwise.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -27,7 +29,7 @@ functions! {
     /// assert_eq!(x.cross_entropy(&target)?.to_vec::<f32>()?, [4f32.ln()]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
-    "cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Float label_smoothing=0.0, Int dim=-1) -> Tensor" = cross_entropy;
+    "cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Float label_smoothing=0.0, Int dim=1) -> Tensor" = cross_entropy;
     /// The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other
     /// dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`.
     "nll_loss(Tensor x, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Int dim=1) -> Tensor" = nll_loss;
@@ -144,6 +146,29 @@ pub(super) fn cross_entropy(
     dim: i64,
     site: CallSite,
 ) -> Result<Tensor> {
+    let loss = || entropy(logits, target, weight, ignore_index, reduction, label_smoothing, dim, site);
+    // Losses of halves are f32 until they are reduced. Under autocast, whose cross entropy is f32, they stay so.
+    if !logits.dtype().is_half() || autocast_mode() != Autocast::Off {
+        return loss();
+    }
+    let inner = inner_calls();
+    let wide = loss()?;
+    drop(inner);
+    if wide.dtype() == logits.dtype() { Ok(wide) } else { wide.cast_at(logits.dtype(), site) }
+}
+
+/// The cross entropy, of half logits and class indices in f32.
+#[allow(clippy::too_many_arguments)]
+fn entropy(
+    logits: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignore_index: Option<i64>,
+    reduction: &str,
+    label_smoothing: f64,
+    dim: i64,
+    site: CallSite,
+) -> Result<Tensor> {
     let both = [logits, target];
     let call = Loss::of("cross_entropy", &both, site);
     call.may_reduce(reduction)?;
@@ -160,7 +185,7 @@ pub(super) fn cross_entropy(
     let ignore = ignore_index.unwrap_or(NONE);
     // The kernel smooths what has no weights.
     let smoothing = if weight.is_none() { label_smoothing } else { 0.0 };
-    let entropy = |call: &Loss<'_>| -> Result<Outputs> {
+    let rows = |call: &Loss<'_>| -> Result<Outputs> {
         let attrs = smallvec![ignore.into(), smoothing.into()];
         invoke(op!("cross_entropy"), &[Some(&x), Some(target)], attrs, smallvec![], call.site)
     };
@@ -168,12 +193,12 @@ pub(super) fn cross_entropy(
         if reduction == "none" {
             // This is the last op: a layout may be asked of it.
             let call = call.outermost();
-            return Ok(entropy(&call)?.swap_remove(0));
+            return Ok(rows(&call)?.swap_remove(0));
         }
-        let losses = entropy(&call)?.swap_remove(0);
+        let losses = rows(&call)?.swap_remove(0);
         return reduced(call, losses, target, None, ignore_index, reduction);
     };
-    let mut outs = entropy(&call)?;
+    let mut outs = rows(&call)?;
     let (lse, losses) = (outs.swap_remove(1), outs.swap_remove(0));
     let weights = weights_of(&call, &x, target, weight, ignore)?;
     let losses = {

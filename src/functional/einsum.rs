@@ -5,13 +5,15 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
+use oflow_kernels::DType;
 use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Products";
     /// The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that
     /// the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that
-    /// broadcast. Without `->` the result has the letters that occur once, in alphabetical order.
+    /// broadcast. Without `->` the result has the letters that occur once, in alphabetical order. Products of integers keep their dtype;
+    /// where letters of one tensor alone are summed over, integers and bools give i64, as `sum` does.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -161,9 +163,7 @@ fn permute(x: &Tensor, order: &[i64], site: CallSite) -> Result<Tensor> {
 }
 
 fn sum(x: &Tensor, dims: &[i64], site: CallSite) -> Result<Tensor> {
-    // The sum of integers is an i64; a product of theirs is not.
-    let y = invoke1(op!("sum"), &[Some(x)], smallvec![AttrValue::from(dims), false.into()], smallvec![], site)?;
-    if y.dtype() == x.dtype() { Ok(y) } else { y.cast_at(x.dtype(), site) }
+    invoke1(op!("sum"), &[Some(x)], smallvec![AttrValue::from(dims), false.into()], smallvec![], site)
 }
 
 /// A tensor with each label once: dims of size 1 go, because they broadcast, and diagonals are taken.
@@ -203,8 +203,13 @@ fn pair(
         let left = (0..labels.len()).filter(|d| !dims.contains(&(*d as i64))).map(|d| labels[d]).collect();
         Ok((if dims.is_empty() { t.clone() } else { sum(t, dims, site)? }, left))
     };
-    let (x, lx) = reduced(x, lx, &lone(lx, ly))?;
-    let (y, ly) = reduced(y, ly, &lone(ly, &lx))?;
+    let one_dtype = x.dtype() == y.dtype();
+    let (mut x, lx) = reduced(x, lx, &lone(lx, ly))?;
+    let (mut y, ly) = reduced(y, ly, &lone(ly, &lx))?;
+    // The sum of integers is an i64, which then meets a product with what was not summed.
+    if one_dtype && x.dtype() != y.dtype() {
+        (x, y) = (x.cast_at(DType::I64, site)?, y.cast_at(DType::I64, site)?);
+    }
     let (x, y, lx, ly) = (&x, &y, &lx[..], &ly[..]);
     let both =
         |keep: bool| -> Vec<u32> { lx.iter().copied().filter(|l| ly.contains(l) && needed(*l) == keep).collect() };

@@ -5,6 +5,7 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, first};
 use crate::tensor::Tensor;
+use oflow_kernels::DType;
 use smallvec::smallvec;
 
 functions! {
@@ -32,8 +33,9 @@ functions! {
     /// unless `axes` says otherwise. `eps` is added to the variance.
     "layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor" = layer_norm;
     /// x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one,
-    /// unless `axes` says otherwise. `eps` is added to the mean square.
-    "rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor" = rms_norm;
+    /// unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype,
+    /// for halves of f32, unless given.
+    "rms_norm(Tensor x, Tensor? weight, Float? eps, *, Int? axes) -> Tensor" = rms_norm;
     /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
     /// `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T.
     "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor" = attention;
@@ -120,14 +122,20 @@ pub(super) fn layer_norm(
     Ok(invoke(op!("layer_norm"), &[Some(x), weight, bias], attrs, smallvec![eps.into()], site)?.swap_remove(0))
 }
 
+/// The distance from 1 to the next number of the dtype that a norm computes in: f32 for halves.
+fn epsilon(dtype: DType) -> f64 {
+    if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
+}
+
 pub(super) fn rms_norm(
     x: &Tensor,
     weight: Option<&Tensor>,
-    eps: f64,
+    eps: Option<f64>,
     axes: Option<i64>,
     site: CallSite,
 ) -> Result<Tensor> {
     let attrs = smallvec![axes_of(weight, axes).into()];
+    let eps = eps.unwrap_or_else(|| epsilon(x.dtype()));
     Ok(invoke(op!("rms_norm"), &[Some(x), weight], attrs, smallvec![eps.into()], site)?.swap_remove(0))
 }
 

@@ -51,7 +51,7 @@ impl MoeOptions {
 }
 
 /// A mixture of experts (GShard, Lepikhin et al., 2020): a gate chooses `top_k` experts for each token, and adds what they compute by
-/// its weights. Each expert is a perceptron of two layers with GELU.
+/// its weights. Each expert is a perceptron of two layers with the exact GELU, x Φ(x).
 ///
 /// **Expert parallelism**: split the experts, `S(0)` of `up`, `up_bias`, `down` and `down_bias`, over the mesh axis that splits the
 /// tokens. Tokens then travel to their experts and back by two all-to-alls, in backward by two more. Which tokens fit in an expert
@@ -197,7 +197,7 @@ impl MixtureOfExperts {
     }
 
     fn computed(&self, x: &Tensor) -> Result<Tensor> {
-        let h = part("up", || x.matmul(&self.up)?.add(&self.up_bias))?.gelu_tanh()?;
+        let h = part("up", || x.matmul(&self.up)?.add(&self.up_bias))?.gelu()?;
         part("down", || h.matmul(&self.down)?.add(&self.down_bias))
     }
 

@@ -34,8 +34,8 @@ impl LayerNorm {
 pub struct RmsNorm {
     /// Scale, `[width]`; ones at first.
     pub weight: Tensor,
-    /// Added to the mean square.
-    pub eps: f64,
+    /// Added to the mean square; none at first: then it is that of [`Tensor::rms_norm`].
+    pub eps: Option<f64>,
 }
 crate::module!(RmsNorm { weight });
 
@@ -43,7 +43,7 @@ impl RmsNorm {
     /// Makes a norm for a last dim of size `width`.
     #[track_caller]
     pub fn new(width: usize, target: impl IntoTarget) -> Result<RmsNorm> {
-        Ok(RmsNorm { weight: init::constant([width], 1.0, target)?, eps: 1e-6 })
+        Ok(RmsNorm { weight: init::constant([width], 1.0, target)?, eps: None })
     }
     /// Normalises the last dim of `[…, width]`.
     #[track_caller]

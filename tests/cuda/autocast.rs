@@ -1,5 +1,6 @@
 //! Low precision on `Device::Cuda`: autocast, loss scaling and f32 masters give the CPU's losses.
 
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::{Block, BlockOptions, Embedding, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer};
 use oflow::prelude::*;
@@ -28,7 +29,9 @@ fn train(device: Device, mode: Autocast, dtype: DType) -> Result<Vec<f64>> {
     for _ in 0..5 {
         let loss = {
             let _amp = autocast(mode);
-            net.head.forward(&net.h.forward(&net.wte.forward(&x)?)?)?.cross_entropy(&y)?
+            net.head
+                .forward(&net.h.forward(&net.wte.forward(&x)?)?)?
+                .cross_entropy_with(&y, &CrossEntropyOptions { dim: -1, ..Default::default() })?
         };
         opt.zero_grad();
         if mode == Autocast::F16 {

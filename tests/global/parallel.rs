@@ -2,6 +2,7 @@
 //! same weights and dropout masks bit for bit and the same losses up to rounding.
 
 use oflow::data::Loader;
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::{Block, BlockOptions, Dropout, Embedding, LayerNorm, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions, clip_grad_norm};
 use oflow::prelude::*;
@@ -120,7 +121,8 @@ fn gpt_losses(mesh: &Placement, dtype: DType, steps: usize) -> Result<Vec<f64>> 
     let mut losses = vec![];
     for b in (0..).flat_map(|e| data.epoch(e)).take(steps) {
         let b = b?;
-        let loss = model.forward(&b[0])?.cross_entropy(&b[1])?;
+        let loss =
+            model.forward(&b[0])?.cross_entropy_with(&b[1], &CrossEntropyOptions { dim: -1, ..Default::default() })?;
         opt.zero_grad();
         loss.backward()?;
         clip_grad_norm(&model.parameters(), 1.0)?;
@@ -204,7 +206,10 @@ fn a_tensor_parallel_step_has_two_reductions_per_block_and_direction() {
         let model = Gpt::new(&mesh, DType::F32)?;
         let ids = from_vec((0..48i64).map(|i| i % 24).collect(), [6, 8], (&mesh, sbp![S(0), B]))?;
         oflow::take_receipts();
-        model.forward(&ids)?.cross_entropy(&ids)?.backward()?;
+        model
+            .forward(&ids)?
+            .cross_entropy_with(&ids, &CrossEntropyOptions { dim: -1, ..Default::default() })?
+            .backward()?;
         let moved: Vec<_> = oflow::take_receipts().into_iter().filter(|r| r.plan.bytes_sent() > 0).collect();
         for backward in [false, true] {
             let reduced = moved.iter().filter(|r| r.backward == backward).map(|r| r.plan.to_string());

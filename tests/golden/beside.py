@@ -32,7 +32,6 @@ AGREED = {
     "heaviside heaviside_": "PyTorch has no derivative by the values",
     "hinge_embedding_loss": "the targets are neither 1 nor -1",
     "histogram": "has no gradient; PyTorch's fails when it is asked for",
-    "kl_div": "targets below zero count as zero; PyTorch gives NaN",
     "kthvalue topk": "indices of equal elements",
     "log_softmax softmax": "without a dim it is the last one; PyTorch warns and guesses",
     "pdist": "order 0 counts and has no gradient; PyTorch's is zero",

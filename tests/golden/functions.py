@@ -732,6 +732,40 @@ for name in ("var", "std", "var_mean", "std_mean"):
     case(name, lambda x: f(x, (1,), True, True), x, [1], True, True, note="unbiased")
     case(name, lambda x: f(x, False), x, False, note="unbiased")
 
+# --- dtypes of results ----------------------------------------------------------------------------------------------------
+# What PyTorch refuses has no row.
+
+
+def each_dtype(name, f, make, *, dtypes=tuple(DTYPES)[:9], **how):
+    """A row for each dtype of the tensors that PyTorch takes; `make` gives the arguments."""
+    for d in dtypes:
+        args, named = make(d)
+        try:
+            case(name, f, *args, note=d, **named, **how)
+        except RuntimeError:
+            pass
+
+
+for equation, shapes in (("ii->", [(3, 3)]), ("ii->i", [(3, 3)]), ("ij->", [(2, 3)]), ("ij->i", [(2, 3)]), ("ij,jk->ik", [(2, 3), (3, 2)]), ("ij,ij->", [(2, 3), (2, 3)]),
+                         ("i,j->ij", [(2,), (3,)]), ("ij,jk->", [(2, 3), (3, 2)]), ("ij,k->i", [(2, 3), (2,)]), ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 2)])):
+    each_dtype("einsum", lambda *xs: torch.einsum(equation, *xs), lambda d: ([equation, [values(s, d, start=i) for i, s in enumerate(shapes)]], {}), backward=False,
+               dtypes=("u8", "i8", "i32", "i64", "bf16", "f32", "f64") if len(shapes) > 1 else ("bool", "u8", "i8", "i32", "i64", "bf16", "f32", "f64"))
+for how in (dict(), dict(alpha=2), dict(beta=3), dict(alpha=2, beta=0)):
+    for name, shapes in (("addmm", [(2, 4), (2, 3), (3, 4)]), ("addmv", [(2,), (2, 3), (3,)]), ("baddbmm", [(2, 2, 4), (2, 2, 3), (2, 3, 4)])):
+        each_dtype(name, lambda *xs: getattr(torch, name)(*xs, **how), lambda d: ([values(s, d, start=i) for i, s in enumerate(shapes)], how), dtypes=("u8", "i32", "i64", "f64"))
+each_dtype("addcmul", lambda *xs: torch.addcmul(*xs, value=2), lambda d: ([values((2, 3), d, start=i) for i in range(3)], dict(value=2)), dtypes=("u8", "i8", "i32", "i64", "bf16", "f64"))
+each_dtype("index_add", lambda x, i, y: x.index_add(0, i, y, alpha=2), lambda d: ([values((3, 2), d), 0, torch.tensor([2, 0]), values((2, 2), d, start=5)], dict(alpha=2)), dtypes=("u8", "i8", "i32", "i64", "bf16", "f64"))
+for reduction in ("none", "sum", "mean"):
+    ids, how = values((3,), "i64", below=4), dict(reduction=reduction)
+    each_dtype("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), lambda d: ([values((3, 4), d), ids], how), dtypes=("bf16", "f32", "f64"))
+    each_dtype("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), lambda d: ([values((3, 4), d), values((3, 4), d, start=2).softmax(1)], how), dtypes=("bf16", "f32", "f64"))
+    each_dtype("nll_loss", lambda x, t: F.nll_loss(x, t, **how), lambda d: ([values((3, 4), d), ids], how), dtypes=("bf16", "f32", "f64"))
+    case("cross_entropy", lambda x, t: F.cross_entropy(x, t, **how), values((2, 3, 4), "f64"), values((2, 4), "i64", below=3), **how, note="classes in dim 1")
+    target = torch.tensor([0.2, nan, 0.5, -1.0], dtype=torch.float64)
+    case("kl_div", lambda x, t: F.kl_div(x, t, **how), values((4,), "f64"), target, **how, note="no probabilities")
+for d, size in (("bf16", 0.1), ("f32", 1e-3), ("f64", 1e-8)):
+    case("rms_norm", lambda x: F.rms_norm(x, (4,)), values((2, 4), d) * size, note="eps of the dtype")
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -3,6 +3,7 @@
 use super::model::{Config, Gpt, on_axis};
 use super::{same, told};
 use oflow::data::Loader;
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, clip_grad_norm};
 use oflow::prelude::*;
@@ -43,7 +44,7 @@ fn train(job: Job, steps: usize) -> Result<Vec<String>> {
         let b = batches.next()?;
         let loss = {
             let _amp = autocast(job.precision);
-            model.forward(&b[0])?.cross_entropy(&b[1])?
+            model.forward(&b[0])?.cross_entropy_with(&b[1], &CrossEntropyOptions { dim: -1, ..Default::default() })?
         };
         opt.zero_grad();
         match &mut scaler {
@@ -111,7 +112,9 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     let tokens = || zeros([1024, c.seq], (&mesh, sbp![S(0), B, S(0)]).dtype(DType::I64));
     let loss = {
         let _amp = autocast(Autocast::Bf16);
-        model.forward(&tokens()?)?.cross_entropy(&tokens()?)?
+        model
+            .forward(&tokens()?)?
+            .cross_entropy_with(&tokens()?, &CrossEntropyOptions { dim: -1, ..Default::default() })?
     };
     loss.backward()?;
     opt.step()?;

@@ -1,6 +1,7 @@
 //! Autocast: which dtypes ops run in, that it works for every layout, what is cast how often, and where gradients end up.
 
 use oflow::BackwardOptions;
+use oflow::functional::CrossEntropyOptions;
 use oflow::nn::{Linear, Module};
 use oflow::ops::{CASTS, CastPolicy};
 use oflow::prelude::*;
@@ -275,7 +276,7 @@ fn training_in_low_precision_follows_f32_however_it_is_spread() {
                     let _amp = autocast(mode);
                     let logits = net.head.forward(&net.h.forward(&net.wte.forward(&x)?)?)?;
                     assert_eq!(logits.dtype(), mode.dtype().unwrap_or(DType::F32));
-                    logits.cross_entropy(&y)?
+                    logits.cross_entropy_with(&y, &CrossEntropyOptions { dim: -1, ..Default::default() })?
                 };
                 assert_eq!(loss.dtype(), DType::F32);
                 opt.zero_grad();

@@ -110,7 +110,7 @@ fn a_token_gets_the_weighted_sum_of_its_experts() {
         let mut want = vec![0.0; 8];
         for e in &order[..2] {
             let of = |w: &Tensor| w.narrow(0, *e as i64, 1).unwrap().squeeze(0).unwrap();
-            let h = row.matmul(&of(&moe.up)).unwrap().add(&of(&moe.up_bias)).unwrap().gelu_tanh().unwrap();
+            let h = row.matmul(&of(&moe.up)).unwrap().add(&of(&moe.up_bias)).unwrap().gelu().unwrap();
             let made = h.matmul(&of(&moe.down)).unwrap().add(&of(&moe.down_bias)).unwrap();
             for (w, m) in want.iter_mut().zip(made.to_vec::<f64>().unwrap()) {
                 *w += m * probabilities[*e] / both;

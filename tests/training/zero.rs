@@ -1,11 +1,16 @@
 //! ZeRO: every stage computes what a run without it computes; what differs is who holds what, and which bytes move.
 
 use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
-use oflow::functional::grad;
+use oflow::functional::{CrossEntropyOptions, grad};
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, ZeroOptions, zero, zero_parameter};
 use oflow::optim::{AdamW, AdamWOptions, Ema, Lamb, LambOptions, Optimizer, clip_grad_norm};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, memory_stats, take_receipts};
+
+/// Options for logits `[batch, step, class]`.
+fn classes_last() -> CrossEntropyOptions {
+    CrossEntropyOptions { dim: -1, ..Default::default() }
+}
 
 struct Gpt {
     wte: Embedding,
@@ -78,7 +83,7 @@ fn losses(mesh: &Placement, stage: u8, dtype: DType, precision: Autocast, clip: 
         let (seen, next) = batch(mesh, step)?;
         let loss = {
             let _guard = autocast(precision);
-            model.forward(&seen)?.cross_entropy(&next)?
+            model.forward(&seen)?.cross_entropy_with(&next, &classes_last())?
         };
         opt.zero_grad();
         loss.backward()?;
@@ -91,7 +96,7 @@ fn losses(mesh: &Placement, stage: u8, dtype: DType, precision: Autocast, clip: 
     let _quiet = no_grad();
     model.train(false);
     let (seen, next) = batch(mesh, 9)?;
-    found.push(model.forward(&seen)?.cross_entropy(&next)?.item()?);
+    found.push(model.forward(&seen)?.cross_entropy_with(&next, &classes_last())?.item()?);
     Ok(found)
 }
 
@@ -217,7 +222,7 @@ fn layouts_of_parameters_gradients_and_states() {
                 assert_eq!(&p.to_f64_vec()?, b);
             }
             let (seen, next) = batch(&mesh, 0)?;
-            m.forward(&seen)?.cross_entropy(&next)?.backward()?;
+            m.forward(&seen)?.cross_entropy_with(&next, &classes_last())?.backward()?;
             let q = &m.h[0].attn.q.weight;
             let g = q.grad().expect("a gradient");
             let want = ["[B, S(0)]", "[B, S(0)]", "[S(1), S(0)]", "[S(1), S(0)]"][stage as usize];
@@ -245,13 +250,13 @@ fn checkpoints_are_read_in_any_stage() {
             if first > 0 {
                 // What was read before is not the value any more.
                 let (seen, next) = batch(&mesh, 0)?;
-                model.forward(&seen)?.cross_entropy(&next)?.item()?;
+                model.forward(&seen)?.cross_entropy_with(&next, &classes_last())?.item()?;
                 manager.load_latest(&mut [("model", &mut model), ("opt", &mut opt)])?;
             }
             let mut found = vec![];
             for step in first..first + steps {
                 let (seen, next) = batch(&mesh, step)?;
-                let loss = model.forward(&seen)?.cross_entropy(&next)?;
+                let loss = model.forward(&seen)?.cross_entropy_with(&next, &classes_last())?;
                 opt.zero_grad();
                 loss.backward()?;
                 opt.step()?;

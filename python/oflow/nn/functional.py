@@ -142,10 +142,10 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return oflow.layer_norm(input, weight, bias, eps, axes=axes)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
-    """RMS norm over the last dims."""
-    axes = _axes(input, normalized_shape, "rms_norm")
-    return oflow.rms_norm(input, weight, eps) if axes == 1 else oflow.rms_norm(input, weight, eps, axes=axes)
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """RMS norm over the last dims. ``eps`` is the distance from 1 to the next number of the input's dtype (for halves of
+    float32) unless given."""
+    return oflow.rms_norm(input, weight, eps, axes=_axes(input, normalized_shape, "rms_norm"))
 
 
 def scaled_dot_product_attention(
@@ -210,8 +210,8 @@ def _reduced(loss, reduction):
 
 def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     """Cross entropy of logits ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices (``[N, ...]``) or probabilities (of the shape of
-    the logits). ``"mean"`` is over the rows that are not ignored, by their weights. ``oflow.cross_entropy`` takes logits with the
-    classes in the last dim."""
+    the logits). ``"mean"`` is over the rows that are not ignored, by their weights. ``oflow.cross_entropy`` is the same with another
+    dim of classes, its ``dim``, where one is given, and ignores no index unless told."""
     return oflow.cross_entropy(
         input,
         target,
@@ -219,7 +219,6 @@ def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="m
         ignore_index=ignore_index,
         reduction=reduction,
         label_smoothing=label_smoothing,
-        dim=1 if len(input.shape) > 1 else 0,
     )
 
 
@@ -434,8 +433,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 def ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
 ):
-    """The negative log likelihood of targets under all their alignments with log-probabilities ``[T, N, C]``. Lengths are tensors or
-    lists. The gradient is that of the log-probabilities as they are."""
+    """The negative log likelihood of targets under all their alignments with log-probabilities ``[T, N, C]``. Lengths are tensors,
+    lists or tuples. The gradient is that of the log-probabilities as they are."""
 
     def lengths(of):
         if isinstance(of, oflow.Tensor):

@@ -170,10 +170,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """RMS norm over the last dims, those of ``normalized_shape``: root mean square 1, then a scale."""
+    """RMS norm over the last dims, those of ``normalized_shape``: root mean square 1, then a scale. ``eps`` is the distance from 1 to the
+    next number of the input's dtype (for halves of float32) unless given."""
 
     def __init__(
-        self, normalized_shape, eps=1e-6, elementwise_affine=True, *, device=None, placement=None, sbp=None, dtype=None
+        self, normalized_shape, eps=None, elementwise_affine=True, *, device=None, placement=None, sbp=None, dtype=None
     ):
         super().__init__()
         self.normalized_shape, self.eps = _normalized(normalized_shape), eps

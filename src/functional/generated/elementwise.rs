@@ -673,7 +673,7 @@ impl Tensor {
         invoke1(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// The remainder of a / b with the sign of a.
+    /// The remainder of a / b with the sign of a. Integers divided by 0 are an error.
     ///
     /// ```text
     /// fmod(Tensor a, Tensor b) -> Tensor
@@ -691,7 +691,7 @@ impl Tensor {
         }
     }
 
-    /// The remainder of a / b with the sign of b.
+    /// The remainder of a / b with the sign of b. Integers divided by 0 are an error.
     ///
     /// ```text
     /// remainder(Tensor a, Tensor b) -> Tensor
@@ -709,7 +709,7 @@ impl Tensor {
         }
     }
 
-    /// a / b rounded down.
+    /// a / b rounded down. Integers divided by 0 are an error.
     ///
     /// ```text
     /// floor_divide(Tensor a, Tensor b) -> Tensor

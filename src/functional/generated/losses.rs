@@ -312,7 +312,7 @@ pub struct CrossEntropyOptions {
     pub reduction: &'static str,
     /// `Float label_smoothing=0.0`. `0.0` by default.
     pub label_smoothing: f64,
-    /// `Int dim=-1`. `-1` by default.
+    /// `Int dim=1`. `1` by default.
     pub dim: i64,
 }
 
@@ -323,7 +323,7 @@ impl Default for CrossEntropyOptions {
             ignore_index: None,
             reduction: "mean",
             label_smoothing: 0.0,
-            dim: -1,
+            dim: 1,
         }
     }
 }
@@ -761,18 +761,19 @@ impl Tensor {
         super::super::losses::triplet_margin_loss(self, positive, negative, options.margin, options.p, options.eps, options.swap, options.reduction, CallSite::here())
     }
 
-    /// The cross entropy of logits whose classes lie along `dim`, and targets: class indices (i64, with the other dims), or
-    /// probabilities (with all dims).
+    /// The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets:
+    /// class indices (i64, with the other dims), or probabilities (with all dims).
     ///
     /// ```text
-    /// cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction="mean", Float label_smoothing=0.0, Int dim=-1) -> Tensor
+    /// cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction="mean", Float label_smoothing=0.0, Int dim=1) -> Tensor
     /// ```
     ///
     /// `weight` has a factor for each class. Rows whose target is `ignore_index` have the loss 0. `label_smoothing` ε mixes the targets
     /// with ε of the uniform distribution. The reduction is `mean`, `sum` or `none`; the mean of indices divides by the weights of the
     /// targets that are not ignored, that of probabilities by the number of rows.
     ///
-    /// PyTorch has the classes along dim 1, and ignores the target -100 unless told otherwise.
+    /// The loss of half logits is a half, rounded at the end; under autocast it is f32. PyTorch ignores the target -100 unless told
+    /// otherwise.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -783,7 +784,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
-        super::super::class_losses::cross_entropy(self, target, None, None, "mean", 0.0, -1, CallSite::here())
+        super::super::class_losses::cross_entropy(self, target, None, None, "mean", 0.0, 1, CallSite::here())
     }
 
     /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy) with its options.
@@ -921,7 +922,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("cosine_embedding_loss(Tensor x1, Tensor x2, Tensor target, *, Float margin=0.0, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::losses::cosine_embedding_loss(b.given(0)?, b.given(1)?, b.given(2)?, b.float(3)?, b.text(4)?, b.site)?])),
     ("pairwise_distance(Tensor x1, Tensor x2, *, Float p=2.0, Float eps=1e-6, Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::losses::pairwise_distance(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
     ("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, *, Float margin=1.0, Float p=2.0, Float eps=1e-6, Bool swap=false, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::losses::triplet_margin_loss(b.given(0)?, b.given(1)?, b.given(2)?, b.float(3)?, b.float(4)?, b.float(5)?, b.bool(6)?, b.text(7)?, b.site)?])),
-    ("cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Float label_smoothing=0.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::class_losses::cross_entropy(b.given(0)?, b.given(1)?, b.tensor(2), b.int(3).ok(), b.text(4)?, b.float(5)?, b.int(6)?, b.site)?])),
+    ("cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Float label_smoothing=0.0, Int dim=1) -> Tensor", |b| Ok(vec![super::super::class_losses::cross_entropy(b.given(0)?, b.given(1)?, b.tensor(2), b.int(3).ok(), b.text(4)?, b.float(5)?, b.int(6)?, b.site)?])),
     ("nll_loss(Tensor x, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction=\"mean\", Int dim=1) -> Tensor", |b| Ok(vec![super::super::class_losses::nll_loss(b.given(0)?, b.given(1)?, b.tensor(2), b.int(3).ok(), b.text(4)?, b.int(5)?, b.site)?])),
     ("multi_margin_loss(Tensor x, Tensor target, *, Int p=1, Float margin=1.0, Tensor? weight, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multi_margin_loss(b.given(0)?, b.given(1)?, b.int(2)?, b.float(3)?, b.tensor(4), b.text(5)?, b.site)?])),
     ("multilabel_margin_loss(Tensor x, Tensor target, *, String reduction=\"mean\") -> Tensor", |b| Ok(vec![super::super::class_losses::multilabel_margin_loss(b.given(0)?, b.given(1)?, b.text(2)?, b.site)?])),

@@ -377,13 +377,14 @@ impl Tensor {
     }
 
     /// x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one,
-    /// unless `axes` says otherwise. `eps` is added to the mean square.
+    /// unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype,
+    /// for halves of f32, unless given.
     ///
     /// ```text
-    /// rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor
+    /// rms_norm(Tensor x, Tensor? weight, Float? eps, *, Int? axes) -> Tensor
     /// ```
     #[track_caller]
-    pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+    pub fn rms_norm(&self, weight: Option<&Tensor>, eps: Option<f64>) -> Result<Tensor> {
         super::super::nn::rms_norm(self, weight, eps, None, CallSite::here())
     }
 
@@ -392,7 +393,7 @@ impl Tensor {
     pub fn rms_norm_with(
         &self,
         weight: Option<&Tensor>,
-        eps: f64,
+        eps: Option<f64>,
         options: &crate::functional::RmsNormOptions,
     ) -> Result<Tensor> {
         super::super::nn::rms_norm(self, weight, eps, options.axes, CallSite::here())
@@ -1243,7 +1244,7 @@ impl Tensor {
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::layer_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.float(3)?, b.int(4).ok(), b.site)?])),
-    ("rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3).ok(), b.site)?])),
+    ("rms_norm(Tensor x, Tensor? weight, Float? eps, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2).ok(), b.int(3).ok(), b.site)?])),
     ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.site)?])),
     ("batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::batch_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
     ("group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::group_norm(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.float(4)?, b.site)?])),

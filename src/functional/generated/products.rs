@@ -72,7 +72,8 @@ impl Default for BaddbmmOptions {
 
 /// The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that
 /// the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that
-/// broadcast. Without `->` the result has the letters that occur once, in alphabetical order.
+/// broadcast. Without `->` the result has the letters that occur once, in alphabetical order. Products of integers keep their dtype;
+/// where letters of one tensor alone are summed over, integers and bools give i64, as `sum` does.
 ///
 /// ```text
 /// einsum(String equation, TensorTuple xs) -> Tensor

@@ -283,22 +283,6 @@ impl Tensor {
         invoke1(op!("sum"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints()), true.into()], smallvec![], CallSite::here())
     }
 
-    /// The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum).
-    ///
-    /// ```text
-    /// mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
-    /// ```
-    #[track_caller]
-    pub fn mean(&self, dims: impl IntList) -> Result<Tensor> {
-        invoke1(op!("mean"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints()), false.into()], smallvec![], CallSite::here())
-    }
-
-    /// [`Tensor::mean`](crate::Tensor::mean) with the reduced dims kept, with size 1.
-    #[track_caller]
-    pub fn mean_keepdim(&self, dims: impl IntList) -> Result<Tensor> {
-        invoke1(op!("mean"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints()), true.into()], smallvec![], CallSite::here())
-    }
-
     /// The product over dims (none given: all). Integers and bools multiply to i64.
     ///
     /// ```text
@@ -468,6 +452,23 @@ impl Tensor {
     #[track_caller]
     pub fn logcumsumexp(&self, dim: impl IntLike) -> Result<Tensor> {
         invoke1(op!("logcumsumexp"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
+    }
+
+    /// The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that
+    /// sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum).
+    ///
+    /// ```text
+    /// mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn mean(&self, dims: impl IntList) -> Result<Tensor> {
+        super::super::reduce::mean(self, &dims.ints(), false, CallSite::here())
+    }
+
+    /// [`Tensor::mean`](crate::Tensor::mean) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn mean_keepdim(&self, dims: impl IntList) -> Result<Tensor> {
+        super::super::reduce::mean(self, &dims.ints(), true, CallSite::here())
     }
 
     /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less
@@ -911,6 +912,7 @@ impl Tensor {
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
+    ("mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::mean(b.given(0)?, b.ints(1)?, b.bool(2)?, b.site)?])),
     ("var(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::var(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
     ("std(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor", |b| Ok(vec![super::super::reduce::std(b.given(0)?, b.ints(1)?, b.bool(2)?, b.float(3)?, b.site)?])),
     ("norm(Tensor x, Float p=2.0, IntList dims=[], Bool keepdim=false) -> Tensor", |b| Ok(vec![super::super::reduce::norm(b.given(0)?, b.float(1)?, b.ints(2)?, b.bool(3)?, b.site)?])),

@@ -65,9 +65,9 @@ const TABLE: &[Row] = &[
     ),
     (
         "kl_each(x: float, t: float) -> y",
-        "select(t > 0, t * (log(t) - x), 0 * x)",
-        &["select(t > 0, -t, 0)", "select(t > 0, log(t) + 1 - x, 0)"],
-        "t (log t - x), or 0 where t is 0: the divergence of log-probabilities x from probabilities t.",
+        "select(t == 0, 0 * x, t * (log(t) - x))",
+        &["-t", "select(t == 0, 0, log(t) + 1 - x)"],
+        "t (log t - x), or 0 where t is 0; NaN where t is negative or NaN: the divergence of log-probabilities x from probabilities t.",
         &["f32[3, 5] f32[3, 5]+", "f64[4, 3] f64[4, 3]+"],
     ),
     (
