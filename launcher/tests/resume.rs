@@ -373,7 +373,7 @@ fn the_command_lists_verifies_and_converts() {
     assert_eq!((json[2]["step"].as_u64(), json[2]["latest"].as_bool()), (Some(12), Some(true)));
     let one = stdout(&oflow(&folder, &["ls", "c/step-000012"]));
     assert!(one.starts_with("step 12, written by 2 ranks: ") && one.contains("model.h.0.attn.q.weight"), "{one}");
-    assert!(one.contains("[B, S(0)] on cpu[dp=1, tp=2]  2 pieces") && one.contains("opt.lr"), "{one}");
+    assert!(one.contains("[B, S(0)] on cpu[dp=1, tp=2]  2 pieces") && one.contains("opt.param_groups"), "{one}");
 
     let output = oflow(&folder, &["verify", "c"]);
     assert_eq!((code(&output), stdout(&output).lines().count()), (0, 3));

@@ -92,8 +92,8 @@ def test_what_cannot_be_shared_is_said():
     assert flow.tensor(a).shape == (3,)
     with pytest.raises(BufferError, match="read-only"):
         flow.from_dlpack(np.broadcast_to(np.zeros(3), (2, 3)))
-    with pytest.raises(ValueError, match="no dtype for arrays of '<c8'"):
-        flow.from_numpy(np.zeros(3, np.complex64))
+    with pytest.raises(ValueError, match="no dtype for arrays of"):
+        flow.from_numpy(np.zeros(3, np.longdouble))
     with pytest.raises(ValueError, match="byte order"):
         flow.from_numpy(np.zeros(3, ">f4"))
     with pytest.raises(ValueError, match="multiples of their size"):
@@ -104,8 +104,6 @@ def test_what_cannot_be_shared_is_said():
         flow.zeros(3, dtype=flow.bfloat16).numpy()
     with pytest.raises(flow.AutogradError, match=r"detach\(\)"):
         flow.zeros(3, requires_grad=True).numpy()
-    with pytest.raises(BufferError, match="no dtype for DLPack's code 5"):
-        flow.from_dlpack(torch.zeros(3, dtype=torch.complex64))
     with pytest.raises(TypeError):
         flow.from_dlpack(3)
     with pytest.raises(TypeError):

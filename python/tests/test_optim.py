@@ -138,6 +138,8 @@ def settings(opt):
 @pytest.mark.parametrize("name", sorted(OPTIONS))
 @pytest.mark.parametrize("way", ["state_dict", "checkpoint"])
 def test_every_option_of_every_group_comes_back(name, way, tmp_path):
+    if way == "checkpoint" and flow.world_size() > 1:
+        pytest.skip("checkpoints of several ranks hold global tensors; test_checkpoint.py has those")
     cls = getattr(flow.optim, name)
     assert sorted(OPTIONS) == sorted(c.__name__ for c in vars(flow.optim).values() if isinstance(c, type) and issubclass(c, flow.optim.Optimizer) and c is not flow.optim.Optimizer)
 
