@@ -4,7 +4,7 @@ use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::Result;
-use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig, Trainer};
+use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig};
 use oflow::state::{LoadState, SaveState, Stateful};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -71,11 +71,12 @@ impl _Optimizer {
     fn settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let inner = self.groups().or_raise(py)?;
         let text = |e: serde_json::Error| PyValueError::new_err(e.to_string());
-        let one = |(i, group): (usize, &Box<dyn Trainer>)| {
+        let each = inner.groups().iter().enumerate();
+        each.map(|(i, group)| {
             let settings = serde_json::to_string(&group.config()).map_err(text)?;
             Ok((settings, serde_json::to_string(&inner.notes(i)).map_err(text)?))
-        };
-        inner.groups().iter().enumerate().map(one).collect()
+        })
+        .collect()
     }
 
     /// Updates each parameter that has a gradient.

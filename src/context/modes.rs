@@ -403,7 +403,8 @@ pub(crate) fn described() -> Vec<String> {
     let mut all: Vec<String> =
         [(!m.grad, "no_grad"), (m.no_sync, "no_sync"), (m.detect, "detect_anomaly"), (m.keep, "keep_layouts")]
             .into_iter()
-            .filter_map(|(on, name)| on.then(|| name.to_string()))
+            .filter(|(on, _)| *on)
+            .map(|(_, name)| name.to_string())
             .collect();
     if m.autocast != Autocast::Off {
         all.push(format!("autocast {:?}", m.autocast));

@@ -260,7 +260,7 @@ impl Run {
         if text.contains("src/") {
             wrong("a path of oflow's");
         }
-        // What a kernel finds out depends on values: indices only. On a stream a later call may be told of it: it names the op.
+        // What a kernel finds out depends on values: indices, and divisors that are integers. On a stream a later call may be told of it: it names the op.
         let by_values = [
             "embedding",
             "embedding_grad",
@@ -277,6 +277,11 @@ impl Run {
             "scatter_into",
             "scatter_fill",
             "count_index",
+            "last_index",
+            "floor_divide",
+            "remainder",
+            "fmod",
+            "pow",
         ];
         let told = |n: &&str| name.contains(*n) || text.contains(&format!("{n}: "));
         if e.kind() == ErrorKind::Value && !by_values.iter().any(told) {

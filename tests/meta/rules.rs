@@ -35,7 +35,8 @@ fn all_foreign(other: &Tensor, own: &Tensor, words: &[&str]) -> Result<()> {
     let leaf = own.detach().requires_grad_(true)?;
     let given = BackwardOptions { gradient: Some(other.clone()), ..Default::default() };
     bad(leaf.backward_with(&given));
-    bad(grad_from(&[leaf.clone()], &[leaf.clone()], &[Some(other.clone())], &Default::default()).map(drop));
+    let leaves = std::slice::from_ref(&leaf);
+    bad(grad_from(leaves, leaves, &[Some(other.clone())], &Default::default()).map(drop));
     bad(leaf.set_grad(Some(other.clone())));
     assert_eq!((ctx.ops_issued(), ctx.recorder().marks_after(0), ctx.generator(), ctx.local_generator()), before);
     // Of what backward meets on its way.

@@ -8,7 +8,7 @@ impl Expr {
     /// A CUDA program that computes the expression elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
     /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the expression does not use are
     /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes, a
-    /// complex one in 16. A program that divides integers defines `OF_REPORTS` ([`Self::divides_integers`]).
+    /// complex one in 16. A program that divides integers defines `OF_REPORTS` (`divides_integers`).
     ///
     /// # Errors
     /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;

@@ -114,6 +114,9 @@ fn elementwise(all: &mut Vec<(Value, Check)>) {
             );
             all.push((on(mesh, name, json!({"a": x, "b": y})), gives(vec![want], 1e-12)));
         }
+        if name == "maximum" {
+            continue;
+        }
         // Scalars of both kinds, by place and by name, before and after the tensor.
         let x = tensor("f32", &[6], &X, &[]);
         all.push((on(&[], name, json!([x, 2])), gives(vec![X.map(|v| f(v, 2.0)).to_vec()], 1e-6)));
