@@ -46,7 +46,7 @@ pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerF
 pub(crate) use grad::{op_in_lowering, shards_of};
 pub use hooks::{DeviceCtx, Devices, Hooks, InputProps, OutputProps, StreamKind, Withheld};
 pub(crate) use infer::get_attr;
-pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
+pub use infer::{InferCtx, LocalizeCtx, MAX_DIMS, TensorType, broadcast_shapes, normalize_dim};
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, KernelTest, Priority};
 pub use layout::LayoutOp;
 pub use named::Which;
