@@ -191,8 +191,11 @@ fn and_so_they_do_on_every_mesh_in_any_layout() {
         let ranks = oflow::run_ranks(n, |world| {
             let place = Placement::new(Device::Cpu, &(0..n).collect::<Vec<_>>(), mesh)?;
             let mut wrong = vec![];
-            // Equal elements have no deviation only where their mean is not put together from rounded parts.
-            for (k, case) in all.iter().enumerate().filter(|(_, case)| case["note"] != "equal") {
+            // Equal elements have no deviation only where their mean is not put together from rounded parts. The parts of a sum
+            // are rounded to its dtype: too coarse for the result of a wider one, and where terms of halves cancel.
+            let coarse = ["equal", "two dtypes", "bf16"];
+            let fine = |case: &Json| !coarse.iter().any(|note| case["note"] == *note);
+            for (k, case) in all.iter().enumerate().filter(|(_, case)| fine(case)) {
                 for draw in 0..2 {
                     if let Err(e) = check(case, Some((&place, mix(&[k as u64, draw]))), world.rank()) {
                         wrong.push(told(k, case, &e));
