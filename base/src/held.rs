@@ -19,7 +19,7 @@ pub struct Held<T> {
 }
 
 impl<T> Held<T> {
-    /// None yet.
+    /// A stack of guards without entries.
     pub const fn new() -> Held<T> {
         Held { next: 0, before: Vec::new() }
     }

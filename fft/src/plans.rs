@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// two where the length has large prime factors.
 const LINES: usize = 4;
 
-/// Which transform.
+/// Direction of a Fourier transform and whether one of its sides is real; part of the key of a remembered plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Forward,

@@ -85,7 +85,7 @@ fn no_negative(v: &GivenValues<'_>) -> Result<()> {
     let s = v.runtime[0];
     match of_integers(v)? && s.to_i64() < 0 {
         true => Err(Error::value(format!("expected an exponent of at least 0 for {}, got {s}", v.dtype(0)?))
-            .help("a negative power of an integer is no integer; `cast` the tensor to a float dtype, or give a float")),
+            .help("a negative power of an integer is a fraction; `cast` the tensor to a float dtype, or give a float")),
         false => Ok(()),
     }
 }
