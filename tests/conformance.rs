@@ -54,6 +54,7 @@ fn the_report_counts_what_was_checked() {
     assert!(meshes.iter().all(|m| m.1 > 20), "{meshes:?}");
     assert!(report.meshes[1..].iter().all(|m| m.mixed > 0 && m.backward > 0), "{report}");
     assert_eq!((report.samples, report.first), (2, 24 + 15));
+    assert!(report.special > 40, "{report}");
     assert_eq!(report.second, 24 + 15);
     assert!(report.bad_arguments > 20, "{report}");
     assert!(report.is_thorough() && report.notes.is_empty(), "{report}");
@@ -95,6 +96,22 @@ fn what_is_wrong_is_named_with_sample_layout_mesh_and_values() {
     assert!(text.contains("with [P(max)] -> [[P(max)]] on [2]") && text.contains(" instead of "), "{text}");
     let text = complaint(row_sum("no_such_dim").signatures(&["S2 -> S0"]));
     assert!(text.contains("declares the signature S(2) -> S(0), but input 'x' is f32[4, 6]"), "{text}");
+}
+
+/// Right for every finite number of the samples.
+#[test]
+fn a_lowering_that_loses_infinities_is_found() {
+    let clamped = row_sum("clamped").lowering(
+        |_| Ok(vec!["S1 -> P".parse()?]),
+        |e, call| {
+            let most = [("max", oflow::ops::AttrValue::from(1e30))];
+            let x = e.call("clamp_max", &[call.input(0)?], &most)?;
+            Ok(vec![e.call("sum", &[x], &[("dims", [1i64].into())])?])
+        },
+    );
+    let text = complaint(clamped);
+    assert!(text.contains("planted.clamped sample 0 (Plus) with [S(1)] -> [[P(sum)]] on [2]"), "{text}");
+    assert!(text.contains(" instead of inf"), "{text}");
 }
 
 #[test]

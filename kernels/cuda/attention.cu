@@ -349,7 +349,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
             const int query = at.row + m * 16 + h * 8;
             // Zero where no key is seen.
             const bool blind = p.keys == 0 || (CAUSAL && query + 1 + p.offset <= 0);
-            const f32 factor = 1.0f / sum;
+            // Of nothing but minus infinities the result is zero, as of nothing.
+            const f32 factor = sum == 0.0f ? 1.0f : 1.0f / sum;
 #pragma unroll
             for (int n = 0; n < DV / 8; n++)
 #pragma unroll

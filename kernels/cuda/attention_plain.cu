@@ -121,8 +121,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     __syncthreads();
     if (threadIdx.x < TILE && first + (int)threadIdx.x < p.queries)
         *lse_of(p, head, first + (int)threadIdx.x) = largest[threadIdx.x] + logarithm(total[threadIdx.x]);
-    for (int at = threadIdx.x; at < TILE * p.value_depth; at += THREADS)
-        sums[at] = visible_to(p, first + at / p.value_depth + 1) > 0 ? sums[at] * ((A)1 / total[at / p.value_depth]) : (A)0;
+    for (int at = threadIdx.x; at < TILE * p.value_depth; at += THREADS) {
+        // Of nothing but minus infinities the result is zero, as of nothing.
+        const A sum = total[at / p.value_depth], factor = sum == (A)0 ? (A)1 : (A)1 / sum;
+        sums[at] = visible_to(p, first + at / p.value_depth + 1) > 0 ? sums[at] * factor : (A)0;
+    }
     __syncthreads();
     store(sums, p.out, head, p.heads, first, p.queries - first, p.value_depth, (A)1);
 }
@@ -154,7 +157,8 @@ OF_FN void scores_grad(const of_attention& p, int head, int query, int key, cons
         if (!hidden) {
             A shift = *lse_of(p, head, query + i), delta = p.delta[(i64)head * p.queries + query + i];
             A score = (A)p.scale * dot(q + i * (p.depth + 1), k + j * (p.depth + 1), p.depth);
-            weight = exponential(score - shift);
+            // Where all scores are minus infinity, all weights are zero.
+            weight = exponential(shift == -(A)OF_INF ? -(A)OF_INF : score - shift);
             A inner = dot(dout + i * (p.value_depth + 1), v + j * (p.value_depth + 1), p.value_depth);
             slope = weight * (inner - delta);
         }

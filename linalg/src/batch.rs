@@ -100,6 +100,8 @@ pub(crate) struct Source<'a, T> {
     /// Rows and columns, with their strides.
     rows: (usize, isize),
     columns: (usize, isize),
+    /// Of each matrix the lower triangle counts twice.
+    mirrored: bool,
     of: PhantomData<T>,
 }
 
@@ -115,7 +117,14 @@ impl<'a, T: Real> Source<'a, T> {
         let strides = (0..missing).map(|_| 0).chain(dims().take(lead).map(|(n, s)| if n == 1 { 0 } else { s }));
         let batch = batch.iter().copied().zip(strides).collect();
         let of: Vec<(usize, isize)> = dims().skip(lead).collect();
-        Ok(Source { view, batch, rows: of[0], columns: of.get(1).copied().unwrap_or((1, 1)), of: PhantomData })
+        Ok(Source {
+            view,
+            batch,
+            rows: of[0],
+            columns: of.get(1).copied().unwrap_or((1, 1)),
+            mirrored: false,
+            of: PhantomData,
+        })
     }
 
     /// The same matrices, transposed.
@@ -124,6 +133,11 @@ impl<'a, T: Real> Source<'a, T> {
             true => Source { rows: self.columns, columns: self.rows, ..self },
             false => self,
         }
+    }
+
+    /// The symmetric matrices whose lower triangles these have; they are square.
+    pub(crate) fn mirrored(self, if_so: bool) -> Source<'a, T> {
+        Source { mirrored: if_so, ..self }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -159,6 +173,11 @@ impl<'a, T: Real> Source<'a, T> {
                     // SAFETY: an element of the view, which has dtype T (checked in `new`) and is live while the kernel runs.
                     into[c * rows + r] = unsafe { *first.offset(at + r as isize * down + c as isize * along) };
                 }
+            }
+        }
+        for c in 0..if self.mirrored { columns } else { 0 } {
+            for r in 0..c {
+                into[c * rows + r] = into[r * rows + c];
             }
         }
     }

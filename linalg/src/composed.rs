@@ -1,6 +1,6 @@
 //! Functions of several ops, with the names and the meaning of `torch.linalg`, and the same by name.
 
-use crate::functions::{eigh, inv, output, register, solve, svd};
+use crate::functions::{inv, output, outputs, register, solve, svd};
 use oflow::CallSite;
 use oflow::functional::{Bound, FnBody, FnDef, register_function};
 use oflow::op;
@@ -56,14 +56,6 @@ pub(crate) fn square(name: &str, a: &Tensor) -> Result<()> {
     }
 }
 
-/// The whole of symmetric matrices, of which one triangle is read.
-fn of_triangle(a: &Tensor, upper: bool) -> Result<Tensor> {
-    match upper {
-        true => a.triu(0)?.add(&a.triu(1)?.transpose(-2, -1)?),
-        false => a.tril(0)?.add(&a.tril(-1)?.transpose(-2, -1)?),
-    }
-}
-
 /// The singular values of matrices `[.., m, n]`, from the greatest on, as `[.., k]`, k the smaller of m and n.
 ///
 /// # Errors
@@ -79,7 +71,13 @@ pub fn svdvals(a: &Tensor) -> Result<Tensor> {
 /// As [`eigh`](crate::eigh).
 #[track_caller]
 pub fn eigvalsh(a: &Tensor) -> Result<Tensor> {
-    CallSite::here().run(|| Ok(named("eigvalsh", eigh(a))?.0))
+    CallSite::here().run(|| eigenvalues(a, "L"))
+}
+
+fn eigenvalues(a: &Tensor, triangle: &str) -> Result<Tensor> {
+    register()?;
+    let [values, _] = named("eigvalsh", outputs(op!("linalg.eigh")?, &[a], smallvec![triangle.into()]))?;
+    Ok(values)
 }
 
 /// The pseudo-inverses `[.., n, m]` of matrices `[.., m, n]`.
@@ -99,13 +97,8 @@ pub fn pinv(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
     CallSite::here().run(|| {
         register()?;
         let (atol, rtol) = tolerance.of(a);
-        let attrs = smallvec![atol.into(), rtol.into()];
-        let op = op!("linalg.pseudo_inverse")?;
-        if !tolerance.hermitian {
-            return named("pinv", output(op, &[a], attrs));
-        }
-        square("pinv of symmetric matrices", a)?;
-        named("pinv", output(op, &[&of_triangle(a, false)?], attrs))
+        let attrs = smallvec![atol.into(), rtol.into(), tolerance.hermitian.into()];
+        named("pinv", output(op!("linalg.pseudo_inverse")?, &[a], attrs))
     })
 }
 
@@ -418,11 +411,7 @@ pub(crate) fn by_name() -> Result<()> {
         (
             "eigvalsh(Tensor A, String UPLO=\"L\") -> Tensor",
             "The eigenvalues of symmetric matrices, of which the lower (L) or the upper (U) triangle is read, from the least on.",
-            |b| match b.text(1)? {
-                "L" => Ok(vec![eigvalsh(b.given(0)?)?]),
-                "U" => Ok(vec![eigvalsh(&of_triangle(b.given(0)?, true)?)?]),
-                other => Err(Error::argument(format!("eigvalsh: UPLO '{other}' is neither 'L' nor 'U'"))),
-            },
+            |b| Ok(vec![eigenvalues(b.given(0)?, b.text(1)?)?]),
         ),
         (
             "pinv(Tensor A, *, Float? atol, Float? rtol, Bool hermitian=false) -> Tensor",

@@ -44,7 +44,7 @@ macro_rules! linalg {
 }
 
 #[track_caller]
-fn outputs<const N: usize>(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) -> Result<[Tensor; N]> {
+pub(crate) fn outputs<const N: usize>(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) -> Result<[Tensor; N]> {
     let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
     let made = Call::new(op, &inputs).attrs(attrs).run()?.into_vec();
     made.try_into().map_err(|_| Error::registry(format!("{} has not made {N} tensors", op.name())))

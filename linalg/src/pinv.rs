@@ -1,7 +1,7 @@
 //! The pseudo-inverse.
 
 use crate::batch::{Real, Source, batch_of, each, with_real, zeros};
-use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
+use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch, square};
 use crate::svd::Vectors;
 use num_traits::Float;
 use oflow::kernels::Dims;
@@ -10,15 +10,19 @@ use oflow::prelude::*;
 use smallvec::smallvec;
 
 pub(crate) fn pinv() -> Result<OpDef> {
-    Ok(OpDef::new("pseudo_inverse(A: f32|f64[2..]; atol: float = 0.0, rtol: float = 0.0) -> y")?
+    Ok(OpDef::new("pseudo_inverse(A: f32|f64[2..]; atol: float = 0.0, rtol: float = 0.0, hermitian: bool = false) -> y")?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .doc(
             "The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not \
-             above `atol` and `rtol` times the largest count as zero.\n\nThe gradient is that where the rank does not change (Golub and \
+             above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are symmetric, and only their lower triangles are \
+             read.\n\nThe gradient is that where the rank does not change (Golub and \
              Pereyra, 1973).",
         )
-        .check(|c| matrices(c, 0).map(drop))
+        .check(|c| match c.bool("hermitian")? {
+            true => square(c),
+            false => matrices(c, 0).map(drop),
+        })
         .shapes(|c| {
             let (batch, rows, columns) = matrices(c, 0)?;
             Ok(smallvec![batch.iter().chain(&[columns, rows]).copied().collect::<Dims>()])
@@ -34,6 +38,7 @@ pub(crate) fn pinv() -> Result<OpDef> {
             "f64[2, 3, 3]~",
             "f64[4, 2]",
             "f64[2, 4]; rtol=0.001",
+            "f64[2, 3, 3]~; hermitian=true",
             "f64[3, 2, 4]",
             "f64[1, 1]",
             "f64[2, 3, 0]",
@@ -42,7 +47,7 @@ pub(crate) fn pinv() -> Result<OpDef> {
 
 fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
+    let a = Source::<T>::new(cx.input(0)?, batch, false)?.mirrored(cx.bool("hermitian")?);
     let (rows, columns) = (a.rows(), a.columns());
     let k = rows.min(columns);
     let number = |name: &str| Ok::<T, Error>(T::from_scalar(cx.float(name)?.into()));

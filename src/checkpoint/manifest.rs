@@ -6,7 +6,6 @@ use super::file::{LONGEST_HEADER, dtype_of};
 use super::sums::hex;
 use crate::context::GeneratorState;
 use crate::error::{Error, Result};
-use crate::state::notation;
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,10 +14,8 @@ use std::path::Path;
 
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
-/// Version of the format that is written.
+/// Version of the format.
 pub const VERSION: u32 = 3;
-/// Oldest version that is read. Its plain values are JSON, without a notation of what JSON does not have.
-const OLDEST: u64 = 2;
 /// Most bytes of a manifest that is read or written. 4,096 ranks that split 2,000 tensors need less than a quarter.
 const LONGEST: u64 = 1 << 30;
 /// What stands in the place of the manifest's own checksum while it is taken.
@@ -127,7 +124,7 @@ pub struct Manifest {
     pub files: Vec<SavedFile>,
     /// The tensors by name.
     pub tensors: BTreeMap<String, SavedTensor>,
-    /// The plain values by name, in the [`notation`].
+    /// The plain values by name, in the [`notation`](crate::state::notation).
     pub values: BTreeMap<String, Value>,
     /// The generator of global random ops.
     pub generator: Option<SavedGenerator>,
@@ -179,10 +176,9 @@ impl Manifest {
         // The version first: another one may look altogether different.
         match serde_json::from_str::<AnyVersion>(text).ok().map(|m| m.version) {
             None => return Err(broken("it is not the JSON of a manifest".into())),
-            Some(v) if !(OLDEST..=u64::from(VERSION)).contains(&v) => {
-                return Err(Error::storage(format!("{} is of version {v} of the format", path.display())).help(
-                    format!("this oflow reads versions {OLDEST} to {VERSION}: load it with the oflow that wrote it"),
-                ));
+            Some(v) if v != u64::from(VERSION) => {
+                return Err(Error::storage(format!("{} is of version {v} of the format", path.display()))
+                    .help(format!("this oflow reads version {VERSION}: load it with the oflow that wrote it")));
             }
             Some(_) => {}
         }
@@ -192,12 +188,8 @@ impl Manifest {
         if sum_of(&plain) != sum {
             return Err(broken("its checksum is wrong".into()));
         }
-        let mut m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
+        let m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
         m.check().map_err(broken)?;
-        if u64::from(m.version) == OLDEST {
-            m.values = m.values.into_iter().map(|(name, v)| (name, notation::of_json(v))).collect();
-            m.version = VERSION;
-        }
         Ok(m)
     }
 
@@ -318,7 +310,7 @@ mod tests {
         };
         let of_w = |m: &mut Manifest, f: &dyn Fn(&mut SavedTensor)| m.tensors.values_mut().for_each(f);
         assert!(
-            refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads versions 2 to 3")
+            refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads version 3")
         );
         assert!(refused(&|m| m.files[0].name = "../x".into()).contains("'../x' is not the name of a file"));
         let of_sums = |m: &mut Manifest, f: &dyn Fn(&mut SavedSums)| m.files[0].sums.as_mut().into_iter().for_each(f);

@@ -5,7 +5,7 @@ use super::report::{MeshReport, Report};
 use super::sample::derived_ops;
 use super::{
     Case, Complaint, Function, MESHES, Reference, Sample, at_home, completeness, computes, differentiable,
-    float_samples, guarded, home, mixed_cases, panicked, reference, run_cases_on, said, signature_cases, variants,
+    float_samples, guarded, home, mixed_cases, panicked, reference, run_cases_on, said, signature_cases, special_trials, variants,
 };
 use crate::error::{Error, Result};
 use crate::ops::{Grad, Op};
@@ -21,6 +21,8 @@ const QUOTED: usize = 8;
 /// - **signatures**: each declared one on simulated ranks of each mesh in [`MESHES`], with sizes as given, uneven, smaller than the
 ///   mesh and empty, forward and backward, against the same call on one device;
 /// - **layouts**: random ones, for which the inputs must be boxed;
+/// - **special numbers**: the same with infinities, NaN, zeros of both signs, numbers near zero and the ends of integers among the inputs
+///   (see [`Set`](super::Set)), on meshes of one and two axes;
 /// - **gradients**: first and second derivatives against finite differences in f64;
 /// - **arguments**: too few inputs, wrong dtypes, ranks, sizes and attributes give an error that names the op, and no panic;
 /// - **completeness**: which signatures give the right result but are not declared. The report lists them; they are no error.
@@ -65,6 +67,7 @@ fn checked(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<Report> {
     for mesh in MESHES {
         report.meshes.push(on_mesh(home(op), mesh, &trials, wrong));
     }
+    report.special = special(op, wrong)?;
     gradients(op, &mut report, wrong)?;
     report.bad_arguments = bad_arguments(op, wrong)?;
     report.completeness = completeness(op)?;
@@ -127,6 +130,21 @@ impl Trial {
         }
         Ok(cases)
     }
+}
+
+/// How many cases with special numbers there are.
+fn special(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<usize> {
+    let trials = special_trials(op, wrong)?;
+    let mut count = 0;
+    for mesh in [&[2][..], &[2, 2]] {
+        let mut all = vec![];
+        for trial in &trials {
+            all.extend(trial.cases(mesh)?);
+        }
+        count += all.len();
+        wrong.extend(run_cases_on(home(op), mesh, &all).into_iter().filter_map(Result::err));
+    }
+    Ok(count)
 }
 
 fn on_mesh(device: Device, mesh: &'static [usize], trials: &[Trial], wrong: &mut Vec<Complaint>) -> MeshReport {

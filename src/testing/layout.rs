@@ -224,6 +224,10 @@ pub fn close(dtype: DType, exact: bool, have: f64, want: f64, scale: f64) -> boo
     if same(have, want) {
         return true;
     }
+    // The distance to an infinity is no larger than that infinity.
+    if !have.is_finite() || !want.is_finite() {
+        return false;
+    }
     let dtype = dtype.part();
     if exact || !dtype.is_float() {
         // Sums of i64 parts are f64 here: beyond 2^53 they round, and they wrap.

@@ -27,6 +27,8 @@ pub struct Report {
     pub samples: usize,
     /// Cases by mesh.
     pub meshes: Vec<MeshReport>,
+    /// Cases with infinities, NaN, zeros, numbers near zero and the ends of integers, on meshes of one and two axes.
+    pub special: usize,
     /// First derivatives that were compared with finite differences.
     pub first: usize,
     /// Second derivatives that were compared.
@@ -67,6 +69,7 @@ impl fmt::Display for Report {
                 "  mesh {mesh:<6} {signatures:4} signatures ({not_chosen} not chosen), {mixed:3} random layouts, {backward:4} with gradients"
             )?;
         }
+        writeln!(f, "  {} cases with infinities, NaN and zeros", self.special)?;
         writeln!(f, "  {} first and {} second derivatives", self.first, self.second)?;
         writeln!(f, "  {} calls with bad arguments", self.bad_arguments)?;
         write!(f, "{}", self.completeness)?;

@@ -212,25 +212,6 @@ fn files_of_any_name_hold_tensors_of_any_name() {
 }
 
 #[test]
-fn values_of_version_2_are_read_as_they_were() {
-    let tmp = tempfile::tempdir().unwrap();
-    run_ranks(1, |_| {
-        let json = serde_json::json!({ "$float": "x", "b": [1, { "$int": 5 }] });
-        CheckpointManager::new(tmp.path(), CheckpointOptions::default()).save(3, &[("more", &json)])?;
-        let path = tmp.path().join("step-000003/manifest.json");
-        let mut m = Checkpoint::open(tmp.path())?.manifest().clone();
-        // What version 2 wrote: JSON as it is.
-        (m.version, m.values) = (2, BTreeMap::from([("more.value".to_string(), json.clone())]));
-        std::fs::write(&path, m.to_text()?).unwrap();
-        let mut back = serde_json::Value::Null;
-        CheckpointManager::new(tmp.path(), CheckpointOptions::default()).load_latest(&mut [("more", &mut back)])?;
-        assert_eq!(back, json);
-        Ok(())
-    })
-    .unwrap();
-}
-
-#[test]
 fn two_values_of_one_name_and_deep_ones_are_refused() {
     let mut to = SaveState::new();
     to.section("more");

@@ -49,6 +49,12 @@ pub(crate) trait Acc: Real + Element {
     fn to_bf16(src: &[Self], dst: &mut [bf16]);
 }
 
+/// Neither an infinity nor NaN.
+#[inline(always)]
+pub(crate) fn finite<A: Acc>(x: A) -> bool {
+    x * A::ZERO == A::ZERO
+}
+
 impl Acc for f32 {
     fn gemm() -> Gemm<f32> {
         gemm_f32::gemm::f32::get_gemm_fn()

@@ -10,6 +10,7 @@
 //!
 //! Block sizes are fixed and each sum is computed by one thread, so bits do not depend on the number of threads.
 
+use self::seen::{Inputs, Results, has_nan};
 use super::acc::{acc_dtype, with_acc};
 use super::matmul::{Mat, PARALLEL_FLOPS, gemm_serial};
 use super::rowmath;
@@ -61,6 +62,14 @@ impl Attention {
         }
     }
 
+    /// The first of `queries` queries that sees a key, or `queries`.
+    fn seen_from(&self, key: usize, queries: usize) -> usize {
+        match self.causal {
+            true => (key as i64).saturating_sub(self.offset).clamp(0, queries as i64) as usize,
+            false => 0,
+        }
+    }
+
     /// How many of the keys `start..start + count` query `query` sees.
     fn seen(&self, query: usize, start: usize, count: usize) -> usize {
         self.sees(query, start + count).saturating_sub(start)
@@ -68,8 +77,8 @@ impl Attention {
 }
 
 /// `out = softmax(scale Q Kᵀ) V`, and per query `lse`, the logarithm of the sum of the exponentials of its scores.
-/// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Of a query that sees no key `out` is
-/// zero and `lse` minus infinity.
+/// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Of a query that sees no key, or
+/// whose scores are all minus infinity, `out` is zero and `lse` minus infinity. Keys and values that a query does not see may be anything.
 ///
 /// # Errors
 /// If dims or dtypes do not match.
@@ -190,6 +199,7 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
     let Sizes { heads, queries, keys, depth, value_depth } = *sizes;
     let (q, k, v) = (Operand::new(inputs.q), Operand::new(inputs.k), Operand::new(inputs.v));
     let (out, lses) = (Operand::new(out), Rows::singles(lse));
+    let all = Inputs { q: &q, k: &k, v: &v, settings };
     let block = settings.block();
     let blocks = queries.div_ceil(block);
     let flops = 2 * block.min(queries) * keys * (depth + value_depth);
@@ -206,14 +216,14 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
                 let mut state = [(-A::INFINITY, A::ZERO); QUERIES];
                 sums.fill(A::ZERO);
                 // SAFETY: steps of a head that exist; inputs are only read.
-                let q = unsafe { q.tile(head, first, count, q_tile) };
+                let q_here = unsafe { q.tile(head, first, count, q_tile) };
                 let visible = settings.sees(first + count - 1, keys);
                 for start in (0..visible).step_by(KEYS) {
                     let width = KEYS.min(visible - start);
                     // SAFETY: steps of a head that exist; the buffers are this task's and as large as the tiles.
                     unsafe {
                         let k = k.tile(head, start, width, k_tile);
-                        gemm_serial(count, width, depth, scale, q, k.t(), false, row_major(scores, width));
+                        gemm_serial(count, width, depth, scale, q_here, k.t(), false, row_major(scores, width));
                     }
                     for (i, scores) in scores.chunks_exact_mut(width).take(count).enumerate() {
                         let (scores, hidden) = scores.split_at_mut(settings.seen(first + i, start, width));
@@ -235,9 +245,15 @@ fn forward<A: Buffered>(sizes: &Sizes, inputs: &Qkv, out: &View, lse: &View, set
                 for (i, (max, sum)) in state[..count].iter().enumerate() {
                     let at = out.row(head, first + i);
                     let from = &mut sums[i * value_depth..(i + 1) * value_depth];
-                    match settings.sees(first + i, keys) {
-                        0 => from.fill(A::ZERO),
-                        _ => rowmath::scale(from, A::ONE / *sum),
+                    let seen = settings.sees(first + i, keys);
+                    if seen < visible && has_nan(from) {
+                        let shift = if *max == -A::INFINITY { A::ZERO } else { *max };
+                        // SAFETY: a query and keys of a head that exist; inputs are only read.
+                        unsafe { all.values(head, first + i, seen, shift, from) };
+                    }
+                    // Of nothing but minus infinities the result is zero, as of nothing.
+                    if *sum != A::ZERO {
+                        rowmath::scale(from, A::ONE / *sum);
                     }
                     // SAFETY: rows that exist; blocks of queries do not overlap.
                     unsafe {
@@ -263,6 +279,7 @@ fn backward<A: Buffered>(
     let (q, k, v) = (Operand::new(inputs.q), Operand::new(inputs.k), Operand::new(inputs.v));
     let (dq, dk, dv) = (Operand::new(grads.q), Operand::new(grads.k), Operand::new(grads.v));
     let (out, dout, lses) = (Operand::new(out), Operand::new(dout), Rows::singles(lse));
+    let (all, results) = (Inputs { q: &q, k: &k, v: &v, settings }, Results { out: &out, dout: &dout, lses: &lses });
     let block = settings.block();
     let flops = 2 * queries * keys * (3 * depth + 2 * value_depth);
     let scale = A::from_f64(settings.scale);
@@ -291,7 +308,7 @@ fn backward<A: Buffered>(
                         let at = out.row(head, first + i);
                         // SAFETY: rows that exist and are only read.
                         unsafe {
-                            *lse = lses.get(at);
+                            *lse = seen::shift_of(lses.get(at));
                             *delta = rowmath::dot(dout.rows.read::<A>(at, row), out.rows.read(at, row2));
                         }
                     }
@@ -330,8 +347,24 @@ fn backward<A: Buffered>(
                             gemm_serial(count, depth, width, scale, ds_tile, k, true, row_major(dq_sum, depth));
                         }
                     }
+                    for (i, dq) in dq_sum.chunks_exact_mut(depth.max(1)).take(count).enumerate() {
+                        let seen = settings.sees(first + i, keys);
+                        if seen < visible && has_nan(dq) {
+                            // SAFETY: a query and keys of a head that exist; inputs and results are only read.
+                            unsafe { all.query_grad(&results, head, first + i, seen, dq) };
+                        }
+                    }
                     // SAFETY: rows that exist; this task alone writes this head's gradients.
                     unsafe { write_steps(&dq, head, first, &dq_sum[..count * depth], row) };
+                }
+                for key in 0..keys {
+                    let (dk, dv) =
+                        (&mut dk_sum[key * depth..][..depth], &mut dv_sum[key * value_depth..][..value_depth]);
+                    let from = settings.seen_from(key, queries);
+                    if from > 0 && (has_nan(dk) || has_nan(dv)) {
+                        // SAFETY: a key and queries of a head that exist; inputs and results are only read.
+                        unsafe { all.key_grad(&results, head, key, from..queries, dk, dv) };
+                    }
                 }
                 // SAFETY: as above.
                 unsafe {
@@ -355,5 +388,6 @@ unsafe fn write_steps<A: Buffered>(to: &Operand, head: usize, first: usize, from
     }
 }
 
+mod seen;
 #[cfg(test)]
 mod tests;

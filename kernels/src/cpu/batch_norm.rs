@@ -1,7 +1,7 @@
 //! Batch norm: each channel, dim 1 of `[n, c, …]`, with mean 0 and variance 1 over all other dims, with gradients. All tensors are
 //! contiguous.
 
-use super::acc::{Acc, numbers, read, store, with_acc, write};
+use super::acc::{Acc, finite, numbers, read, store, with_acc, write};
 use super::rowmath;
 use super::rows::check_norm;
 use crate::parallel::{GRAIN, parallel_for};
@@ -66,6 +66,22 @@ impl Sizes {
                 run(piece * each, (!self.short()).then(|| piece % self.channels));
             }
         });
+    }
+    /// Computes the elements of a piece again, `of(channel, element)`, whose channels are not plain: by the definition, because the same as a
+    /// sum of products may be infinity minus infinity.
+    fn again<A: Acc>(
+        &self,
+        channel: Option<usize>,
+        plain: impl Fn(usize) -> bool,
+        to: &mut [A],
+        of: impl Fn(usize, usize) -> A,
+    ) {
+        for (i, to) in to.iter_mut().enumerate() {
+            let c = channel.unwrap_or(i / self.inner.max(1));
+            if !plain(c) {
+                *to = of(c, i);
+            }
+        }
     }
     /// A number for each element of an image.
     fn spread<A: Acc>(&self, numbers: &[A]) -> Vec<A> {
@@ -141,27 +157,43 @@ fn forward<A: Acc>(
                 squares = squares + v * A::from_f64(size) + d * d * A::from_f64(seen * size / all);
                 seen = all;
             }
+            if !finite(mean) {
+                // An infinite mean was subtracted from others: NaN, where the sum is infinite.
+                // SAFETY: as above.
+                let sums = (0..s.batch).map(|image| {
+                    rowmath::sum(unsafe { read::<A>(x, (image * s.channels + c) * s.inner, s.inner, &mut buffer) })
+                });
+                mean = sums.fold(A::ZERO, |a, b| a + b) / n;
+            }
             // Of nothing there is no mean.
             if s.batch == 0 { [A::ZERO / n, A::ZERO / n] } else { [mean, squares / n] }
         }),
     };
-    let (w, b) = (numbers(weight, s.channels, A::ONE), numbers(bias, s.channels, A::ZERO));
+    let (w, bias) = (numbers(weight, s.channels, A::ONE), numbers(bias, s.channels, A::ZERO));
+    let rstd = |c: usize| A::ONE / (vars[c] + A::from_f64(eps)).sqrt();
     let scale: Vec<A> = (0..s.channels).map(|c| w[c] / (vars[c] + A::from_f64(eps)).sqrt()).collect();
-    let shift: Vec<A> = (0..s.channels).map(|c| b[c] - means[c] * scale[c]).collect();
+    let shift: Vec<A> = (0..s.channels).map(|c| bias[c] - means[c] * scale[c]).collect();
     for (to, from) in [(mean, &means), (var, &vars)] {
         // SAFETY: the elements of a contiguous output.
         unsafe { store(to.dtype(), to.ptr(), 1, from) };
     }
     let (scales, shifts) = (s.spread(&scale), s.spread(&shift));
+    let plain = |c: usize| finite(w[c]);
+    let all_plain = (0..s.channels).all(plain);
     s.pieces(&|at, channel| {
         let (mut a, mut b) = (vec![], vec![]);
         let n = if channel.is_some() { s.inner } else { scales.len() };
         // SAFETY: elements of x and y that are this piece's alone.
         unsafe {
             let x = read::<A>(x, at, n, &mut a);
-            write::<A>(y, at, n, &mut b, |y| match channel {
-                Some(c) => rowmath::affine(x, scale[c], shift[c], y),
-                None => rowmath::affines(x, &scales, &shifts, y),
+            write::<A>(y, at, n, &mut b, |y| {
+                match channel {
+                    Some(c) => rowmath::affine(x, scale[c], shift[c], y),
+                    None => rowmath::affines(x, &scales, &shifts, y),
+                }
+                if !all_plain {
+                    s.again(channel, plain, y, |c, i| (x[i] - means[c]) * rstd(c) * w[c] + bias[c]);
+                }
             });
         }
     });
@@ -195,7 +227,7 @@ fn backward<A: Acc>(
     eps: f64,
     [dx, dweight, dbias]: [&View; 3],
 ) {
-    let n = A::from_f64(s.count() as f64);
+    let n_all = A::from_f64(s.count() as f64);
     let (means, vars) = (numbers(Some(mean), s.channels, A::ZERO), numbers(Some(var), s.channels, A::ZERO));
     let rstd: Vec<A> = vars.iter().map(|v| A::ONE / (*v + A::from_f64(eps)).sqrt()).collect();
     // Sums of dy, and of dy (x - mean).
@@ -223,25 +255,46 @@ fn backward<A: Acc>(
         }),
     };
     let w = numbers(weight, s.channels, A::ONE);
-    // dx = rstd w (dy - sum / n - (x - mean) rstd² product / n), as a dy + b x + c.
+    // Σ dy h with h = (x - mean) rstd. By the definition where it is not finite: where h is zero an infinity is NaN.
+    let by_definition = |c: usize| {
+        let (mut a, mut b) = (vec![], vec![]);
+        (0..s.batch).fold(A::ZERO, |sum, image| {
+            let at = (image * s.channels + c) * s.inner;
+            // SAFETY: the elements of a channel of an image.
+            let (dy, x) = unsafe { (read::<A>(dy, at, s.inner, &mut a), read::<A>(x, at, s.inner, &mut b)) };
+            dy.iter().zip(x).fold(sum, |sum, (dy, x)| sum + *dy * ((*x - means[c]) * rstd[c]))
+        })
+    };
+    let product = |c: usize| Some(products[c] * rstd[c]).filter(|p| finite(*p));
+    let dw: Vec<A> = (0..s.channels).map(|c| product(c).unwrap_or_else(|| by_definition(c))).collect();
+    // dx = rstd w (dy - sum / n - h dw / n), as a dy + b x + c.
     let by_dy: Vec<A> = (0..s.channels).map(|c| w[c] * rstd[c]).collect();
-    let by_x: Vec<A> = (0..s.channels).map(|c| -(by_dy[c] * rstd[c] * rstd[c] * products[c] / n)).collect();
-    let add: Vec<A> = (0..s.channels).map(|c| -(by_dy[c] * sums[c] / n) - means[c] * by_x[c]).collect();
-    let dw: Vec<A> = (0..s.channels).map(|c| products[c] * rstd[c]).collect();
+    let by_x: Vec<A> = (0..s.channels).map(|c| -(by_dy[c] * rstd[c] * dw[c] / n_all)).collect();
+    let add: Vec<A> = (0..s.channels).map(|c| -(by_dy[c] * sums[c] / n_all) - means[c] * by_x[c]).collect();
     for (to, from) in [(dweight, &dw), (dbias, &sums)] {
         // SAFETY: the elements of a contiguous output.
         unsafe { store(to.dtype(), to.ptr(), 1, from) };
     }
     let all = [s.spread(&by_dy), s.spread(&by_x), s.spread(&add)];
+    let plain = |c: usize| finite(by_dy[c]) && finite(by_x[c]) && finite(add[c]);
+    let all_plain = (0..s.channels).all(plain);
     s.pieces(&|at, channel| {
         let (mut a, mut b, mut buffer) = (vec![], vec![], vec![]);
         let n = if channel.is_some() { s.inner } else { all[0].len() };
         // SAFETY: elements of dy, x and dx that are this piece's alone.
         unsafe {
             let (dy, x) = (read::<A>(dy, at, n, &mut a), read::<A>(x, at, n, &mut b));
-            write::<A>(dx, at, n, &mut buffer, |dx| match channel {
-                Some(c) => rowmath::combined(dy, x, [by_dy[c], by_x[c], add[c]], dx),
-                None => rowmath::combined_each(dy, x, [&all[0], &all[1], &all[2]], dx),
+            write::<A>(dx, at, n, &mut buffer, |dx| {
+                match channel {
+                    Some(c) => rowmath::combined(dy, x, [by_dy[c], by_x[c], add[c]], dx),
+                    None => rowmath::combined_each(dy, x, [&all[0], &all[1], &all[2]], dx),
+                }
+                if !all_plain {
+                    s.again(channel, plain, dx, |c, i| {
+                        let h = (x[i] - means[c]) * rstd[c];
+                        (dy[i] - sums[c] / n_all - h * (dw[c] / n_all)) * rstd[c] * w[c]
+                    });
+                }
             });
         }
     });

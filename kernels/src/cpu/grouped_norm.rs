@@ -1,7 +1,7 @@
 //! Group norm: rows of channels with mean 0 and variance 1, then a scale and a shift for each channel, with gradients. The tensor is
 //! `[n, groups, channels, inner]`; a row is what an image and a group have. All tensors are contiguous.
 
-use super::acc::{Acc, numbers, read, store, with_acc, write};
+use super::acc::{Acc, finite, numbers, read, store, with_acc, write};
 use super::rowmath;
 use super::rows::check_norm;
 use crate::parallel::{GRAIN, parallel_for};
@@ -30,6 +30,11 @@ impl Sizes {
     }
     fn grain(&self) -> usize {
         (GRAIN / self.row().max(1)).max(1)
+    }
+    /// The elements of a row one by one, `of(channel, element)`: by the definition, where a number of a channel or a row is infinite and
+    /// the same as a sum of products would be infinity minus infinity.
+    fn each<A: Acc>(&self, to: &mut [A], of: impl Fn(usize, usize) -> A) {
+        to.iter_mut().enumerate().for_each(|(i, to)| *to = of(i / self.inner.max(1), i));
     }
     /// A number for each element of a row, of one for each channel.
     fn spread<A: Acc>(&self, numbers: impl Iterator<Item = A>, to: &mut Vec<A>) {
@@ -83,6 +88,7 @@ fn forward<A: Acc>(
 ) {
     let all = s.groups * s.channels;
     let (w, b) = (numbers(weight, all, A::ONE), numbers(bias, all, A::ZERO));
+    let plain = w.iter().all(|w| finite(*w));
     parallel_for(s.rows(), s.grain(), &|range| {
         let (mut from, mut to, mut scales, mut shifts) = (vec![], vec![], vec![], vec![]);
         for row in range {
@@ -96,6 +102,10 @@ fn forward<A: Acc>(
                 write::<A>(rstd, row, 1, &mut to, |t| t[0] = r);
                 let each = || w[of.clone()].iter().zip(&b[of.clone()]).map(|(w, b)| (*w * r, *b - m * (*w * r)));
                 write::<A>(y, row * s.row(), s.row(), &mut to, |y| {
+                    if !plain {
+                        let (w, b) = (&w[of.clone()], &b[of.clone()]);
+                        return s.each(y, |c, i| (x[i] - m) * r * w[c] + b[c]);
+                    }
                     if s.inner < SHORT {
                         s.spread(each().map(|e| e.0), &mut scales);
                         s.spread(each().map(|e| e.1), &mut shifts);
@@ -125,8 +135,21 @@ pub fn grouped_norm_grad(
     with_acc!(x.dtype(), backward(&sizes, dy, x, [mean, rstd], weight, [dx, dweight, dbias]))
 }
 
+/// The sums of dy and of `dy (x - mean) rstd` of each channel of a row.
+fn channel_sums<A: Acc>(s: &Sizes, dy: &[A], x: &[A], mean: A, rstd: A, sums: &mut [[A; 2]]) {
+    centred_sums(s, dy, x, mean, sums);
+    for (c, [_, product]) in sums.iter_mut().enumerate() {
+        *product = *product * rstd;
+        if !finite(*product) {
+            // By the definition: where (x - mean) rstd is zero an infinity is NaN.
+            let of_channel = c * s.inner..(c + 1) * s.inner;
+            *product = of_channel.fold(A::ZERO, |sum, i| sum + dy[i] * ((x[i] - mean) * rstd));
+        }
+    }
+}
+
 /// The sums of dy and of `dy (x - mean)` of each channel of a row.
-fn channel_sums<A: Acc>(s: &Sizes, dy: &[A], x: &[A], mean: A, sums: &mut [[A; 2]]) {
+fn centred_sums<A: Acc>(s: &Sizes, dy: &[A], x: &[A], mean: A, sums: &mut [[A; 2]]) {
     if s.inner >= SHORT {
         for ((dy, x), sums) in dy.chunks(s.inner).zip(x.chunks(s.inner)).zip(sums) {
             let (one, product) = rowmath::centred_sums(dy, x, mean);
@@ -151,7 +174,7 @@ fn backward<A: Acc>(
     let all = s.groups * s.channels;
     let w = numbers(weight, all, A::ONE);
     let (means, rstds) = (numbers(Some(mean), s.rows(), A::ZERO), numbers(Some(rstd), s.rows(), A::ZERO));
-    let n = A::from_f64(s.row() as f64);
+    let (n, plain) = (A::from_f64(s.row() as f64), w.iter().all(|w| finite(*w)));
     let mut sums: Vec<[A; 2]> = vec![];
     let refused = |_| KernelError::out_of_memory("no memory for the sums of the channels of a group norm");
     sums.try_reserve_exact(s.batch * all).map_err(refused)?;
@@ -168,12 +191,17 @@ fn backward<A: Acc>(
                 let (dy, x) =
                     (read::<A>(dy, row * s.row(), s.row(), &mut a), read::<A>(x, row * s.row(), s.row(), &mut b));
                 let sums = std::slice::from_raw_parts_mut((shared as *mut [A; 2]).add(row * s.channels), s.channels);
-                channel_sums(s, dy, x, m, sums);
-                // dx = r (g - Σ g / n - (x - m) r² Σ g (x - m) / n) with g = dy w, as a dy + b x + c.
+                channel_sums(s, dy, x, m, r, sums);
+                // dx = r (g - Σ g / n - h Σ g h / n) with g = dy w and h = (x - m) r, as a dy + b x + c.
                 let weighted = |i: usize| w.iter().zip(&*sums).fold(A::ZERO, |t, (w, s)| t + *w * s[i]);
-                let by_x = -(r * r * r * weighted(1) / n);
+                let by_x = -(r * r * weighted(1) / n);
                 let add = -(r * weighted(0) / n) - m * by_x;
+                let plain = plain && finite(by_x) && finite(add);
                 write::<A>(dx, row * s.row(), s.row(), &mut to, |dx| {
+                    if !plain {
+                        let (g, gh) = (weighted(0) / n, weighted(1) / n);
+                        return s.each(dx, |c, i| r * (dy[i] * w[c] - g - (x[i] - m) * r * gh));
+                    }
                     if s.inner < SHORT {
                         s.spread(w.iter().map(|w| *w * r), &mut spread[0]);
                         s.spread(w.iter().map(|_| by_x), &mut spread[1]);
@@ -192,7 +220,7 @@ fn backward<A: Acc>(
     let some = if s.inner > 0 { sums.as_slice() } else { &[] };
     for (row, sums) in some.chunks(s.channels.max(1)).enumerate() {
         for (c, [one, product]) in (row % s.groups * s.channels..).zip(sums) {
-            totals[0][c] = totals[0][c] + *product * rstds[row];
+            totals[0][c] = totals[0][c] + *product;
             totals[1][c] = totals[1][c] + *one;
         }
     }

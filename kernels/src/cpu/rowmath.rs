@@ -3,7 +3,7 @@
 
 use multiversion::{multiversion, target::target_cfg_f};
 
-use super::acc::Acc;
+use super::acc::{Acc, finite};
 
 /// Partial results kept side by side.
 const LANES: usize = 32;
@@ -153,6 +153,13 @@ versions! {
 }
 
 versions! {
+    /// Sum.
+    pub(crate) fn sum<A: Acc>(x: &[A]) -> A {
+        fold(x, A::ZERO, |s, x| s + x, |a, b| a + b)
+    }
+}
+
+versions! {
     /// Sum of products.
     pub(crate) fn dot<A: Acc>(x: &[A], y: &[A]) -> A {
         fold2(x, y, A::ZERO, |s, x, y| s + x * y, |a, b| a + b)
@@ -265,7 +272,11 @@ versions! {
         }
         let count = A::from_f64(n as f64);
         let mean_g = if centered { fold(dx, A::ZERO, |s, g| s + g, |a, b| a + b) / count } else { A::ZERO };
-        let mean_gh = fold2(dx, x, A::ZERO, |s, g, x| s + g * (x - mean), |a, b| a + b) * rstd / count;
+        let mut mean_gh = fold2(dx, x, A::ZERO, |s, g, x| s + g * (x - mean), |a, b| a + b) * rstd / count;
+        if !finite(mean_gh) {
+            // By the definition: where h is zero an infinity is NaN.
+            mean_gh = fold2(dx, x, A::ZERO, |s, g, x| s + g * ((x - mean) * rstd), |a, b| a + b) / count;
+        }
         for i in 0..n {
             dx[i] = rstd * (dx[i] - mean_g - (x[i] - mean) * rstd * mean_gh);
         }

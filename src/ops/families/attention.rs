@@ -64,7 +64,9 @@ fn merged(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
     let out = e.call("mul", &[out, weights], &[])?;
     let out = e.call("sum", &[out], &[("dims", over_parts)])?;
     let out = e.reduce_partials(out)?;
-    let by = e.call("reshape", &[sum], &[("shape", beside[1..].into())])?;
+    // The largest weight is 1, so less is nothing: then the result is zero.
+    let by = e.call("clamp_min", &[sum], &[("min", Scalar::Float(1.0).into())])?;
+    let by = e.call("reshape", &[by], &[("shape", beside[1..].into())])?;
     let out = e.call("div", &[out, by], &[])?;
     let log = e.call("log", &[sum], &[])?;
     let lse = e.call("add", &[log, most], &[])?;

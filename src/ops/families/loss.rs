@@ -1,6 +1,6 @@
 //! Cross entropy of logits against class indices, per row. With the classes split it is a lowering over row statistics.
 
-use super::softmax::{cast_to, need, shifted};
+use super::softmax::{cast_to, need, reduce_whole};
 use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, OpDef, Value};
@@ -148,9 +148,16 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let dtype = statistics(e.dtype(x0));
                         let x = cast_to(e, x0, dtype)?;
                         let last = AttrValue::from([-1i64]);
-                        let s = shifted(e, x, last)?;
-                        let l = e.call("log", &[s.sum], &[])?;
-                        let lse = e.call("add", &[l, s.max], &[])?;
+                        // What is subtracted is finite: the sum is infinite where a logit is, and 0 where all are minus infinity.
+                        let max = reduce_whole(e, "amax", x, last.clone())?;
+                        let most = if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+                        let ends = [("lo", Scalar::Float(-most).into()), ("hi", Scalar::Float(most).into())];
+                        let max = e.call("clamp", &[max], &ends)?;
+                        let z = e.call("sub", &[x, max], &[])?;
+                        let exp = e.call("exp", &[z], &[])?;
+                        let sum = reduce_whole(e, "sum", exp, last)?;
+                        let l = e.call("log", &[sum], &[])?;
+                        let lse = e.call("add", &[l, max], &[])?;
                         let shape = e.shape(target);
                         let lse = e.call("reshape", &[lse], &[("shape", shape.as_slice().into())])?;
                         let mut pick = e.call("nll_pick", &[x, target], &[("ignore_index", ignore.clone())])?;
@@ -162,7 +169,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                             pick = e.call("add", &[pick, all], &[])?;
                         }
                         let pick = e.reduce_partials(pick)?;
+                        // An infinite logit has no share of the sum: NaN, as 0 times infinity.
+                        let none = scaled(e, lse, 0.0)?;
                         let loss = e.call("sub", &[lse, pick], &[])?;
+                        let loss = e.call("add", &[loss, none], &[])?;
                         let ignored = match ignore {
                             AttrValue::Int(i) => Scalar::Int(i),
                             _ => Scalar::Int(-100),

@@ -62,24 +62,22 @@ pub(super) fn cast_to(e: &mut dyn Emit, v: Value, dtype: DType) -> Result<Value>
 }
 
 /// What softmax and its like are made of, over a whole dim.
-pub(super) struct Shifted {
-    /// The maximum.
-    pub(super) max: Value,
-    /// `x - max`.
-    pub(super) z: Value,
+struct Shifted {
+    /// `x` minus the maximum.
+    z: Value,
     /// `exp(x - max)`.
-    pub(super) exp: Value,
+    exp: Value,
     /// The sum of these.
-    pub(super) sum: Value,
+    sum: Value,
 }
 
 /// Reduces the maximum, then the sum, each once.
-pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<Shifted> {
+fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<Shifted> {
     let max = reduce_whole(e, "amax", x, dims.clone())?;
     let z = e.call("sub", &[x, max], &[])?;
     let exp = e.call("exp", &[z], &[])?;
     let sum = reduce_whole(e, "sum", exp, dims)?;
-    Ok(Shifted { max, z, exp, sum })
+    Ok(Shifted { z, exp, sum })
 }
 
 const SAMPLES: &[&str] =

@@ -70,15 +70,6 @@ pub fn check_depth(value: &Value) -> Result<()> {
         .help("save it flat, or as text or bytes"))
 }
 
-/// The notation of a value of JSON. Checkpoints of version 2 have such values.
-pub fn of_json(value: Value) -> Value {
-    match value {
-        Value::Array(all) => Value::Array(all.into_iter().map(of_json).collect()),
-        Value::Object(all) => object(all.into_iter().map(|(k, v)| (k, of_json(v))).collect()),
-        plain => plain,
-    }
-}
-
 /// The value of JSON that a notation stands for.
 ///
 /// # Errors

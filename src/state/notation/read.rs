@@ -229,23 +229,9 @@ impl<'a> de::VariantAccess<'a> for Variant<'a> {
 
 /// The key of a map.
 enum Key<'a> {
-    /// A string of JSON, which checkpoints of version 2 have for numbers too.
+    /// Of an object of JSON.
     Name(&'a str),
     Value(Reader<'a>),
-}
-
-macro_rules! parsed {
-    ($($method:ident $visit:ident),*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            match &self {
-                Key::Name(text) => match text.parse() {
-                    Ok(v) => visitor.$visit(v),
-                    Err(_) => visitor.visit_borrowed_str(text),
-                },
-                Key::Value(v) => v.$method(visitor),
-            }
-        }
-    )*};
 }
 
 impl<'de> de::Deserializer<'de> for Key<'de> {
@@ -257,21 +243,6 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
             Key::Value(v) => v.deserialize_any(visitor),
         }
     }
-    parsed!(
-        deserialize_bool visit_bool,
-        deserialize_i8 visit_i8,
-        deserialize_i16 visit_i16,
-        deserialize_i32 visit_i32,
-        deserialize_i64 visit_i64,
-        deserialize_i128 visit_i128,
-        deserialize_u8 visit_u8,
-        deserialize_u16 visit_u16,
-        deserialize_u32 visit_u32,
-        deserialize_u64 visit_u64,
-        deserialize_u128 visit_u128,
-        deserialize_f32 visit_f32,
-        deserialize_f64 visit_f64
-    );
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self {
             Key::Name(_) => visitor.visit_some(self),
@@ -293,7 +264,7 @@ impl<'de> de::Deserializer<'de> for Key<'de> {
         }
     }
     forward_to_deserialize_any! {
-        char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
 

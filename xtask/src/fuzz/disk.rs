@@ -103,7 +103,7 @@ pub fn plain(input: &[u8]) -> Taken {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(input) else { return Ok(false) };
     let shallow = notation::check_depth(&value).is_ok();
     if let Ok(json) = notation::to_json(&value)
-        && notation::to_json(&notation::of_json(json.clone())).ok().as_ref() != Some(&json)
+        && notation::write(&json).is_ok_and(|v| notation::to_json(&v).ok().as_ref() != Some(&json))
     {
         return Err(format!("{value} is the JSON {json}, which is not read back"));
     }

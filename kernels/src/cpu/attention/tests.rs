@@ -136,8 +136,7 @@ fn gradients_match_differences_and_other_dtypes() {
 
 #[test]
 fn rows_without_any_finite_score() {
-    // The first query's keys are all at minus infinity, as PyTorch's softmax of such a row: NaN. The second query's first
-    // block of keys is, its last key is not: all weight goes there.
+    // All scores are minus infinity: zero, as in PyTorch's attention. Where only the first block of scores is, all weight goes to the last.
     let keys = KEYS + 1;
     let mut k = vec![f64::NEG_INFINITY; keys];
     k[keys - 1] = 0.0;
@@ -155,8 +154,67 @@ fn rows_without_any_finite_score() {
     lse.expect(&[0.0], 0.0, "lse");
     let first = |view: &View| view.sub_box(&[0, 0, 0, 0], &[1, 1, KEYS, 1]).unwrap();
     attention(&Qkv { q: &qv, k: &first(&kv), v: &first(&vv) }, &out.view(), &lse.view(), &settings).unwrap();
-    out.expect(&[f64::NAN], 0.0, "out");
+    out.expect(&[0.0], 0.0, "out");
     lse.expect(&[f64::NEG_INFINITY], 0.0, "lse");
+    let grads = [1, KEYS, KEYS].map(|t| Tensor::of(DType::F32, &[1, 1, t, 1], &vec![7.0; t]));
+    let [dq, dk, dv] = grads.each_ref().map(Tensor::view);
+    let inputs = Qkv { q: &qv, k: &first(&kv), v: &first(&vv) };
+    let to = Qkv { q: &dq, k: &dk, v: &dv };
+    attention_grad(&qv, &inputs, &out.view(), &lse.view(), &to, &settings).unwrap();
+    grads[1].expect(&[0.0; KEYS], 0.0, "dk");
+    grads[2].expect(&[0.0; KEYS], 0.0, "dv");
+}
+
+/// Keys and values that some queries see and others in the same tile do not, and queries that do not see all keys.
+#[test]
+fn what_is_not_seen_does_not_count() {
+    for (dtype, t) in [(DType::F32, 9), (DType::F64, 70), (DType::BF16, 300)] {
+        let (mut rng, dims) = (Rng::new(6), [1, 2, t, 4]);
+        let settings = Attention { scale: 0.3, causal: true, offset: 0 };
+        let given: Vec<Vec<f64>> = (0..4).map(|_| (0..t * 8).map(|_| rng.float()).collect()).collect();
+        // q, k, v and dout with some rows of both heads infinite or NaN.
+        let run = |spoilt: &[(usize, usize)]| {
+            let [q, k, v, dout] = [0, 1, 2, 3].map(|i| {
+                let mut x = given[i].clone();
+                for (_, row) in spoilt.iter().filter(|s| s.0 == i) {
+                    [f64::INFINITY, f64::NAN, -1.0, 0.5].iter().enumerate().for_each(|(c, bad)| {
+                        (x[row * 4 + c], x[(t + row) * 4 + c]) = (*bad, *bad);
+                    });
+                }
+                Tensor::of(dtype, &dims, &x)
+            });
+            let [out, dq, dk, dv] = [0; 4].map(|_| Tensor::of(dtype, &dims, &vec![0.0; t * 8]));
+            let lse = Tensor::of(acc_dtype(dtype).unwrap(), &dims[..3], &vec![0.0; t * 2]);
+            let [qv, kv, vv] = [&q, &k, &v].map(Tensor::view);
+            let inputs = Qkv { q: &qv, k: &kv, v: &vv };
+            attention(&inputs, &out.view(), &lse.view(), &settings).unwrap();
+            let [a, b, c] = [&dq, &dk, &dv].map(Tensor::view);
+            let to = Qkv { q: &a, k: &b, v: &c };
+            attention_grad(&dout.view(), &inputs, &out.view(), &lse.view(), &to, &settings).unwrap();
+            [out, dq, dk, dv].map(|t| t.values())
+        };
+        let plain = run(&[]);
+        let same = |got: &[f64], want: &[f64], rows: std::ops::Range<usize>, what: &str| {
+            for row in rows.clone().chain(rows.start + t..rows.end + t) {
+                let at = row * 4..row * 4 + 4;
+                let near = got[at.clone()]
+                    .iter()
+                    .zip(&want[at])
+                    .all(|(a, b)| (a - b).abs() <= 4.0 * tolerance(dtype) * (1.0 + b.abs()));
+                assert!(near, "{what} of {dtype} {t}, row {row}");
+            }
+        };
+        // The last key and value: all queries but the last.
+        let got = run(&[(1, t - 1), (2, t - 1)]);
+        same(&got[0], &plain[0], 0..t - 1, "out");
+        same(&got[1], &plain[1], 0..t - 1, "dq");
+        assert!(got[0][(t - 1) * 4..t * 4].iter().any(|x| x.is_nan()), "the last query sees them");
+        // The first query, which sees the first key alone: all other keys and values.
+        let got = run(&[(0, 0), (3, 0)]);
+        same(&got[2], &plain[2], 1..t, "dk");
+        same(&got[3], &plain[3], 1..t, "dv");
+        assert!(got[2][..4].iter().any(|x| x.is_nan()), "the first key is seen");
+    }
 }
 
 #[test]
