@@ -354,7 +354,7 @@ def test_a_mode_ends_with_its_guard_on_any_thread_in_any_order(cls, args):
         next(generator)
         box = [generator]
         del generator
-        elsewhere(lambda: (close(box.pop()), gc.collect()))
+        elsewhere(lambda: (close(box.pop()), gc.collect(0)))
         assert _oflow._modes() == [], cls
     # On the other thread a mode of its own stays, and a thread that has ended is left alone.
     mode = cls(*args)

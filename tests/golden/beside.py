@@ -47,18 +47,25 @@ AGREED = {name: reason for names, reason in AGREED.items() for name in names.spl
 # Differences at infinities, NaN and signed zeros that are meant.
 AGREED_SPECIAL = {
     "addcdiv addcdiv_": "PyTorch squares the divisor, and the square of 1e-30 is 0 in f32",
+    "atan2 atan2_": "PyTorch squares both, and the square of 1e-30 is 0 in f32: its slope there is 0",
     "cdist": "PyTorch's slope of order 1 is NaN beside a NaN; here it is the sign of the difference",
     "char int long short": "a number that is not finite as an integer is undefined in PyTorch; here it is the nearest one, and NaN is 0",
+    "celu celu_ elu elu_ hardswish selu selu_": "the slope at NaN: PyTorch's loops give 1 in f32 and NaN in f64",
     "copysign copysign_": "PyTorch's slope is the result divided by a: NaN at an infinity",
     "cumprod": "PyTorch divides by an element; here the others are multiplied, also beside a NaN",
+    "div_": "an f32 is divided in place by an f64 in f32; PyTorch divides in f64 and rounds, so its slope has a wider range",
     "gelu": "PyTorch's loops over vectors give NaN at infinity, its scalar code the infinity",
     "hardshrink hardtanh hardtanh_ relu6 softshrink": "the slope at NaN: PyTorch's loops over vectors give 1, its scalar code 0",
+    "logit": "the slope at -0 is inf, as at 0 and in PyTorch's f32; its f64 has -inf",
     "logcumsumexp": "the slope at -inf is 0; PyTorch takes logarithms of the gradient, which give NaN there",
     "mode": "a NaN that is as frequent as a number: PyTorch gives one or the other by its place",
     "multilabel_margin_loss": "NaN stays NaN; PyTorch's comparison drops it",
     "multilabel_soft_margin_loss": "the targets are neither 0 nor 1",
     "nanquantile": "which of equal numbers gets the gradient",
+    "pow_": "PyTorch takes square roots, and that of -inf is NaN; its power is infinite (IEEE 754), and so is the slope",
     "rsub": "PyTorch multiplies x by a complex alpha of 1: an infinity times 0 is NaN",
+    "std std_mean var var_mean": "PyTorch adds up in f64 from the first element on: 1e-30 squared is not 0 there, and a mean beside an infinity is NaN. Here that"
+    " mean is infinite, and what is NaN has the slope NaN",
     "softsign": "PyTorch's slope is that of a quotient of infinities; here it is 0",
     "trapezoid": "the order of sums that overflow",
 }
