@@ -1,6 +1,7 @@
 """Modes of the current thread, as context managers and decorators."""
 
 import functools
+import inspect
 import threading
 
 from . import _oflow
@@ -33,10 +34,36 @@ class _Mode:
         _oflow._leave(self._numbers.pop(own[-1] if own else -1)[1])
 
     def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self._each_part(function)
+
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             with type(self)._again(self):
                 return function(*args, **kwargs)
+
+        return wrapped
+
+    def _each_part(self, function):
+        # The mode is in force while the generator runs, not between its values.
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            run, given = generator.__next__, ()
+            while True:
+                try:
+                    with type(self)._again(self):
+                        value = run(*given)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    run, given = generator.send, ((yield value),)
+                except GeneratorExit:
+                    with type(self)._again(self):
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    run, given = generator.throw, (error,)
 
         return wrapped
 

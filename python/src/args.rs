@@ -261,11 +261,18 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
     })
 }
 
-/// An object as an index: one member, or a tuple of them.
+/// An object as an index: one member, or a tuple of them. A list is a tuple if a tensor, a slice, `None` or `...` stands in it, as in
+/// PyTorch; else it is one member, an array of indices.
 pub fn index(o: Object<'_, '_>) -> Result<Vec<TensorIndex>, No> {
-    match o.cast::<PyTuple>() {
-        Ok(t) => t.iter_borrowed().map(index_member).collect(),
-        Err(_) => Ok(vec![index_member(o)?]),
+    if let Ok(t) = o.cast::<PyTuple>() {
+        return t.iter_borrowed().map(index_member).collect();
+    }
+    let no_number = |m: &Bound<'_, PyAny>| {
+        m.is_none() || m.is_instance_of::<PySlice>() || m.is_instance_of::<PyEllipsis>() || m.is_instance_of::<Tensor>()
+    };
+    match o.cast::<PyList>() {
+        Ok(l) if l.iter().any(|m| no_number(&m)) => l.iter().map(|m| index_member(m.as_borrowed())).collect(),
+        _ => Ok(vec![index_member(o)?]),
     }
 }
 

@@ -86,6 +86,24 @@ def test_every_index_reads_and_writes_what_numpy_does(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_list_of_tensors_is_a_tuple_as_in_pytorch(layout):
+    mesh = made(layout).placement if LAYOUTS[layout] else None
+
+    def ids(value):
+        t = flow.tensor(value)
+        return flow.distribute(t, mesh, ["B"] * len(mesh.shape)) if mesh else t
+
+    i, j = ids([0, 2]), ids([1, 1])
+    for index in ([i, j], [i], [slice(1, None), 0], [None, 0], [..., [0, 1]], [i, 1], [ids(0), ids(2)]):
+        x = made(layout)
+        want = x[tuple(index)].tolist()
+        assert x[index].tolist() == want, index
+        assert flow.index_put(x, index, 7.0)[tuple(index)].flatten().tolist() == [7.0] * np.size(want), index
+        x[index] = 5.0
+        assert x[tuple(index)].flatten().tolist() == [5.0] * np.size(want), index
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_does_not_fit_is_an_index_error(layout):
     x = made(layout)
     for index in (3, -4, (0, 4), (0, 0, 0, 0), (slice(None), -5), (None, 3), (..., 5)):

@@ -329,6 +329,40 @@ def left_elsewhere(mode):
 
 
 @pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(map(str, v)) or "plain")
+def test_a_decorated_generator_has_its_mode_while_it_runs(cls, args):
+    flow.init()
+    with cls(*args):
+        inside = _oflow._modes()
+
+    @cls(*args)
+    def parts():
+        got = []
+        try:
+            for i in range(2):
+                got.append((yield (i, _oflow._modes())))
+            try:
+                yield (2, _oflow._modes())
+            except KeyError:
+                got.append(_oflow._modes())
+            return got
+        finally:
+            got.append(_oflow._modes())
+
+    generator, seen = parts(), []
+    for step in (lambda: next(generator), lambda: generator.send("a"), lambda: generator.send("b")):
+        seen.append(step())
+        assert _oflow._modes() == []
+    assert seen == [(i, inside) for i in range(3)]
+    with pytest.raises(StopIteration) as end:
+        generator.throw(KeyError())
+    assert end.value.value == ["a", "b", inside, inside] and _oflow._modes() == []
+    closed = parts()
+    next(closed)
+    closed.close()
+    assert _oflow._modes() == []
+
+
+@pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(map(str, v)) or "plain")
 def test_a_mode_ends_with_its_guard_on_any_thread_in_any_order(cls, args):
     flow.init()
     others = modes()

@@ -309,9 +309,7 @@ mod tests {
             Manifest::parse(&m.to_text().unwrap(), Path::new("m.json")).unwrap_err().to_string()
         };
         let of_w = |m: &mut Manifest, f: &dyn Fn(&mut SavedTensor)| m.tensors.values_mut().for_each(f);
-        assert!(
-            refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads version 3")
-        );
+        assert!(refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads version 3"));
         assert!(refused(&|m| m.files[0].name = "../x".into()).contains("'../x' is not the name of a file"));
         let of_sums = |m: &mut Manifest, f: &dyn Fn(&mut SavedSums)| m.files[0].sums.as_mut().into_iter().for_each(f);
         assert!(refused(&|m| m.files[0].sums = None).contains("rank-00000.safetensors has no checksums"));

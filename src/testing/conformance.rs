@@ -5,7 +5,8 @@ use super::report::{MeshReport, Report};
 use super::sample::derived_ops;
 use super::{
     Case, Complaint, Function, MESHES, Reference, Sample, at_home, completeness, computes, differentiable,
-    float_samples, guarded, home, mixed_cases, panicked, reference, run_cases_on, said, signature_cases, special_trials, variants,
+    float_samples, guarded, home, mixed_cases, panicked, reference, run_cases_on, said, signature_cases,
+    special_trials, variants,
 };
 use crate::error::{Error, Result};
 use crate::ops::{Grad, Op};

@@ -92,11 +92,7 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
 
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replacen("\"version\":3", "\"version\":9", 1)).unwrap();
-    assert!(
-        opened().contains("is of version 9 of the format\n  help: this oflow reads version 3"),
-        "{}",
-        opened()
-    );
+    assert!(opened().contains("is of version 9 of the format\n  help: this oflow reads version 3"), "{}", opened());
     fs::write(&manifest, text.replacen("\"step\":3", "\"step\":4", 1)).unwrap();
     assert!(opened().contains("its checksum is wrong"), "{}", opened());
     fs::remove_file(&manifest).unwrap();
