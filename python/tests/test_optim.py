@@ -194,12 +194,6 @@ def test_every_option_of_every_group_comes_back(name, way, tmp_path):
                 wrong.load_state_dict({k: v for k, v in state.items() if not isinstance(v, flow.Tensor)} | {"steps": [0, 0, 0]})
             assert settings(wrong) == had
     assert settings(again) == before
-    # A state of a version that saved the rates alone.
-    old = {k: v for k, v in state.items() if k != "param_groups"} | {"lr": 0.5, "lrs": [0.125, 0.25, 0.375]}
-    again.load_state_dict(old)
-    assert [g["lr"] for g in again.param_groups] == [0.125, 0.25, 0.375]
-    with pytest.raises((RuntimeError, ValueError), match="2 groups of parameters"):
-        again.load_state_dict({**old, "lrs": [0.125, 0.25]})
 
 
 def test_notes_of_a_group_are_plain_values():

@@ -134,6 +134,15 @@ fn reduced(
     }
 }
 
+/// How a cross entropy is taken.
+struct Entropy<'a> {
+    weight: Option<&'a Tensor>,
+    ignore_index: Option<i64>,
+    reduction: &'a str,
+    label_smoothing: f64,
+    dim: i64,
+}
+
 // As many as the function has.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn cross_entropy(
@@ -146,29 +155,20 @@ pub(super) fn cross_entropy(
     dim: i64,
     site: CallSite,
 ) -> Result<Tensor> {
-    let loss = || entropy(logits, target, weight, ignore_index, reduction, label_smoothing, dim, site);
+    let options = Entropy { weight, ignore_index, reduction, label_smoothing, dim };
     // Losses of halves are f32 until they are reduced. Under autocast, whose cross entropy is f32, they stay so.
     if !logits.dtype().is_half() || autocast_mode() != Autocast::Off {
-        return loss();
+        return entropy(logits, target, &options, site);
     }
     let inner = inner_calls();
-    let wide = loss()?;
+    let wide = entropy(logits, target, &options, site)?;
     drop(inner);
     if wide.dtype() == logits.dtype() { Ok(wide) } else { wide.cast_at(logits.dtype(), site) }
 }
 
 /// The cross entropy, of half logits and class indices in f32.
-#[allow(clippy::too_many_arguments)]
-fn entropy(
-    logits: &Tensor,
-    target: &Tensor,
-    weight: Option<&Tensor>,
-    ignore_index: Option<i64>,
-    reduction: &str,
-    label_smoothing: f64,
-    dim: i64,
-    site: CallSite,
-) -> Result<Tensor> {
+fn entropy(logits: &Tensor, target: &Tensor, options: &Entropy<'_>, site: CallSite) -> Result<Tensor> {
+    let Entropy { weight, ignore_index, reduction, label_smoothing, dim } = *options;
     let both = [logits, target];
     let call = Loss::of("cross_entropy", &both, site);
     call.may_reduce(reduction)?;
@@ -179,7 +179,7 @@ fn entropy(
     let x = classes_last(&call, logits, dim)?;
     of_classes(&call, &x, weight)?;
     if target.dtype().is_float() {
-        return of_probabilities(call, &x, target, weight, ignore_index, reduction, label_smoothing, dim);
+        return of_probabilities(call, &x, target, options);
     }
     of_rows(&call, &x, target)?;
     let ignore = ignore_index.unwrap_or(NONE);
@@ -218,17 +218,8 @@ fn entropy(
 }
 
 /// Cross entropy with a distribution for each row.
-#[allow(clippy::too_many_arguments)]
-fn of_probabilities(
-    call: Loss<'_>,
-    x: &Tensor,
-    target: &Tensor,
-    weight: Option<&Tensor>,
-    ignore_index: Option<i64>,
-    reduction: &str,
-    label_smoothing: f64,
-    dim: i64,
-) -> Result<Tensor> {
+fn of_probabilities(call: Loss<'_>, x: &Tensor, target: &Tensor, options: &Entropy<'_>) -> Result<Tensor> {
+    let Entropy { weight, ignore_index, reduction, label_smoothing, dim } = *options;
     if ignore_index.is_some_and(|i| i >= 0) {
         return Err(call.refused(Error::argument("probabilities have no index to ignore")));
     }

@@ -52,14 +52,11 @@ pub(super) fn load(opt: &mut impl Trainer, from: &mut LoadState<'_>) -> Result<(
     }
 }
 
-/// The groups of a state for an optimizer with these groups, one for each. States of versions that saved rates alone give those.
+/// The groups of a state for an optimizer with these groups, one for each.
 ///
 /// # Errors
 /// If the state has other groups than the optimizer: another number, other numbers of parameters, or another kind.
 pub(super) fn groups_of(from: &mut LoadState<'_>, own: &[&dyn Trainer]) -> Result<Vec<SavedGroup>> {
-    if !from.has(NAME) && (from.has("lr") || from.has("lrs")) {
-        return rates_of(from, own);
-    }
     let Some(saved) = from.value::<Vec<Map<String, Value>>>(NAME)? else { return Ok(vec![]) };
     same_number(saved.len(), own.len())?;
     let group = |(i, (mut fields, own)): (usize, (Map<String, Value>, &&dyn Trainer))| {
@@ -86,18 +83,6 @@ pub(super) fn groups_of(from: &mut LoadState<'_>, own: &[&dyn Trainer]) -> Resul
         }
     };
     saved.into_iter().zip(own).enumerate().map(group).collect()
-}
-
-/// The groups with the rates of a state that has no other settings.
-fn rates_of(from: &mut LoadState<'_>, own: &[&dyn Trainer]) -> Result<Vec<SavedGroup>> {
-    let one: Option<f64> = if from.has("lr") { from.value("lr")? } else { None };
-    let rates: Vec<f64> = match from.has("lrs") {
-        true => from.value("lrs")?.unwrap_or_default(),
-        false => one.into_iter().collect(),
-    };
-    same_number(rates.len(), own.len())?;
-    let group = |(lr, own): (f64, &&dyn Trainer)| SavedGroup { config: own.config().with_lr(lr), notes: Notes::new() };
-    Ok(rates.into_iter().zip(own).map(group).collect())
 }
 
 fn same_number(saved: usize, own: usize) -> Result<()> {

@@ -146,8 +146,7 @@ class Optimizer:
             if tuple(tensor.shape) != tuple(p.shape):
                 raise RuntimeError(f"the state is of another optimizer: the shape of {name} is {tuple(tensor.shape)}, not {tuple(p.shape)}")
         lacking = [name for name in self._values if name not in values]
-        # States of older versions have the rates alone.
-        if "param_groups" not in values and "lr" not in values:
+        if "param_groups" not in values:
             lacking.append("param_groups")
         if lacking and strict:
             raise RuntimeError(f"the state of the optimizer lacks {', '.join(lacking)}")
