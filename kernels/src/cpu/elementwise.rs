@@ -82,9 +82,6 @@ pub struct Program {
 /// What a kernel says where integers are divided by 0.
 pub(crate) const DIVIDED_BY_ZERO: &str = "expected a divisor without zeros, got a 0: integers have no quotient by 0 (floats give inf or NaN; `cast` to one for these)";
 
-/// Of programs that do not divide integers, which leave it as it is.
-static NEVER_ZERO: AtomicBool = AtomicBool::new(false);
-
 /// The dtypes of what an expression reads.
 pub(crate) fn given<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> {
     dtypes.iter().map(|d| d.cast()).collect()
@@ -192,24 +189,15 @@ impl Program {
         if n == 0 {
             return Ok(());
         }
-        match self.divides {
-            true => self.run_dividing(inputs, scalars, out),
-            false => self.run_all(inputs, scalars, out, &NEVER_ZERO),
-        }
-    }
-
-    #[cold]
-    fn run_dividing<V: Borrow<View> + Sync>(&self, inputs: &[V], scalars: &[Scalar], out: &View) -> Result<()> {
         let zero = AtomicBool::new(false);
         self.run_all(inputs, scalars, out, &zero)?;
-        match zero.into_inner() {
+        match self.divides && zero.into_inner() {
             true => Err(KernelError::new(DIVIDED_BY_ZERO)),
             false => Ok(()),
         }
     }
 
     /// As [`Self::run`] of an output with elements; sets `zero` where integers are divided by 0.
-    #[inline]
     fn run_all<V: Borrow<View> + Sync>(
         &self,
         inputs: &[V],
