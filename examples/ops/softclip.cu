@@ -25,6 +25,7 @@ op: softclip_grad(dy: f32|f64, x: f32|f64; limit: runtime float = 1.0) -> dx
 domain: demo
 doc: Gradient of softclip.
 traits: hidden
+shape: [..], [..] -> [..]
 signature: S(0), S(0) -> S(0)
 signature: S(1), S(1) -> S(1)
 signature: P, B -> P

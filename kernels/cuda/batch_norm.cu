@@ -47,7 +47,7 @@ batch_norm_grad(const T* dy, const T* x, const A* mean, const A* var, const W* w
         sum = of_group_reduce<THREADS, of_sum_op>(sum, (A)0, room);
         product = of_group_reduce<THREADS, of_sum_op>(product, (A)0, room);
         if (threadIdx.x == 0) {
-            of_set(dweight[c], product * rstd);
+            of_set(dweight[c], n > (A)0 ? product * rstd : (A)0);
             of_set(dbias[c], sum);
         }
         const A a = rstd * (weight ? of_get<A>(weight[c]) : (A)1), b = -(a * rstd * rstd * product / n);

@@ -122,13 +122,13 @@ fn no_input(name: &str, what: &str) -> Error {
     Error::parse(format!("a {what} names the input '{}', which it does not have", name.trim()))
 }
 
-/// The element types of float inputs that a kernel takes.
+/// The element types that a kernel takes, of the inputs that may have them.
 pub(super) fn taken_dtypes(text: &str) -> Result<KernelPred> {
     if text.trim().is_empty() {
         return Ok(KernelPred::Any);
     }
     let all: Result<Vec<DType>, _> = text.split('|').map(|word| word.trim().parse::<DType>()).collect();
-    all.map(KernelPred::FloatInputs)
+    all.map(KernelPred::Inputs)
         .map_err(|e| Error::parse(format!("'{text}' are no element types: {e}")).help("write them as in `f32|f64`"))
 }
 

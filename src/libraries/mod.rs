@@ -9,6 +9,8 @@ mod call;
 mod cuda_file;
 mod cuda_text;
 mod declaration;
+mod dying;
+mod elf;
 mod given;
 mod read;
 mod shared;
@@ -99,9 +101,17 @@ pub fn load(path: impl AsRef<Path>) -> Result<Library> {
             .help("give the path of a shared library (.so)")
     };
     let real = path.canonicalize().map_err(unreadable)?;
-    let bytes = std::fs::read(&real).map_err(unreadable)?;
+    let bytes = read_regular(&real).map_err(unreadable)?;
     let hash = hash_of([bytes.as_slice()]);
     place(vec![real.clone()], &hash, || shared::open(&real, &bytes, &shown, &hash))
+}
+
+/// The bytes of a regular file. A pipe has no end while somebody holds it open, and reading a device may have effects.
+fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
+    match std::fs::metadata(path)?.is_file() {
+        true => std::fs::read(path),
+        false => Err(std::io::Error::other("it is no regular file")),
+    }
 }
 
 /// Registers what `open` gives in the place of what was loaded from the same files, unless that is the same.

@@ -4,9 +4,11 @@ use super::call::{User, add_rules, run_kernel, workspace_bytes};
 use super::cuda_text;
 use super::declaration::{Declaration, about, priority, taken_dtypes};
 use super::read::{list, read, text, texts};
+use super::{dying, elf};
 use crate::error::{Error, Result};
 use crate::ops::{Grad, KernelDef, LibraryId, OpDef};
 use crate::placement::Device;
+use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 use oflow_kernels::parallel::parallel_for;
 use oflow_op::abi::*;
 use std::ffi::c_void;
@@ -41,6 +43,12 @@ pub(super) struct Opened {
 /// # Errors
 /// The file is no library for ops, or of another version of the interface; an op says something that cannot be understood.
 pub(super) fn open(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Opened> {
+    elf::check(bytes, file)?;
+    dying::named(file, || open_checked(path, bytes, file, hash))
+}
+
+/// Its constructors run, then its own code.
+fn open_checked(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Opened> {
     let library = dlopen(path, bytes, file)?;
     // SAFETY: the symbol of that name is this function, by the interface.
     let start = unsafe { library.get::<oflow_library_fn>(b"oflow_op_library\0") };
@@ -58,7 +66,10 @@ pub(super) fn open(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<
 
 /// The file as it is now. A build that writes over it while it is mapped would change code that runs, so a private copy is mapped; a
 /// library that finds others beside itself is mapped from where it is.
-fn dlopen(path: &Path, bytes: &[u8], file: &str) -> Result<libloading::Library> {
+///
+/// All symbols are looked up now: one that is missing would end the process at the first call.
+fn dlopen(path: &Path, bytes: &[u8], file: &str) -> Result<Loaded> {
+    let flags = RTLD_NOW | RTLD_LOCAL;
     let copy = || -> std::io::Result<std::fs::File> {
         let fd = rustix::fs::memfd_create("oflow-op", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut copy = std::fs::File::from(fd);
@@ -68,16 +79,20 @@ fn dlopen(path: &Path, bytes: &[u8], file: &str) -> Result<libloading::Library> 
     if let Ok(copy) = copy() {
         let at = format!("/proc/self/fd/{}", copy.as_raw_fd());
         // SAFETY: the caller asked for the library's code to run in this process.
-        if let Ok(library) = unsafe { libloading::Library::new(at) } {
+        if let Ok(library) = unsafe { Loaded::open(Some(at), flags) } {
             // The loader takes a file of the same path for the same library: the number must not be given to another.
             std::mem::forget(copy);
             return Ok(library);
         }
     }
     // SAFETY: as above.
-    unsafe { libloading::Library::new(path) }.map_err(|e| {
-        Error::registry(format!("{file} cannot be loaded: {}", words(&e)))
-            .help("is it a shared library of this machine?")
+    unsafe { Loaded::open(Some(path), flags) }.map_err(|e| {
+        let words = words(&e);
+        let help = match words.contains("undefined symbol") {
+            true => "link what defines it: name its source, or add `-lNAME` by `BuildOptions::flag`",
+            false => "is it a shared library of this machine?",
+        };
+        Error::registry(format!("{file} cannot be loaded: {words}")).help(help)
     })
 }
 

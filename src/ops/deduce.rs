@@ -7,11 +7,10 @@ use super::grad::{Grad, GradArg};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::signature::{OpSignature, OutputCount};
 use crate::error::{Error, Result};
-use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
+use crate::sbp::{Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::{Class, Expr, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, Scalar, ShardBox};
 use smallvec::SmallVec;
-use smol_str::SmolStr;
 
 /// The dtype in which bools are numbers.
 fn whole(dtype: DType) -> DType {
@@ -87,6 +86,7 @@ impl OpDef {
             expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
         self.check_complex_numbers(ctx, &dtypes)?;
+        self.check_factor_sizes(ctx, &shapes)?;
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }
 
@@ -242,11 +242,10 @@ impl OpDef {
                 elementwise_signatures(expr, &ins, (&outs[0].shape, outs[0].dtype))
             }
             SbpRule::Factors(text) => {
-                let ins: Vec<&[usize]> = ctx.present().map(|t| t.shape.as_slice()).collect();
+                let ins: Vec<Option<&[usize]>> =
+                    ctx.inputs.iter().map(|t| Some(t.as_ref()?.shape.as_slice())).collect();
                 let os: Vec<&[usize]> = outs.iter().map(|t| t.shape.as_slice()).collect();
-                let rule = self.factor_rule(text)?;
-                self.check_factors(&rule, text, ctx, outs)?;
-                rule.signatures(&ins, &os)
+                self.factor_rule(text)?.repeated(ins.len(), self.sig.repeating()).signatures(&ins, &os)
             }
             SbpRule::Signatures(rows) => rows.iter().map(|r| r.parse()).collect::<Result<_>>()?,
             SbpRule::Fn(f) => f(ctx)?,
@@ -308,42 +307,8 @@ impl OpDef {
         }
     }
 
-    /// The rule of a factor text, with the inputs in which the op is linear.
-    fn factor_rule(&self, text: &str) -> Result<FactorRule> {
-        let mut rule = FactorRule::parse(text)?;
-        for (input, outputs) in &self.linear {
-            let known = |names: &[SmolStr]| names.join(", ");
-            let inputs: Vec<SmolStr> = self.sig.inputs.iter().map(|i| i.name.clone()).collect();
-            let no = |what: &str, name: &str, has: String| {
-                Error::registry(format!("it is linear in {what} '{name}', but it has {has}"))
-            };
-            let i = self.sig.input(input).ok_or_else(|| no("input", input, known(&inputs)))?;
-            let place = |o: &SmolStr| {
-                let at = self.sig.outputs.iter().position(|n| n == o);
-                at.ok_or_else(|| no("output", o, known(&self.sig.outputs)))
-            };
-            let outputs = outputs.as_ref().map(|all| all.iter().map(place).collect::<Result<Vec<_>>>()).transpose()?;
-            rule = rule.linear_in(i, outputs.as_deref());
-        }
-        Ok(rule)
-    }
-
-    fn check_factors(&self, rule: &FactorRule, text: &str, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<()> {
-        let present = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?)));
-        let ins = present.zip(rule.input_factors());
-        let outs = outs.iter().enumerate().map(|(o, t)| (false, o, t)).zip(rule.output_factors());
-        match ins.chain(outs).find(|((.., t), needed)| t.shape.len() < *needed) {
-            None => Ok(()),
-            Some(((is_input, i, t), needed)) => Err(Error::registry(format!(
-                "{} declares the factors {text}, but {} is {t}: they need {needed} dims",
-                self.sig.name,
-                self.part(is_input, i)
-            ))),
-        }
-    }
-
     /// `input 'x'`, `output 'y'`.
-    fn part(&self, is_input: bool, i: usize) -> String {
+    pub(super) fn part(&self, is_input: bool, i: usize) -> String {
         let name = match is_input {
             true => self.sig.input_def(i).map(|d| d.name.as_str()),
             false => self.sig.outputs.get(i).map(|name| name.as_str()),
@@ -381,9 +346,7 @@ impl OpDef {
             }),
             SbpRule::Factors(text) => {
                 let rule = self.factor_rule(text).map_err(read)?;
-                let given = (rule.input_factors().count(), rule.output_factors().count());
-                let optional = self.sig.inputs.iter().any(|d| d.optional);
-                if optional { Ok(()) } else { counts(format!("the factors {text}"), given) }
+                counts(format!("the factors {text}"), rule.counts())
             }
             SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
         }?;

@@ -443,7 +443,8 @@ impl OpDef {
         self.derivatives.push((input, e));
         Ok(self)
     }
-    /// Signatures by factor text. It says which dims may be split; see [`OpDef::linear_in`] for partial sums.
+    /// Signatures by factor text. It says which dims may be split, and that all dims of one letter have one size: a call with other inputs is
+    /// an error. `...` are batch dims, which broadcast. See [`OpDef::linear_in`] for partial sums.
     #[must_use]
     pub fn factors(mut self, text: &str) -> OpDef {
         self.sbp = SbpRule::Factors(text.to_string());

@@ -51,8 +51,8 @@ pub enum KernelPred {
     Any,
     /// Input `0` has that dtype.
     InputDType(usize, DType),
-    /// Every float input has one of these dtypes.
-    FloatInputs(Vec<DType>),
+    /// Every input that the declaration lets have one of these dtypes has one of them.
+    Inputs(Vec<DType>),
     /// Output `0` has that dtype.
     OutputDType(usize, DType),
     /// A bool plan attribute has that value.
@@ -88,7 +88,12 @@ impl KernelPred {
         match self {
             KernelPred::Any => true,
             KernelPred::InputDType(i, d) => ctx.input(*i).is_ok_and(|t| t.dtype == *d),
-            KernelPred::FloatInputs(ds) => ctx.present().all(|t| !t.dtype.is_float() || ds.contains(&t.dtype)),
+            KernelPred::Inputs(ds) => {
+                let meant =
+                    |i: usize| ctx.op.sig.input_def(i).is_some_and(|d| ds.iter().any(|t| d.dtypes.contains(*t)));
+                let all = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?)));
+                all.into_iter().all(|(i, t)| ds.contains(&t.dtype) || !meant(i))
+            }
             KernelPred::OutputDType(o, d) => outs.get(*o).is_some_and(|t| t.dtype == *d),
             KernelPred::IntIn(n, least, most) => ctx.int(n).is_ok_and(|i| (*least..=*most).contains(&i)),
             KernelPred::StrIn(n, all) => ctx.str(n).is_ok_and(|s| all.iter().any(|a| a == s)),

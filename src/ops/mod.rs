@@ -11,6 +11,7 @@ mod constraint;
 mod deduce;
 mod def;
 mod derive;
+mod factors;
 mod families;
 mod function;
 mod grad;

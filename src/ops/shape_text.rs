@@ -5,6 +5,7 @@
 //! ```text
 //! [m, k], [k, n] -> [m, n]                          names are sizes; where one stands twice, the sizes must be equal
 //! [..., m, k], [..., k, n] -> [..., m, n]           leading dims, which broadcast
+//! [..], [..] -> [..]                                leading dims, as many as there are, which are the same in all of these
 //! [n, _, 3] -> [n]                                  any size; a size that must be 3
 //! [n, c, w] -> [n, c, (w + 2 * pad - k) // step + 1]    arithmetic over sizes and integer attributes
 //! ```
@@ -28,10 +29,20 @@ pub struct ShapeText {
     outputs: Vec<Made>,
 }
 
+/// The dims before those that have names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leading {
+    None,
+    /// `...`: they broadcast.
+    Broadcast,
+    /// `..`: they are the same.
+    Equal,
+}
+
 /// What an input must look like.
 #[derive(Clone, Debug, PartialEq)]
 struct Pattern {
-    leading: bool,
+    leading: Leading,
     dims: Vec<Dim>,
 }
 
@@ -46,20 +57,24 @@ enum Dim {
 /// The shape of an output.
 #[derive(Clone, Debug, PartialEq)]
 struct Made {
-    leading: bool,
+    leading: Leading,
     dims: Vec<Arith>,
 }
 
 /// What stands in the brackets of one tensor.
-fn bracketed(text: &str) -> Result<(bool, Vec<&str>)> {
+fn bracketed(text: &str) -> Result<(Leading, Vec<&str>)> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
     let inner = inner.ok_or_else(|| Error::parse(format!("'{text}' is no shape")).help("write it as in [m, n]"))?;
     let mut dims: Vec<&str> = split_outside(inner, ',').collect();
-    let leading = dims.first() == Some(&"...");
-    if leading {
+    let leading = match dims.first() {
+        Some(&"...") => Leading::Broadcast,
+        Some(&"..") => Leading::Equal,
+        _ => Leading::None,
+    };
+    if leading != Leading::None {
         dims.remove(0);
     }
-    match dims.iter().any(|d| d.contains("...")) {
+    match dims.iter().any(|d| d.contains("..")) {
         true => Err(Error::parse(format!("in '{text}' the dots do not stand first"))),
         false => Ok((leading, dims)),
     }
@@ -109,7 +124,7 @@ impl ShapeText {
         let mut outputs = vec![];
         for part in split_outside(right, ',') {
             let (leading, words) = bracketed(part)?;
-            if leading && !inputs.iter().any(|i| i.leading) {
+            if leading != Leading::None && !inputs.iter().any(|i| i.leading == leading) {
                 return Err(Error::parse("an output has dots, but no input has"));
             }
             let dims: Vec<Arith> = words.into_iter().map(Arith::parse).collect::<Result<_>>()?;
@@ -148,7 +163,11 @@ impl ShapeText {
         let broadcast = broadcast_shapes(found.leading.iter().copied())?;
         let number = |name: &str| found.number(name, &attr);
         let shape = |made: &Made| -> Result<Dims> {
-            let mut dims: Dims = if made.leading { broadcast.clone() } else { Dims::new() };
+            let mut dims: Dims = match made.leading {
+                Leading::None => Dims::new(),
+                Leading::Broadcast => broadcast.clone(),
+                Leading::Equal => found.equal.unwrap_or_default().into(),
+            };
             for dim in &made.dims {
                 let size = size_of(dim, &number);
                 dims.push(size.map_err(|e| e.help(format!("the shapes are {}", self.text)))?);
@@ -164,16 +183,24 @@ impl ShapeText {
         inputs: &[Option<&'a [usize]>],
         attr: &impl Fn(&str) -> Result<i64>,
     ) -> Result<Bound<'a>, (usize, String)> {
-        let mut bound = Bound { sizes: SmallVec::new(), leading: SmallVec::new() };
+        let mut bound = Bound { sizes: SmallVec::new(), leading: SmallVec::new(), equal: None };
         for (i, (pattern, given)) in self.inputs.iter().zip(inputs).enumerate() {
             let Some(given) = *given else { continue };
             let rank = pattern.dims.len();
-            let Some(more) = given.len().checked_sub(rank).filter(|more| pattern.leading || *more == 0) else {
-                let least = if pattern.leading { "at least " } else { "" };
+            let Some(more) =
+                given.len().checked_sub(rank).filter(|more| pattern.leading != Leading::None || *more == 0)
+            else {
+                let least = if pattern.leading == Leading::None { "" } else { "at least " };
                 return Err((i, format!("it must have {least}{rank} dims")));
             };
-            if pattern.leading {
-                bound.leading.push(&given[..more]);
+            match (pattern.leading, bound.equal) {
+                (Leading::None, _) => {}
+                (Leading::Broadcast, _) => bound.leading.push(&given[..more]),
+                (Leading::Equal, None) => bound.equal = Some(&given[..more]),
+                (Leading::Equal, Some(same)) if same == &given[..more] => {}
+                (Leading::Equal, Some(other)) => {
+                    return Err((i, format!("its leading dims are {:?} here and {other:?} elsewhere", &given[..more])));
+                }
             }
             for (dim, size) in pattern.dims.iter().zip(&given[more..]) {
                 match dim {
@@ -199,7 +226,10 @@ impl ShapeText {
 /// What names stand for in a call.
 struct Bound<'a> {
     sizes: SmallVec<[(&'a str, usize); 8]>,
+    /// Those that broadcast, of each input.
     leading: SmallVec<[&'a [usize]; 4]>,
+    /// Those that are the same.
+    equal: Option<&'a [usize]>,
 }
 
 impl Bound<'_> {
@@ -263,7 +293,7 @@ impl SizeRule {
     pub fn size(&self, inputs: &[Option<&[usize]>], attr: &impl Fn(&str) -> Result<i64>) -> Result<usize> {
         let bound = match &self.shapes {
             Some(shapes) => shapes.bind(inputs, attr).map_err(|(i, why)| Error::shape(format!("input {i}: {why}")))?,
-            None => Bound { sizes: SmallVec::new(), leading: SmallVec::new() },
+            None => Bound { sizes: SmallVec::new(), leading: SmallVec::new(), equal: None },
         };
         size_of(&self.rule, &|name| bound.number(name, attr))
     }

@@ -67,20 +67,30 @@ impl FactorRule {
         self
     }
 
-    /// How many dims each input has at least.
-    pub fn input_factors(&self) -> impl Iterator<Item = usize> + '_ {
-        self.inputs.iter().map(|t| t.factors.len())
+    /// For a call of so many inputs, of which the last `repeating` of the rule stand for a list: the rule with as many.
+    #[must_use]
+    pub fn repeated(mut self, inputs: usize, repeating: usize) -> FactorRule {
+        while self.inputs.len() < inputs && (1..=self.inputs.len()).contains(&repeating) {
+            self.inputs.push(self.inputs[self.inputs.len() - repeating].clone());
+        }
+        self
     }
 
-    /// How many dims each output has at least.
-    pub fn output_factors(&self) -> impl Iterator<Item = usize> + '_ {
-        self.outputs.iter().map(|t| t.factors.len())
+    /// How many inputs and outputs the rule has.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.inputs.len(), self.outputs.len())
     }
 
-    /// All signatures along one mesh axis for inputs and outputs of these shapes, which have as many dims as their factors at
+    /// What a tensor's dims are: whether batch dims come first, and the factors of the others.
+    pub(crate) fn dims_of(&self, is_input: bool, i: usize) -> Option<(bool, &[char])> {
+        let terms = if is_input { &self.inputs } else { &self.outputs };
+        terms.get(i).map(|t| (t.batch, t.factors.as_slice()))
+    }
+
+    /// All signatures along one mesh axis for inputs (none: absent) and outputs of these shapes, which have as many dims as their factors at
     /// least, in order: batch dims, factors in order
     /// of first appearance, a P row for each input in which the op is linear. (All-B is added by the caller, last.)
-    pub fn signatures(&self, inputs: &[&[usize]], outputs: &[&[usize]]) -> Vec<Signature> {
+    pub fn signatures(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Vec<Signature> {
         let mut found = Vec::new();
         // Batch dims, named by the first output that carries them.
         if let Some(k) = self.outputs.iter().position(|t| t.batch) {
@@ -92,7 +102,12 @@ impl FactorRule {
                     false => Sbp::Broadcast,
                 };
                 found.push(Signature {
-                    inputs: self.inputs.iter().zip(inputs).map(|(t, s)| side(t, s)).collect(),
+                    inputs: self
+                        .inputs
+                        .iter()
+                        .zip(inputs)
+                        .map(|(t, s)| s.map_or(Sbp::Broadcast, |s| side(t, s)))
+                        .collect(),
                     outputs: self.outputs.iter().zip(outputs).map(|(t, s)| side(t, s)).collect(),
                     lowering: None,
                 });
@@ -109,8 +124,9 @@ impl FactorRule {
                 Some(p) => Sbp::Split(shape.len() - t.factors.len() + p),
                 None => missing,
             };
+            let input = |(t, s): (&Term, &Option<&[usize]>)| s.map_or(Sbp::Broadcast, |s| side(t, s, Sbp::Broadcast));
             found.push(Signature {
-                inputs: self.inputs.iter().zip(inputs).map(|(t, s)| side(t, s, Sbp::Broadcast)).collect(),
+                inputs: self.inputs.iter().zip(inputs).map(input).collect(),
                 outputs: self.outputs.iter().zip(outputs).map(|(t, s)| side(t, s, Sbp::PARTIAL_SUM)).collect(),
                 lowering: None,
             });
@@ -134,7 +150,8 @@ mod tests {
     use super::*;
 
     fn text(rule: &str, ins: &[&[usize]], outs: &[&[usize]]) -> Vec<String> {
-        FactorRule::product(rule).unwrap().signatures(ins, outs).iter().map(|s| s.to_string()).collect()
+        let ins: Vec<_> = ins.iter().copied().map(Some).collect();
+        FactorRule::product(rule).unwrap().signatures(&ins, outs).iter().map(|s| s.to_string()).collect()
     }
 
     #[test]
@@ -153,12 +170,23 @@ mod tests {
 
     #[test]
     fn what_is_not_said_to_be_linear_takes_no_partial_sum() {
-        let (ins, outs): (&[&[usize]], &[&[usize]]) = (&[&[4], &[4]], &[&[4], &[]]);
+        let (ins, outs): (&[Option<&[usize]>], &[&[usize]]) = (&[Some(&[4]), Some(&[4])], &[&[4], &[]]);
         let rule = FactorRule::parse("m, m -> m,").unwrap();
         let text = |rule: FactorRule| rule.signatures(ins, outs).iter().map(|s| s.to_string()).collect::<Vec<_>>();
         assert_eq!(text(rule.clone()), ["S(0), S(0) -> S(0), P(sum)"]);
         let linear = rule.linear_in(0, None).linear_in(1, Some(&[1]));
         assert_eq!(text(linear)[1..], ["P(sum), B -> P(sum), P(sum)", "B, P(sum) -> B, P(sum)"]);
+    }
+
+    #[test]
+    fn absent_inputs_are_whole_and_lists_repeat_their_last_factors() {
+        let rule = FactorRule::parse("mk, n, kn -> mn").unwrap();
+        let all = rule.signatures(&[Some(&[4, 5]), None, Some(&[5, 6])], &[&[4, 6]]);
+        let all: Vec<String> = all.iter().map(|s| s.to_string()).collect();
+        assert_eq!(all, ["S(0), B, B -> S(0)", "B, B, S(1) -> S(1)", "S(1), B, S(0) -> P(sum)"]);
+        let list = FactorRule::parse("m, mn -> m").unwrap().repeated(4, 1);
+        let shapes: [Option<&[usize]>; 4] = [Some(&[4]), Some(&[4, 2]), Some(&[4, 2]), Some(&[4, 2])];
+        assert_eq!(list.signatures(&shapes, &[&[4]])[0].to_string(), "S(0), S(0), S(0), S(0) -> S(0)");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::placement::Device;
 use oflow_kernels::DType;
 use std::sync::Arc;
 
-/// How many complaints an error quotes.
-const QUOTED: usize = 8;
+/// How many complaints an error quotes, a line each: with what was checked and what to do it has six lines.
+const QUOTED: usize = 3;
 
 /// Checks an op on its samples, with public behaviour only:
 ///
@@ -24,8 +24,9 @@ const QUOTED: usize = 8;
 /// - **layouts**: random ones, for which the inputs must be boxed;
 /// - **special numbers**: the same with infinities, NaN, zeros of both signs, numbers near zero and the ends of integers among the inputs
 ///   (see [`Set`](super::Set)), on meshes of one and two axes;
-/// - **gradients**: first and second derivatives against finite differences in f64;
-/// - **arguments**: too few inputs, wrong dtypes, ranks, sizes and attributes give an error that names the op, and no panic;
+/// - **gradients**: first and second derivatives against finite differences in f64, or in f32 where an input takes no f64;
+/// - **arguments**: too few inputs, wrong dtypes, ranks, sizes and attributes give an error that names the op, and no panic; what is
+///   accepted does not depend on the memory around the inputs;
 /// - **completeness**: which signatures give the right result but are not declared. The report lists them; they are no error.
 ///
 /// Gradient ops that are derived from an expression are checked with the op. A gradient op that the author writes has samples of
@@ -42,7 +43,8 @@ pub fn conformance(op: &'static Op) -> Result<Report> {
         0 => Ok(report),
         n => {
             let mut text = format!("{} does not conform: {n} checks failed", op.name());
-            wrong.iter().take(QUOTED).for_each(|w| text += &format!("\n  {w}"));
+            let line = |w: &Complaint| w.lines().next().unwrap_or_default().to_string();
+            wrong.iter().take(QUOTED).for_each(|w| text += &format!("\n  {}", line(w)));
             if n > QUOTED {
                 text += &format!("\n  and {} more", n - QUOTED);
             }
@@ -183,17 +185,18 @@ fn gradients(op: &'static Op, report: &mut Report, wrong: &mut Vec<Complaint>) -
         return Ok(());
     }
     let samples = float_samples(op)?;
-    // The numbers of f32 are too coarse for differences.
-    let f64_taken = |s: &Sample| {
+    let takes = |s: &Sample, dtype: DType| {
         let given = s.inputs.iter().enumerate().filter(|(_, s)| s.as_ref().is_some_and(|s| s.dtype.is_float()));
-        given.into_iter().all(|(i, _)| op.sig.input_def(i).is_none_or(|d| d.dtypes.contains(DType::F64)))
+        given.into_iter().all(|(i, _)| op.sig.input_def(i).is_none_or(|d| d.dtypes.contains(dtype)))
     };
-    if let Some((i, _)) = samples.iter().enumerate().find(|(_, s)| !f64_taken(s)) {
-        report.notes.push(format!("derivatives not compared: in float sample {i} an input does not take f64"));
-        return Ok(());
-    }
     for (k, sample) in samples.iter().enumerate() {
-        let f = Function::new(home(op), op, sample, k);
+        let Some(dtype) = [DType::F64, DType::F32].into_iter().find(|d| takes(sample, *d)) else {
+            report
+                .notes
+                .push(format!("derivatives not compared in float sample {k}: an input takes neither f64 nor f32"));
+            continue;
+        };
+        let f = Function::in_dtype(home(op), op, sample, k, dtype);
         let run = |order: fn(&Function) -> Result<usize, Complaint>| {
             // The text of a panic says neither op nor sample.
             guarded(|| at_home(op, || Ok(order(&f)))).unwrap_or_else(|e| Err(format!("{}: {}", op.name(), e.message())))

@@ -1,4 +1,4 @@
-//! Gradients of an op against finite differences, in f64 on one device.
+//! Gradients of an op against finite differences on one device, in f64, or in f32 with fewer digits.
 
 use super::grad_of;
 use super::layout::Value;
@@ -16,18 +16,25 @@ use oflow_kernels::{DType, DTypeKind};
 pub struct Function {
     device: Device,
     op: &'static Op,
-    /// The sample, in f64.
+    /// In which the inputs are.
+    dtype: DType,
+    /// The sample, in that dtype.
     pub sample: Sample,
     /// The values at which it is differentiated.
     pub inputs: Vec<Option<Value>>,
 }
 
 impl Function {
-    /// The function of a sample; `k` seeds its values.
+    /// The function of a sample in f64; `k` seeds its values.
     pub fn new(device: Device, op: &'static Op, sample: &Sample, k: usize) -> Function {
-        let sample = sample.with_float(DType::F64);
+        Function::in_dtype(device, op, sample, k, DType::F64)
+    }
+
+    /// The same in f64 or f32.
+    pub fn in_dtype(device: Device, op: &'static Op, sample: &Sample, k: usize, dtype: DType) -> Function {
+        let sample = sample.with_float(dtype);
         let inputs = sample.values(seed(op.name()) ^ k as u64, false);
-        Function { device, op, sample, inputs }
+        Function { device, op, dtype, sample, inputs }
     }
 
     /// Values as tensors of the device; with `grad` the floats are leaves that require a gradient.
@@ -116,10 +123,12 @@ impl Function {
                     });
                     f(&moved)
                 };
-                let h = 1e-3 * v.data[k].abs().clamp(0.02, 1.0);
+                // In f32 the values have 7 digits, so the step is long and the slope has 3.
+                let (step, digits) = if self.dtype == DType::F64 { (1e-3, 1e-6) } else { (2e-2, 2e-2) };
+                let h = step * v.data[k].abs().clamp(0.02, 1.0);
                 let slope = |h: f64| -> Result<f64> { Ok((at(h)? - at(-h)?) / (2.0 * h)) };
                 let want = (4.0 * slope(h / 2.0).map_err(err)? - slope(h).map_err(err)?) / 3.0;
-                let near = (have - want).abs() <= 1e-6 * (1.0 + want.abs());
+                let near = (have - want).abs() <= digits * (1.0 + want.abs());
                 if !near {
                     let name = self.op.name();
                     return Err(format!(

@@ -151,7 +151,7 @@ pub fn deal(v: &Value, mesh: &Placement, sbp: &NdSbp, p: usize) -> Value {
     Value { ty: TensorType::new(&b.size, v.ty.dtype), data }
 }
 
-fn same(a: f64, b: f64) -> bool {
+pub(super) fn same(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
 

@@ -113,10 +113,7 @@ fn a_dim_that_a_tensor_does_not_have_is_an_error_that_names_op_row_and_dim() {
         "no_listed_dim declares [[S(0), S(2)]] -> [[B, B]], but input 'x' is f32[8, 4], which has no dim 2"
     );
     op("three_factors", |o| *o = o.clone().factors("abc -> abc"));
-    assert_eq!(
-        refused("three_factors f32[8,4] [B] on 2"),
-        "three_factors declares the factors abc -> abc, but input 'x' is f32[8, 4]: they need 3 dims"
-    );
+    assert_eq!(refused("three_factors f32[8,4] [B] on 2"), "input 'x' has the shape [8, 4]: 3 dims are needed");
     // What the declaration alone shows is refused when it is registered.
     for (name, change, expected) in [
         ("bad_row", (|o| o.signatures(&["S(0)"])) as fn(OpDef) -> OpDef, "op bad_row: signature 'S(0)' has no '->'"),

@@ -1,8 +1,10 @@
 //! Libraries that are wrong: each gives a sentence, and the process goes on.
 
-use super::{build, cache, cpp::cpp, options, root, source, vec};
+use super::{build, cache, conforms, cpp::cpp, options, root, source, vec};
 use oflow::ops::{BuildOptions, Library, build_and_load, find, load};
 use oflow::prelude::*;
+use oflow::testing::conformance;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `hostile.c` is one library in several builds: one test uses it at a time.
@@ -157,6 +159,107 @@ fn files_that_are_no_libraries() {
         let e = build_and_load(sources, options()).unwrap_err().to_string();
         assert!(e.contains(says), "{e}");
     }
+}
+
+/// The built library of the sources of these tests whose name begins so.
+fn built(name: &str) -> PathBuf {
+    let folders = std::fs::read_dir(cache()).unwrap().map(|f| f.unwrap().path());
+    let files = folders.filter(|f| f.is_dir()).flat_map(|f| std::fs::read_dir(f).unwrap()).map(|f| f.unwrap().path());
+    let named = |f: &PathBuf| f.extension().is_some_and(|e| e == "so") && f.display().to_string().contains(name);
+    files.filter(named).max().unwrap_or_else(|| panic!("no library {name} was built"))
+}
+
+#[test]
+fn a_library_that_would_kill_the_process_is_refused_before_it_runs() {
+    let e = build_and_load(&[source("unlinked.c")], options()).unwrap_err().to_string();
+    println!("{e}\n");
+    assert!(e.contains("unlinked.c cannot be loaded") && e.contains("undefined symbol: nowhere_at_all"), "{e}");
+    assert!(e.contains("help: link what defines it"), "{e}");
+    // Files that are cut off, and what is no file.
+    let _alone = alone();
+    hostile(&["-DWRONG=0"]).unwrap();
+    let whole = std::fs::read(built("hostile")).unwrap();
+    let cut = cache().join("cut.so");
+    for part in [0, 1, 63, 64, 500, whole.len() / 3, whole.len() / 2] {
+        std::fs::write(&cut, &whole[..part]).unwrap();
+        let e = load(&cut).unwrap_err().to_string();
+        assert!(e.contains("cut.so cannot be loaded: it is"), "{part}: {e}");
+    }
+    let pipe = cache().join("pipe.so");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
+        let e = load(path).unwrap_err().to_string();
+        assert!(e.contains("it is no regular file"), "{e}");
+    }
+    let as_source = cache().join("pipe.c");
+    rustix::fs::mknodat(rustix::fs::CWD, &as_source, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    assert!(build_and_load(&[&as_source], options()).unwrap_err().to_string().contains("no regular file"));
+}
+
+/// The process that runs this test again, for ends of a process.
+const AGAIN: &str = "OFLOW_TEST_LIBRARY_ENDS";
+
+#[test]
+fn a_constructor_that_throws_ends_the_process_and_names_its_library() {
+    if !cpp() {
+        return;
+    }
+    if std::env::var_os(AGAIN).is_some() {
+        let e = build_and_load(&[source("constructor.cc")], options());
+        panic!("the process goes on: {e:?}");
+    }
+    let name = "hostile::a_constructor_that_throws_ends_the_process_and_names_its_library";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let ended = again.args(["--exact", name, "--nocapture"]).env(AGAIN, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    println!("{said}");
+    assert!(!ended.status.success() && !said.contains("the process goes on"), "{:?}", ended.status);
+    assert!(said.contains("while the library") && said.contains("constructor.cc is opened"), "{said}");
+}
+
+#[test]
+fn kernels_do_not_read_beyond_what_factors_say() {
+    if !cpp() {
+        return;
+    }
+    let library = build_and_load(&[source("sized.cc")], options().flag("-DFACTOR=2")).unwrap();
+    let plus = |shape: &[usize]| {
+        let (x, g) = (zeros([40, 60], Device::Cpu)?, ones(shape, Device::Cpu)?);
+        oflow::call("sized.plus", &[x.into(), g.into()], &[])
+    };
+    plus(&[40, 60]).unwrap();
+    for shape in [[2, 3], [1, 1], [40, 59], [39, 60], [40, 61]] {
+        let e = plus(&shape).unwrap_err();
+        assert!(e.is_logical() && e.to_string().contains("input 'g' has the shape"), "{e}");
+    }
+    conforms(&library);
+    // A gradient that is 100 times too large, of ops that take f32 alone.
+    let wrong = build_and_load(&[source("sized.cc")], options().flag("-DFACTOR=200")).unwrap();
+    let gated = wrong.ops().iter().find(|op| op.name() == "sized.gated").unwrap();
+    let e = conformance(gated).unwrap_err().to_string();
+    println!("{e}");
+    assert!(e.contains("sized.gated: the gradient of input 1, element 0 is") && e.lines().count() <= 6, "{e}");
+}
+
+#[test]
+fn each_element_type_has_its_kernel() {
+    if !cpp() {
+        return;
+    }
+    build_and_load(&[source("sized.cc")], options().flag("-DFACTOR=2")).unwrap();
+    let of = |dtype: DType| from_vec(vec![1.0, 2.0], [2], Device::Cpu.dtype(dtype)).unwrap();
+    for (op, dtype) in
+        [("inc", DType::I32), ("inc", DType::I64), ("mix", DType::F32), ("mix", DType::I64), ("inc", DType::I32)]
+    {
+        let y = oflow::call(&format!("sized.{op}"), &[of(dtype).into()], &[]).unwrap().remove(0);
+        assert_eq!((y.dtype(), y.to_f64_vec().unwrap()), (dtype, vec![2.0, 3.0]), "{op} {dtype}");
+    }
+    for (x, ids, kernel) in [(DType::F32, DType::I64, 1), (DType::F64, DType::I32, 1), (DType::BF16, DType::I64, 2)] {
+        let y = oflow::call("sized.which", &[of(x).into(), of(ids).into()], &[]).unwrap().remove(0);
+        assert_eq!(y.item().unwrap(), f64::from(kernel), "{x} {ids}");
+    }
+    let e = oflow::call("sized.which", &[of(DType::F16).into(), of(DType::I64).into()], &[]).unwrap_err();
+    assert!(e.to_string().contains("no kernel of 'sized.which'"), "{e}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Factor rules: partial sums are taken only where the op says that it is linear.
 
 use super::{add, run};
+use oflow::ErrorKind;
 use oflow::ops::{DTypeRule, Grad, InferCtx, Op, OpDef, TensorType};
 use oflow::prelude::*;
 use oflow::testing;
@@ -73,4 +74,77 @@ fn what_is_said_to_be_linear_must_be_there() {
         register(parts("bad_rows").unwrap().signatures(&["S0, S0 -> S0, P"]).linear_in(&["x"])),
         "op bad_rows: `linear_in` goes with `factors`; a list of signatures says itself where P(sum) is taken"
     );
+}
+
+/// An op of two inputs and perhaps a third, and a list, whose kernels read by the sizes of the first.
+fn by_factors(text: &str, rule: &str) -> &'static Op {
+    let def = OpDef::new(text).unwrap().dtype(DTypeRule::Input(0)).factors(rule);
+    add(Ok(def.cpu(|_| Ok(())).grad(Grad::None)))
+}
+
+/// The letters of a factor rule are sizes: inputs that do not have them are refused in every call, local or global.
+#[test]
+fn dims_of_one_factor_have_one_size() {
+    let of = |shapes: &[&[usize]]| -> Vec<Tensor> { shapes.iter().map(|s| ones(*s, Device::Cpu).unwrap()).collect() };
+    let call = |op: &'static Op, shapes: &[&[usize]]| {
+        let inputs = of(shapes);
+        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
+        oflow::interpreter::Call::new(op, &inputs).run().map(drop)
+    };
+    let refused = |op: &'static Op, shapes: &[&[usize]], kind: ErrorKind, words: &[&str]| {
+        let e = call(op, shapes).unwrap_err();
+        println!("{e}\n");
+        assert_eq!(e.kind(), kind, "{e}");
+        assert!(words.iter().all(|w| e.to_string().contains(w)) && e.to_string().contains("sharding.rs"), "{e}");
+    };
+    let plus = by_factors("sized(x: f32, g: f32) -> y", "mn, mn -> mn");
+    call(plus, &[&[4, 6], &[4, 6]]).unwrap();
+    for bad in [&[2, 3][..], &[4, 5], &[1, 6], &[1, 1], &[0, 6]] {
+        refused(plus, &[&[4, 6], bad], ErrorKind::Shape, &["input 'g' has the shape", "of input 'x'", "mn, mn -> mn"]);
+    }
+    for bad in [&[6][..], &[], &[1, 4, 6]] {
+        refused(plus, &[&[4, 6], bad], ErrorKind::Shape, &["input 'g' has the shape", "2 dims are needed"]);
+    }
+    // One letter twice in one input, and a letter that the output has with another size.
+    refused(
+        by_factors("square_only(x: f32) -> y", "mm -> mm"),
+        &[&[3, 4]],
+        ErrorKind::Shape,
+        &["dim 1 of it must be 3"],
+    );
+    let wrong = by_factors("wrong_output(x: f32, w: f32) -> y", "mk, kn -> mn");
+    refused(wrong, &[&[4, 5], &[5, 6]], ErrorKind::Registry, &["output 'y' has the shape [4, 5]", "its shape rule"]);
+    // Batch dims broadcast.
+    let batch = by_factors("batched(x: f32, w: f32) -> y", "...mk, ...kk -> ...mk");
+    call(batch, &[&[7, 3, 4, 5], &[3, 5, 5]]).unwrap();
+    call(batch, &[&[7, 3, 4, 5], &[7, 1, 5, 5]]).unwrap();
+    refused(batch, &[&[7, 3, 4, 5], &[2, 5, 5]], ErrorKind::Shape, &["batch dims do not broadcast with 3"]);
+    refused(batch, &[&[1, 4, 5], &[3, 5, 5]], ErrorKind::Registry, &["output 'y'"]);
+    refused(batch, &[&[4], &[5, 5]], ErrorKind::Shape, &["at least 2 dims are needed"]);
+    // An optional input in the middle, and a list.
+    let maybe = by_factors("maybe(x: f32, b?: f32, w: f32) -> y", "mk, k, k -> mk");
+    let (x, w) = (ones([4, 5], Device::Cpu).unwrap(), ones([5], Device::Cpu).unwrap());
+    oflow::interpreter::Call::new(maybe, &[Some(&x), None, Some(&w)]).run().unwrap();
+    refused(maybe, &[&[4, 5], &[5], &[4]], ErrorKind::Shape, &["input 'w' has the shape [4]"]);
+    let list = by_factors("all_of(x: f32, (xs: f32)...) -> y", "m, m -> m");
+    call(list, &[&[4], &[4], &[4], &[4]]).unwrap();
+    refused(list, &[&[4], &[4], &[3]], ErrorKind::Shape, &["has the shape [3]"]);
+    // Global calls the same, on each rank; absent inputs and lists have signatures.
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        for sbp in [sbp![B], sbp![S(0)]] {
+            let (x, g) = (ones([4, 6], (&mesh, &sbp))?, ones([2, 3], (&mesh, &sbp))?);
+            let e = oflow::interpreter::Call::new(plus, &[Some(&x), Some(&g)]).run().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Shape, "{e}");
+        }
+        let x = ones([4, 5], (&mesh, sbp![S(0)]))?;
+        let w = ones([5], (&mesh, sbp![B]))?;
+        let y = oflow::interpreter::Call::new(maybe, &[Some(&x), None, Some(&w)]).run()?.remove(0);
+        assert_eq!(y.sbp()?.to_string(), "[S(0)]");
+        let v = ones([4], (&mesh, sbp![S(0)]))?;
+        let y = oflow::interpreter::Call::new(list, &[Some(&v), Some(&v), Some(&v), Some(&v)]).run()?.remove(0);
+        assert_eq!(y.sbp()?.to_string(), "[S(0)]");
+        Ok(())
+    })
+    .unwrap();
 }

@@ -69,7 +69,7 @@ fn matrices(c: &InferCtx<'_>, first: usize) -> Result<()> {
 }
 
 fn floats() -> KernelPred {
-    KernelPred::FloatInputs(vec![DType::F32, DType::F64])
+    KernelPred::Inputs(vec![DType::F32, DType::F64])
 }
 
 /// The gradient of the gradient: each output is linear in dy and in one of x and w.

@@ -18,7 +18,7 @@ pub struct Library {
     /// Where the linker finds libraries of the system that build scripts have made.
     native: Vec<String>,
     /// Changes whenever the library is built anew.
-    pub print: String,
+    print: String,
 }
 
 /// What is read of cargo's messages (`--message-format=json`).
@@ -82,6 +82,8 @@ impl Library {
         let mut library = OsString::from("oflow=");
         library.push(&self.rlib);
         command.arg("--extern").arg(library);
+        // Cargo does not look at what the compiler is told to link. It builds anew when the compiler's arguments change.
+        command.arg("-C").arg(format!("metadata={}", self.print));
         if let Some(folder) = self.rlib.parent() {
             let mut dependencies = OsString::from("dependency=");
             dependencies.push(folder);
@@ -90,5 +92,23 @@ impl Library {
         for folder in &self.native {
             command.arg("-L").arg(folder);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A script that was linked to an older build of the library is not fresh.
+    #[test]
+    fn another_build_of_the_library_is_another_command() {
+        let args = |print: &str| {
+            let mut command = Command::new("cargo");
+            let library = Library { rlib: "deps/liboflow-1.rlib".into(), native: vec![], print: print.into() };
+            library.link(&mut command);
+            command.get_args().map(OsString::from).collect::<Vec<_>>()
+        };
+        assert_ne!(args("liboflow-1-100-1"), args("liboflow-1-100-2"));
+        assert_eq!(args("liboflow-1-100-1"), args("liboflow-1-100-1"));
     }
 }

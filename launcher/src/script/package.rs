@@ -152,10 +152,9 @@ impl Package {
         let source = utf8(if frontmatter.is_some() { &copy } else { &self.source })?;
         let mut lock_hash = Hasher::default();
         lock_hash.write(lock.as_bytes());
-        // Cargo does not look at what the compiler is told to link. It builds anew when the description changes.
-        let (description, oflow) = match built {
-            Some(built) => (format!("\ndescription = \"linked to the library {}\"", built.print), String::new()),
-            None => (String::new(), format!("oflow = {{ path = {} }}", toml_string(utf8(&self.home)?))),
+        let oflow = match built {
+            Some(_) => String::new(),
+            None => format!("oflow = {{ path = {} }}", toml_string(utf8(&self.home)?)),
         };
         Ok(format!(
             "# Written by oflaunch; changes are lost. Script: {script}
@@ -164,7 +163,7 @@ impl Package {
 name = \"{name}\"
 version = \"0.0.0\"
 edition = \"2024\"
-publish = false{description}
+publish = false
 
 [workspace]
 

@@ -8,7 +8,7 @@
 mod cache;
 mod compile;
 
-use super::{Library, cuda_file, hash_of, place, shared};
+use super::{Library, cuda_file, hash_of, place, read_regular, shared};
 use crate::error::{Error, Result};
 use crate::ops::LibraryId;
 use cache::Slot;
@@ -96,7 +96,7 @@ impl SourceFile {
         let language = language(given)?;
         let unreadable = |e: std::io::Error| Error::registry(format!("the source {shown} cannot be read: {e}"));
         let path = given.canonicalize().map_err(unreadable)?;
-        let text = std::fs::read(&path).map_err(unreadable)?;
+        let text = read_regular(&path).map_err(unreadable)?;
         Ok(SourceFile { shown, path, language, text })
     }
 

@@ -110,7 +110,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let b = if c.bool("transpose_b")? { "...nk" } else { "...kn" };
                     let out = shape(c)?;
                     Ok(FactorRule::product(&format!("{a}, {b} -> ...mn"))?
-                        .signatures(&[c.shape(0)?, c.shape(1)?], &[&out]))
+                        .signatures(&[Some(c.shape(0)?), Some(c.shape(1)?)], &[&out]))
                 })
                 .flops(|c| {
                     let out = shape(c)?;
