@@ -55,7 +55,7 @@ pub(crate) fn solve_triangular() -> Result<OpDef> {
             let rule = if c.bool("left")? { "..., ...xk -> ...xk" } else { "..., ...kx -> ...kx" };
             let out = shape(c)?;
             let (a, b) = (c.shape(0)?, c.shape(1)?);
-            let rows = FactorRule::parse(rule)?.signatures(&[&a[..a.len() - 2], b], &[&out]);
+            let rows = FactorRule::parse(rule)?.signatures(&[Some(&a[..a.len() - 2]), Some(b)], &[&out]);
             let whole = if c.bool("left")? { out.len() - 2 } else { out.len() - 1 };
             let mut rows: Vec<Signature> =
                 rows.into_iter().filter(|s| s.outputs[0] != Sbp::Split(whole)).collect();
