@@ -46,8 +46,8 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the order of the fewest operations."""
 def pinv(A: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse of each matrix of a batch."""
-def pseudo_inverse(A: Tensor, atol: builtins.float = 0.0, rtol: builtins.float = 0.0) -> Tensor:
-    """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero."""
+def pseudo_inverse(A: Tensor, atol: builtins.float = 0.0, rtol: builtins.float = 0.0, hermitian: builtins.bool = False) -> Tensor:
+    """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are symmetric, and only their lower triangles are read."""
 def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Q with orthonormal columns and R upper triangular with `A = Q R`."""
 def slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
