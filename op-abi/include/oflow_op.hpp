@@ -28,6 +28,7 @@
 #include "oflow_op.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -115,14 +116,16 @@ OFLOW_DTYPE(double, OFLOW_F64)
 OFLOW_DTYPE(int16_t, OFLOW_I16)
 OFLOW_DTYPE(uint16_t, OFLOW_U16)
 OFLOW_DTYPE(uint32_t, OFLOW_U32)
+OFLOW_DTYPE(std::complex<float>, OFLOW_C64)
+OFLOW_DTYPE(std::complex<double>, OFLOW_C128)
 #undef OFLOW_DTYPE
 
 // The name of an element type.
 inline const char *dtype_name(uint32_t code)
 {
     static const char *const names[] = {"bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64",
-                                        "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2"};
-    return code < 14 ? names[code] : "another type";
+                                        "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2", "c64", "c128"};
+    return code < 16 ? names[code] : "another type";
 }
 
 inline std::string string_of(oflow_str s) { return s.len ? std::string((const char *)s.data, s.len) : std::string(); }
@@ -156,12 +159,24 @@ class Value {
     {
         if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string>)
             held_ = x;
+        else if constexpr (std::is_convertible_v<T, std::string>)
+            held_ = std::vector<std::string>(x.begin(), x.end());
         else if constexpr (std::is_floating_point_v<T>)
             held_ = std::vector<double>(x.begin(), x.end());
-        else
-            held_ = std::vector<int64_t>(x.begin(), x.end());
+        else {
+            std::vector<int64_t> all;
+            for (const T &i : x)
+                all.push_back(std::get<int64_t>(Value(i).held_));
+            held_ = std::move(all);
+        }
     }
     template <class T> Value(std::initializer_list<T> x) : Value(std::vector<T>(x)) {}
+
+    // A value that a function returns is a copy: assigning to it would change nothing, and does not compile.
+    Value(const Value &) = default;
+    Value(Value &&) = default;
+    Value &operator=(const Value &) & = default;
+    Value &operator=(Value &&) & = default;
 
     // Whether there is a value: optional parameters may be left out.
     bool given() const { return held_.index() != 0; }
@@ -218,6 +233,11 @@ class Value {
             return *x / *y;
         return a.number<double>() / b.number<double>();
     }
+    friend Value operator-(const Value &a) { return Value(-1) * a; }
+    Value &operator+=(const Value &o) & { return *this = *this + o; }
+    Value &operator-=(const Value &o) & { return *this = *this - o; }
+    Value &operator*=(const Value &o) & { return *this = *this * o; }
+    Value &operator/=(const Value &o) & { return *this = *this / o; }
 
   private:
     Held held_;

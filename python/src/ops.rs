@@ -117,8 +117,14 @@ fn shapes(c: &oflow::ops::InferCtx<'_>, rule: &Py<PyAny>) -> Result<SmallVec<[Di
             let inputs = c.inputs.iter().map(|t| t.as_ref().map(|t| PyTuple::new(py, t.shape.iter())).transpose());
             let inputs = PyList::new(py, inputs.collect::<PyResult<Vec<_>>>()?)?;
             let said = rule.bind(py).call1((inputs, attrs))?;
-            let many = said.is_instance_of::<PyList>();
-            let all: Vec<Vec<usize>> = if many { said.extract()? } else { vec![said.extract()?] };
+            // Sizes, or a list of them for each output.
+            let one = said.extract::<Vec<usize>>().map(|sizes| vec![sizes]);
+            let all = one.or_else(|_| said.extract::<Vec<Vec<usize>>>()).map_err(|_| {
+                PyTypeError::new_err(format!(
+                    "the shape function of {} returned {said}: it returns sizes such as (2, 3), or a list of these for several outputs",
+                    c.op.name()
+                ))
+            })?;
             Ok(all.into_iter().map(|s| s.into_iter().collect()).collect())
         };
         call().map_err(from_callback)

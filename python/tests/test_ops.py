@@ -110,6 +110,8 @@ def test_exceptions_in_callbacks():
     k = flow.op("odd_grad(Tensor x) -> Tensor", kernel=lambda i, o, a: None, gradient=lambda dy, x: 3, domain="mine", dtype="same")
     with pytest.raises(TypeError, match="it returns values of the rule"):
         k(flow.ones(2, requires_grad=True)).sum().backward()
+    listed = flow.op("listed_shape(Tensor x) -> Tensor", kernel=lambda i, o, a: o[0].fill(1), shape=lambda s, a: [4, 2], domain="mine", dtype="same")
+    assert listed(flow.ones(2)).shape == (4, 2)
     s = flow.op("odd_shape(Tensor x) -> Tensor", kernel=lambda i, o, a: None, shape=lambda s, a: "no", domain="mine", dtype="same")
     with pytest.raises(TypeError):
         s(flow.ones(2))

@@ -54,7 +54,7 @@ impl Loader {
         Loader {
             placement: placement.clone(),
             sbp: NdSbp::broadcast(placement.axes()),
-            batch: batch.max(1),
+            batch,
             columns: vec![],
             rows: None,
             seed: None,
@@ -73,10 +73,15 @@ impl Loader {
     /// Adds a column: one value of shape `shape` per row. `values` has the elements of all rows, one row after another.
     ///
     /// # Errors
-    /// If the number of rows differs from that of the other columns, or `values` is not a whole number of rows.
+    /// If the number of rows differs from that of the other columns, `values` is not a whole number of rows, or batches have no rows.
     #[track_caller]
     pub fn column<T: Element>(mut self, values: Vec<T>, shape: &[usize]) -> Result<Loader> {
         let (site, each) = (CallSite::here(), shape.iter().product::<usize>());
+        if self.batch == 0 {
+            return Err(Error::argument("the loader makes batches of 0 rows")
+                .at(site)
+                .help("give `Loader::new` at least 1"));
+        }
         // Values of no elements do not tell how many rows there are.
         let counted = self.rows.or(values.len().checked_div(each));
         let rows = counted.unwrap_or(0);
@@ -118,7 +123,8 @@ impl Loader {
     }
     /// Returns the number of batches per epoch.
     pub fn batches(&self) -> usize {
-        if self.drop_last { self.rows() / self.batch } else { self.rows().div_ceil(self.batch) }
+        let batch = self.batch.max(1);
+        if self.drop_last { self.rows() / batch } else { self.rows().div_ceil(batch) }
     }
     /// Returns the batches of one epoch.
     pub fn epoch(&self, epoch: u64) -> Batches<'_> {
@@ -192,6 +198,17 @@ mod tests {
     use super::*;
     use crate::placement::Device;
     use crate::run_ranks;
+
+    #[test]
+    fn batches_of_no_rows_are_refused() {
+        run_ranks(1, |_| {
+            let e = Loader::new(&Placement::all(Device::Cpu)?, 0).column(vec![1.0f32], &[]).err().unwrap().to_string();
+            assert!(e.contains("batches of 0 rows") && e.contains("loader.rs"), "{e}");
+            assert_eq!(Loader::new(&Placement::all(Device::Cpu)?, 0).with_rows(3).batches(), 3);
+            Ok(())
+        })
+        .unwrap();
+    }
 
     /// All batches of two epochs, as logical values.
     fn read(mesh: &Placement, axis: Option<&str>) -> Result<Vec<Vec<f64>>> {

@@ -26,6 +26,7 @@ pub(super) fn saves(call: &Call<'_>, needs: impl Fn(usize) -> bool) -> Result<(u
             }
         }
         Grad::Wiring(wires) => {
+            op.check_gradient_once()?;
             for w in wires.iter().filter(|w| needs(w.input)) {
                 for a in &w.args {
                     match a {

@@ -1,6 +1,6 @@
 //! What callbacks are given: views, types and attributes as structs of C. They borrow what the call has.
 
-use crate::ops::{AttrDef, AttrValue, InferCtx, OpDef, TensorType};
+use crate::ops::{AttrDef, AttrKind, AttrValue, InferCtx, OpDef, TensorType};
 use oflow_kernels::{Builtin, DType, Scalar, ShardBox, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;
@@ -77,6 +77,7 @@ pub(super) struct GivenAttrs {
     attrs: SmallVec<[oflow_attr; 4]>,
     /// Lists and texts that are made for the call; boxes, so that they stay where they are.
     integers: Vec<Box<[i64]>>,
+    reals: Vec<Box<[f64]>>,
     texts: Vec<Box<[oflow_str]>>,
     shown: Vec<Box<str>>,
 }
@@ -86,7 +87,7 @@ impl GivenAttrs {
     pub(super) fn plan(&mut self, defs: &[AttrDef], values: &[AttrValue]) {
         for (i, def) in defs.iter().enumerate() {
             // Optional ones at the end may be left out of a call.
-            self.add(&def.name, values.get(i).unwrap_or(&AttrValue::Absent));
+            self.add(&def.name, def.kind, values.get(i).unwrap_or(&AttrValue::Absent));
         }
     }
 
@@ -99,7 +100,7 @@ impl GivenAttrs {
         }
     }
 
-    fn add(&mut self, name: &str, value: &AttrValue) {
+    fn add(&mut self, name: &str, kind: AttrKind, value: &AttrValue) {
         let mut attr = empty(name);
         match value {
             AttrValue::Absent => {}
@@ -117,7 +118,7 @@ impl GivenAttrs {
                 attr.kind = OFLOW_ATTR_DEVICE;
                 attr.text = self.show(d.to_string());
             }
-            AttrValue::List(all) => self.list(&mut attr, all, value),
+            AttrValue::List(all) => self.list(&mut attr, kind, all, value),
             other => {
                 attr.kind = OFLOW_ATTR_OTHER;
                 attr.text = self.show(other.to_string());
@@ -126,22 +127,46 @@ impl GivenAttrs {
         self.attrs.push(attr);
     }
 
-    fn list(&mut self, attr: &mut oflow_attr, all: &[AttrValue], value: &AttrValue) {
+    /// The declaration says what a list is of: an empty one does not.
+    fn list(&mut self, attr: &mut oflow_attr, kind: AttrKind, all: &[AttrValue], value: &AttrValue) {
         let integers = |of: &dyn Fn(&AttrValue) -> Option<i64>| all.iter().map(of).collect::<Option<Box<[i64]>>>();
-        let bools = integers(&|v| if let AttrValue::Bool(b) = v { Some(i64::from(*b)) } else { None });
-        let dtypes = integers(&|v| if let AttrValue::DType(d) = v { Some(i64::from(code(*d))) } else { None });
-        let text = |v: &AttrValue| if let AttrValue::Str(s) = v { Some(oflow_str::of(s)) } else { None };
-        let texts: Option<Box<[oflow_str]>> = all.iter().map(text).collect();
         attr.count = all.len();
-        if let Some((kind, found)) = bools.map(|b| (OFLOW_ATTR_BOOLS, b)).or(dtypes.map(|d| (OFLOW_ATTR_DTYPES, d))) {
-            (attr.kind, attr.integers) = (kind, found.as_ptr());
-            self.integers.push(found);
-        } else if let Some(found) = texts {
-            (attr.kind, attr.texts) = (OFLOW_ATTR_STRS, found.as_ptr());
-            self.texts.push(found);
-        } else {
-            (attr.kind, attr.text, attr.count) = (OFLOW_ATTR_OTHER, self.show(value.to_string()), 0);
+        match kind.member() {
+            Some(AttrKind::Bool) => {
+                let found = integers(&|v| if let AttrValue::Bool(b) = v { Some(i64::from(*b)) } else { None });
+                self.hold(attr, OFLOW_ATTR_BOOLS, found.unwrap_or_default());
+            }
+            Some(AttrKind::DType) => {
+                let found = integers(&|v| if let AttrValue::DType(d) = v { Some(i64::from(code(*d))) } else { None });
+                self.hold(attr, OFLOW_ATTR_DTYPES, found.unwrap_or_default());
+            }
+            Some(AttrKind::Str) => {
+                let text = |v: &AttrValue| if let AttrValue::Str(s) = v { Some(oflow_str::of(s)) } else { None };
+                let found: Box<[oflow_str]> = all.iter().filter_map(text).collect();
+                (attr.kind, attr.texts) = (OFLOW_ATTR_STRS, found.as_ptr());
+                self.texts.push(found);
+            }
+            Some(AttrKind::Scalar) => {
+                // Floats as soon as one of them is no integer.
+                let number = |v: &AttrValue| v.to_scalar().unwrap_or(Scalar::Int(0));
+                let whole = integers(&|v| if let Scalar::Int(i) = number(v) { Some(i) } else { None });
+                match whole {
+                    Some(found) => self.hold(attr, OFLOW_ATTR_INTS, found),
+                    None => {
+                        let found: Box<[f64]> = all.iter().map(|v| number(v).to_f64()).collect();
+                        (attr.kind, attr.reals) = (OFLOW_ATTR_FLOATS, found.as_ptr());
+                        self.reals.push(found);
+                    }
+                }
+            }
+            // Lists of lists have no place in the interface: their text.
+            _ => (attr.kind, attr.text, attr.count) = (OFLOW_ATTR_OTHER, self.show(value.to_string()), 0),
         }
+    }
+
+    fn hold(&mut self, attr: &mut oflow_attr, kind: u32, found: Box<[i64]>) {
+        (attr.kind, attr.integers) = (kind, found.as_ptr());
+        self.integers.push(found);
     }
 
     fn show(&mut self, text: String) -> oflow_str {

@@ -18,7 +18,7 @@ mod shared;
 pub use build::{BuildOptions, build_and_load};
 
 use crate::error::{Error, Result};
-use crate::ops::{LibraryId, Op, exchange};
+use crate::ops::{LibraryId, Op, OpDef, exchange, lookup};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -123,6 +123,7 @@ fn place(from: Vec<PathBuf>, hash: &str, open: impl FnOnce() -> Result<shared::O
     }
     let opened = open()?;
     let old: &[&'static Op] = before.map_or(&[], |i| &loaded[i].library.ops);
+    check_gradients(&opened.ops)?;
     let ops = exchange(old, opened.ops)?;
     let library = Library { id: opened.id, version: opened.version, ops };
     let entry = Entry { from, library: library.clone() };
@@ -131,6 +132,19 @@ fn place(from: Vec<PathBuf>, hash: &str, open: impl FnOnce() -> Result<shared::O
         None => loaded.push(entry),
     }
     Ok(library)
+}
+
+/// Checks the gradients of a library's ops against the ops that they call, which are its own or registered already.
+fn check_gradients(ops: &[OpDef]) -> Result<()> {
+    let find = |name: &str| -> Result<Option<&OpDef>> {
+        let own =
+            |op: &&OpDef| name == op.sig.name || name.replace("::", ".") == format!("{}.{}", op.domain, op.sig.name);
+        match ops.iter().find(own) {
+            Some(op) => Ok(Some(op)),
+            None => Ok(lookup(name)?.map(|op| &**op)),
+        }
+    };
+    ops.iter().try_for_each(|op| op.check_gradient(&find))
 }
 
 /// Takes the ops of a library out of the registry. Its code stays mapped. Calls that name one of them fail from then on.

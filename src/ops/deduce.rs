@@ -37,6 +37,8 @@ impl OpDef {
         };
         let n = made.as_ref().map_or(self.sig.outputs.len(), |m| m.len());
         let shapes: SmallVec<[Dims; 2]> = match &self.shape {
+            // Of an op without inputs: one element.
+            ShapeRule::SameAsInput if self.sig.inputs.is_empty() => SmallVec::from_elem(Dims::from_slice(&[1]), n),
             ShapeRule::SameAsInput => {
                 (0..n).map(|o| self.like(ctx, made.as_deref(), 0, o).map(|t| t.shape.clone())).collect::<Result<_>>()?
             }
@@ -326,6 +328,14 @@ impl OpDef {
                 "op {}: with a length that depends on values it can have no lowering, view or mutable input",
                 self.sig.name
             )));
+        }
+        let by_inputs = matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::PromoteInt);
+        if self.sig.inputs.is_empty() && !self.sig.outputs.is_empty() && by_inputs {
+            return Err(Error::registry(format!(
+                "op {} has no inputs from which its outputs have a dtype",
+                self.sig.name
+            ))
+            .help("say it with `dtype`"));
         }
         let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
         let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());

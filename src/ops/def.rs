@@ -113,7 +113,7 @@ pub struct NdSignature {
 /// How output shapes follow.
 #[derive(Clone, Default)]
 pub enum ShapeRule {
-    /// Like input 0, for every output.
+    /// Like input 0, for every output; `[1]` of an op without inputs.
     #[default]
     SameAsInput,
     /// Broadcast of all inputs.

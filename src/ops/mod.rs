@@ -28,6 +28,7 @@ mod rule_text;
 mod shape_text;
 mod signature;
 mod windows;
+mod wired;
 
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};

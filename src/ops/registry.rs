@@ -33,6 +33,8 @@ pub struct Op {
     gone: AtomicBool,
     /// Calls in autograd graphs, of an op of a library.
     recorded: AtomicUsize,
+    /// The ops that its gradient calls are there, and take these calls.
+    gradient_checked: AtomicBool,
 }
 
 /// A call of an op of a library that an autograd graph holds.
@@ -57,6 +59,12 @@ impl Op {
     /// Returns whether a call writes one of its inputs in place.
     pub fn writes_inputs(&self) -> bool {
         self.writes_inputs
+    }
+    pub(super) fn gradient_is_checked(&self) -> bool {
+        self.gradient_checked.load(Ordering::Acquire)
+    }
+    pub(super) fn gradient_was_checked(&self) {
+        self.gradient_checked.store(true, Ordering::Release);
     }
     /// What autocast does with the inputs.
     pub fn autocast(&self) -> CastPolicy {
@@ -147,7 +155,8 @@ impl Registry {
         let (id, writes_inputs) = (self.made, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
         let (gone, recorded) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let op = Op { id, name, def, cast, writes_inputs, derived, gone, recorded };
+        let gradient_checked = AtomicBool::new(false);
+        let op = Op { id, name, def, cast, writes_inputs, derived, gone, recorded, gradient_checked };
         let op: &'static Op = Box::leak(Box::new(op));
         self.ops.insert(key, op);
         if !builtin {

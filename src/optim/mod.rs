@@ -109,6 +109,19 @@ pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
         .help("call `backward()` first; make the optimizer after the last change of the module's parameters"))
 }
 
+/// Refuses a learning rate that is no rate: of a schedule that divides by zero, or a wrong sign.
+///
+/// # Errors
+/// When it is negative, infinite or NaN.
+pub fn check_rate(lr: f64, site: CallSite) -> Result<()> {
+    match lr >= 0.0 && lr.is_finite() {
+        true => Ok(()),
+        false => Err(Error::argument(format!("the learning rate is {lr}"))
+            .at(site)
+            .help("it is a number of at least 0: see the optimizer's options, its schedule, and `set_lr`")),
+    }
+}
+
 /// The parameters that a step updates, with their numbers.
 fn with_gradients(parameters: &[Tensor]) -> impl Iterator<Item = (usize, &Tensor)> {
     parameters.iter().enumerate().filter(|(_, p)| p.grad().is_some())
@@ -120,6 +133,22 @@ mod tests {
     use crate::functional::{IntoTarget, ones};
     use crate::placement::Device;
     use oflow_kernels::DType;
+
+    #[test]
+    fn a_learning_rate_that_is_none_is_refused_and_changes_nothing() {
+        let p = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+        p.sum(()).unwrap().backward().unwrap();
+        for kind in OptimizerConfig::KINDS {
+            let config: OptimizerConfig = serde_json::from_value(serde_json::json!({ "kind": kind })).unwrap();
+            for lr in [-0.1, f64::NAN, f64::INFINITY] {
+                let mut opt = config.build(vec![p.clone()]);
+                opt.set_lr(lr);
+                let e = opt.step().unwrap_err().to_string();
+                assert!(e.contains(&format!("the learning rate is {lr}")) && e.contains("optim/mod.rs"), "{kind}: {e}");
+            }
+        }
+        assert_eq!(p.to_vec::<f32>().unwrap(), [1.0, 1.0]);
+    }
 
     #[test]
     fn changed_settings_count_from_the_next_step_on() {

@@ -5,7 +5,7 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, check_gradients, with_gradients};
+use super::{Optimizer, check_gradients, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::invoke;
@@ -169,6 +169,7 @@ impl<R: Recipe> Stepper<R> {
 impl<R: Recipe> Optimizer for Stepper<R> {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let _scope = site.scope();
+        check_rate(self.lr(), site)?;
         check_gradients(&self.parameters, site)?;
         let _quiet = no_grad();
         for i in 0..self.parameters.len() {

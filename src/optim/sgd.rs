@@ -3,7 +3,7 @@
 use super::many::groups;
 use super::master::{Masters, state_like};
 use super::saved;
-use super::{Optimizer, check_gradients, with_gradients};
+use super::{Optimizer, check_gradients, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -69,6 +69,7 @@ impl Sgd {
 impl Optimizer for Sgd {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let (o, _scope) = (self.options, site.scope());
+        check_rate(self.lr(), site)?;
         check_gradients(&self.parameters, site)?;
         let _quiet = no_grad();
         let mut due = vec![];

@@ -165,3 +165,24 @@ fn as_many_outputs_as_an_attribute_says() {
         "the shape rule gives 1 outputs, the call of miscounts(x: f64[1]; n: int) -> parts...(n) makes 2"
     );
 }
+
+#[test]
+fn an_op_without_inputs_gives_one_element_or_says_a_shape() {
+    let nothing = |name: &str| OpDef::new(&format!("{name}() -> y")).unwrap().domain("hooks").grad(Grad::None);
+    let one = |def: OpDef| {
+        def.cpu(|cx| {
+            // SAFETY: the output of this call, which nothing else uses while the kernel runs.
+            unsafe { cx.output(0).as_mut_slice::<f32>()? }.fill(7.0);
+            Ok(())
+        })
+    };
+    let op = oflow::ops::register(one(nothing("seven").dtype(DTypeRule::Fixed(vec![DType::F32])))).unwrap();
+    let target = oflow::interpreter::Target::Local(Device::Cpu);
+    let y = oflow::interpreter::Call::new(op, &[]).target(Some(&target)).run1().unwrap();
+    assert_eq!((y.shape(), y.to_vec::<f32>().unwrap()), (&[1][..], vec![7.0]));
+    let e = oflow::ops::register(one(nothing("of_no_dtype"))).err().unwrap().to_string();
+    assert!(
+        e.contains("of_no_dtype has no inputs from which its outputs have a dtype") && e.contains("help: say it"),
+        "{e}"
+    );
+}
