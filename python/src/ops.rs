@@ -122,7 +122,7 @@ fn shapes(c: &oflow::ops::InferCtx<'_>, rule: &Py<PyAny>) -> Result<SmallVec<[Di
             let all = one.or_else(|_| said.extract::<Vec<Vec<usize>>>()).map_err(|_| {
                 PyTypeError::new_err(format!(
                     "the shape function of {} returned {said}: it returns sizes such as (2, 3), or a list of these for several outputs",
-                    c.op.name()
+                    c.op.sig.name
                 ))
             })?;
             Ok(all.into_iter().map(|s| s.into_iter().collect()).collect())

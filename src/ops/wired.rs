@@ -89,8 +89,12 @@ mod tests {
 
     #[test]
     fn gradients_of_built_in_ops_call_ops_as_these_are() {
-        let wrong: Vec<String> =
-            all().iter().filter(|op| op.is_builtin()).filter_map(|op| op.check_gradient_once().err()).map(|e| e.to_string()).collect();
+        let wrong: Vec<String> = all()
+            .iter()
+            .filter(|op| op.is_builtin())
+            .filter_map(|op| op.check_gradient_once().err())
+            .map(|e| e.to_string())
+            .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
