@@ -1,7 +1,8 @@
 //! Libraries that are wrong: each gives a sentence, and the process goes on.
 
 use super::{build, cache, conforms, cpp::cpp, options, root, source, vec};
-use oflow::ops::{BuildOptions, Library, build_and_load, find, load};
+use oflow::functional::Arg;
+use oflow::ops::{AttrValue, BuildOptions, Library, build_and_load, find, load};
 use oflow::prelude::*;
 use oflow::testing::conformance;
 use std::path::{Path, PathBuf};
@@ -239,6 +240,31 @@ fn kernels_do_not_read_beyond_what_factors_say() {
     let e = conformance(gated).unwrap_err().to_string();
     println!("{e}");
     assert!(e.contains("sized.gated: the gradient of input 1, element 0 is") && e.lines().count() <= 6, "{e}");
+}
+
+#[test]
+fn lists_and_values_are_what_the_declaration_says() {
+    if !cpp() {
+        return;
+    }
+    build_and_load(&[source("lists.cc")], options()).unwrap();
+    let call = |name: &str, attrs: &[(&str, AttrValue)]| -> Vec<f32> {
+        let attrs: Vec<(&str, Arg)> = attrs.iter().map(|(n, v)| (*n, Arg::Attr(v.clone()))).collect();
+        oflow::call(name, &[vec(&[0.0]).into()], &attrs).unwrap().remove(0).to_vec().unwrap()
+    };
+    // Empty ones too.
+    assert_eq!(call("lists.sizes", &[]), [0.0; 6]);
+    let list = |all: &[AttrValue]| AttrValue::List(all.to_vec().into());
+    let mixed = list(&[Scalar::Int(1).into(), Scalar::Float(2.5).into()]);
+    let given = [
+        ("names", list(&[AttrValue::Str("a".into()), AttrValue::Str("b".into())])),
+        ("flags", list(&[AttrValue::Bool(true)])),
+        ("types", list(&[DType::F32.into(), DType::I64.into(), DType::Bool.into()])),
+        ("numbers", mixed),
+        ("dims", AttrValue::from([7i64, 8, 9, 10])),
+    ];
+    assert_eq!(call("lists.sizes", &given), [2.0, 1.0, 3.0, 2.0, 4.0, 3.5]);
+    assert_eq!(call("lists.values", &[]), [3.0, 4.5, -4.5, 1.0, 1.0, 0.0]);
 }
 
 #[test]
