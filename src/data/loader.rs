@@ -80,7 +80,7 @@ impl Loader {
         if self.batch == 0 {
             return Err(Error::argument("the loader makes batches of 0 rows")
                 .at(site)
-                .help("give `Loader::new` at least 1"));
+                .help("a batch has at least 1 row"));
         }
         // Values of no elements do not tell how many rows there are.
         let counted = self.rows.or(values.len().checked_div(each));

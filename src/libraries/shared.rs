@@ -89,7 +89,7 @@ fn dlopen(path: &Path, bytes: &[u8], file: &str) -> Result<Loaded> {
     unsafe { Loaded::open(Some(path), flags) }.map_err(|e| {
         let words = words(&e);
         let help = match words.contains("undefined symbol") {
-            true => "link what defines it: name its source, or add `-lNAME` by `BuildOptions::flag`",
+            true => "link what defines it: name its source, or add the flag `-lNAME` to the build",
             false => "is it a shared library of this machine?",
         };
         Error::registry(format!("{file} cannot be loaded: {words}")).help(help)
