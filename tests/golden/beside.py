@@ -35,6 +35,7 @@ AGREED = {
     "kthvalue topk": "indices of equal elements",
     "log_softmax softmax": "without a dim it is the last one; PyTorch warns and guesses",
     "pdist": "order 0 counts and has no gradient; PyTorch's is zero",
+    "nanquantile": "which of equal numbers gets the gradient",
     "normalize": "the 300th power in f32 has few digits",
     "polar": "the derivative also holds for an absolute value below zero",
     "pow": "the derivative of 0 to a complex power is 0, where PyTorch gives NaN",
@@ -61,7 +62,6 @@ AGREED_SPECIAL = {
     "mode": "a NaN that is as frequent as a number: PyTorch gives one or the other by its place",
     "multilabel_margin_loss": "NaN stays NaN; PyTorch's comparison drops it",
     "multilabel_soft_margin_loss": "the targets are neither 0 nor 1",
-    "nanquantile": "which of equal numbers gets the gradient",
     "pow_": "PyTorch takes square roots, and that of -inf is NaN; its power is infinite (IEEE 754), and so is the slope",
     "rsub": "PyTorch multiplies x by a complex alpha of 1: an infinity times 0 is NaN",
     "std std_mean var var_mean": "PyTorch adds up in f64 from the first element on: 1e-30 squared is not 0 there, and a mean beside an infinity is NaN. Here that"
