@@ -16,6 +16,7 @@ const SEGMENT: usize = 56;
 /// The type of a shared object.
 const SHARED: u16 = 3;
 
+/// The little-endian number of `size` bytes, 8 at most, from byte `at` on; none beyond the end.
 fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let mut all = [0; 8];
     all[..size].copy_from_slice(bytes.get(at..at.checked_add(size)?)?);
@@ -30,7 +31,8 @@ pub(super) fn check(bytes: &[u8], file: &str) -> Result<()> {
     let no = |why: String, help: &str| Error::registry(format!("{file} cannot be loaded: {why}")).help(help);
     let other = "give the path of a shared library (.so) that was built for this machine";
     if bytes.get(..4) != Some(b"\x7fELF") {
-        return Err(no("it is no shared library".into(), other));
+        let begins = &bytes[..bytes.len().min(4)];
+        return Err(no(format!("it is no shared library: it begins with {begins:02x?}, not with 7f 45 4c 46"), other));
     }
     let cut = |need: u64| {
         let why = format!("it is cut off: it should have {need} bytes or more, and has {}", bytes.len());

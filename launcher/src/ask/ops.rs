@@ -103,11 +103,14 @@ fn check(matches: &ArgMatches) -> Result<u8, Failed> {
     if let (Some(wanted), true) = (wanted, ops.is_empty()) {
         return Err(Failed::new(format!("the library {library:?} has no op '{wanted}'")));
     }
-    // A panic of an op is caught, and one of the complaints.
-    std::panic::set_hook(Box::new(|_| {}));
     let mut code = 0;
     for op in ops {
-        match conformance(op) {
+        // A panic of the op is caught, and one of the complaints.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let found = conformance(op);
+        std::panic::set_hook(hook);
+        match found {
             Ok(report) => show(&format!("{report}\n"))?,
             Err(e) => {
                 code = 1;
