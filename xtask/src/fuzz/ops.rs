@@ -25,7 +25,8 @@ pub fn cuda_files(_: &Folder) -> Result<Vec<Vec<u8>>, String> {
     let all = "/* oflow\nop: all(x: f32|f64[2], w: float; n: int = 2 * 3 - 1, eps: float = 1 / 8, by: runtime float = 1.0, \
                flag: bool = true) -> (y, z)\ndomain: mine\nversion: 2\ndoc: One sentence.\nsubject: Mine\n\
                traits: strided, run_empty\nfunction: all(Tensor x, Tensor w, *, Int n=5) -> Tensor\ndtype: like x\nsignature: S(0), B -> S(0), S(0)\n\
-               gradient: x = mine.all_grad(grad y, x; eps)\nsample: f32[4, 6] f32[4]; n=3\nkernel: k\ndtypes: f32\npriority: optimized\n*/\n";
+               gradient: x = mine.all_grad(grad y, x; eps)\nsample: f32[4, 6] f32[4]; n=3\nkernel: k\ndtypes: f32\npriority: optimized\n*/\n\
+               /* oflow\nop: all_grad(dy: float, y: float; eps: float) -> dx\ndomain: mine\nkernel: k_grad\n*/\n";
     let product = "/* oflow\nop: product(a: f32, b: f32; k: int = 2) -> y\ndomain: mine\nshape: [..., m, k], [..., k, n] -> [..., m, \
                    (n + 2 * k) // 3]\nfactors: mk, kn -> mn\nlinear: a\nlinear: b: y\nsample: f32[4, 2] f32[2, 3]\nkernel: k\n\
                    threads: m * n + min(k, 3)\n*/\n";
