@@ -384,3 +384,70 @@ fn ops_of_libraries_are_listed_and_checked() {
     assert_eq!(code(&found), 1);
     assert!(stdout(&found).contains("demo.softsign does not conform"), "{}", stdout(&found));
 }
+
+/// A C++ file that calls a launcher of the CUDA file beside it.
+const CALLS_A_LAUNCHER: &str = r#"#include "oflow_op.hpp"
+void twice(const float *x, float *y, size_t n);
+static void run(const oflow::Call &call) {
+    twice(call.input(0).data<float>(), call.output(0).data<float>(), call.output(0).size());
+}
+OFLOW_LIBRARY(launched) {
+    library.op("twice(x: f32) -> y").signatures({"S(0) -> S(0)", "P -> P"}).gradient("x = launched.twice(grad y)").samples({"f32[5]"})
+        .cpu(run).cuda(run);
+}
+"#;
+const LAUNCHER: &str = "__global__ void k(const float *x, float *y, size_t n) {\n    for (size_t i = 0; i < n; ++i) y[i] = 2 * x[i];\n}\n\
+    void twice(const float *x, float *y, size_t n) { k<<<1, 1>>>(x, y, n); }\n";
+/// Stands in for nvcc where there is no toolkit: a launch is a call.
+const NVCC: &str = r#"#!/bin/sh
+set -e
+for a in "$@"; do
+    shift
+    case $a in
+    -Xcompiler) ;;
+    *.cu)
+        { echo '#include <stddef.h>'; sed 's/__global__/static/; s/<<<[^>]*>>>//' "$a"; } >"$a.cc"
+        set -- "$@" "$a.cc"
+        ;;
+    *) set -- "$@" "$a" ;;
+    esac
+done
+exec c++ "$@"
+"#;
+
+#[test]
+fn a_launcher_in_a_cuda_file_is_compiled_by_nvcc() {
+    if !has_cpp() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (cc, cu) = (write("launched.cc", CALLS_A_LAUNCHER), write("launched.cu", LAUNCHER));
+    let nvcc = write("nvcc", NVCC);
+    std::fs::set_permissions(&nvcc, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let check = |nvcc: Option<&std::path::Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oflow"));
+        let cache = folder.path().join("cache");
+        command.env("OFLOW_OP_CACHE", cache).env_remove("NVCC").env("CUDA_HOME", folder.path().join("none"));
+        command.envs(nvcc.map(|nvcc| ("NVCC", nvcc)));
+        command.args(["ops", "check"]).args([&cc, &cu]).output().unwrap()
+    };
+    let built = check(Some(&nvcc));
+    assert_eq!(code(&built), 0, "{}{}", stdout(&built), stderr(&built));
+    assert!(stdout(&built).starts_with("launched.twice: conforms on 1 "), "{}", stdout(&built));
+    let has_nvcc =
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|f| f.join("nvcc").is_file());
+    if !has_nvcc {
+        let none = check(None);
+        assert_eq!(code(&none), 1);
+        assert!(
+            stderr(&none).contains("launched.cu cannot be built: it launches kernels from host code"),
+            "{}",
+            stderr(&none)
+        );
+    }
+}

@@ -154,6 +154,10 @@ typedef struct {
   uint32_t rank;
   // Sizes.
   const int64_t *dims;
+  // Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
+  double scale;
+  // Of a quantised tensor the stored integer that stands for 0.
+  int64_t zero_point;
 } oflow_type;
 
 // The value of an attribute of a call.
@@ -253,6 +257,10 @@ typedef struct {
   const int64_t *whole;
   // First logical index of the shard, by dim.
   const int64_t *start;
+  // Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
+  double scale;
+  // Of a quantised tensor the stored integer that stands for 0.
+  int64_t zero_point;
 } oflow_view;
 
 // What a kernel is given.

@@ -130,7 +130,98 @@ inline const char *dtype_name(uint32_t code)
 
 inline std::string string_of(oflow_str s) { return s.len ? std::string((const char *)s.data, s.len) : std::string(); }
 
-using Shape = std::vector<int64_t>;
+// Sizes, one for each dim.
+struct Shape : std::vector<int64_t> {
+    using std::vector<int64_t>::vector;
+    Shape(std::vector<int64_t> sizes) : std::vector<int64_t>(std::move(sizes)) {}
+    int ndim() const { return int(size()); }
+};
+
+// An element type, with scale and zero point if it is quantised. Converts to its code.
+class DType {
+  public:
+    DType(uint32_t code, double scale = 0, int64_t zero_point = 0) : code_(code), scale_(scale), zero_(zero_point) {}
+    // By name: "f32" or "float32"; "qint8", "quint8", "qint16" and "qint32" with a scale.
+    DType(const std::string &name, double scale = 0, int64_t zero_point = 0) : scale_(scale), zero_(zero_point)
+    {
+        static const std::pair<const char *, uint32_t> quantised[] = {
+            {"qint8", OFLOW_I8}, {"quint8", OFLOW_U8}, {"qint16", OFLOW_I16}, {"qint32", OFLOW_I32}};
+        static const std::pair<const char *, uint32_t> others[] = {
+            {"uint8", OFLOW_U8},     {"int8", OFLOW_I8},       {"int16", OFLOW_I16},       {"uint16", OFLOW_U16},
+            {"int32", OFLOW_I32},    {"uint32", OFLOW_U32},    {"int64", OFLOW_I64},       {"float16", OFLOW_F16},
+            {"float32", OFLOW_F32},  {"float64", OFLOW_F64},   {"bfloat16", OFLOW_BF16},   {"half", OFLOW_F16},
+            {"float", OFLOW_F32},    {"double", OFLOW_F64},    {"complex64", OFLOW_C64},   {"complex128", OFLOW_C128}};
+        for (auto &q : quantised)
+            if (name == q.first) {
+                if (!(scale > 0))
+                    throw Error(name + " needs a scale greater than zero");
+                code_ = q.second;
+                return;
+            }
+        if (scale != 0 || zero_point != 0)
+            throw Error(name + " is not quantised, so it has no scale");
+        for (auto &o : others)
+            if (name == o.first) {
+                code_ = o.second;
+                return;
+            }
+        for (uint32_t code = 0; code < 16; ++code)
+            if (name == dtype_name(code)) {
+                code_ = code;
+                return;
+            }
+        throw Error("there is no dtype '" + name + "'");
+    }
+    DType(const char *name, double scale = 0, int64_t zero_point = 0) : DType(std::string(name), scale, zero_point) {}
+    operator uint32_t() const { return code_; }
+    bool quantised() const { return scale_ > 0; }
+    // An element stands for (stored - zero_point) * scale.
+    double scale() const { return given(scale_); }
+    int64_t zero_point() const { return given(zero_); }
+    std::string str() const
+    {
+        std::string name = dtype_name(code_);
+        if (!quantised())
+            return name;
+        return (name[0] == 'u' ? "quint" + name.substr(1) : "qint" + name.substr(1));
+    }
+    friend bool operator==(const DType &a, const DType &b)
+    {
+        return a.code_ == b.code_ && a.scale_ == b.scale_ && a.zero_ == b.zero_;
+    }
+    friend bool operator!=(const DType &a, const DType &b) { return !(a == b); }
+    friend bool operator==(const DType &a, uint32_t code) { return a.code_ == code; }
+    friend bool operator!=(const DType &a, uint32_t code) { return a.code_ != code; }
+
+  private:
+    template <class T> T given(T x) const
+    {
+        if (!quantised())
+            throw Error(str() + " is not quantised, so it has no scale and no zero point");
+        return x;
+    }
+    uint32_t code_ = OFLOW_F32;
+    double scale_;
+    int64_t zero_;
+};
+
+// A kind of device: "cpu" (also "x86") or "cuda".
+class Device {
+  public:
+    explicit Device(uint32_t code) : cuda_(code == OFLOW_CUDA) {}
+    Device(const std::string &name) : cuda_(name == "cuda")
+    {
+        if (!cuda_ && name != "cpu" && name != "x86")
+            throw Error("there is no device '" + name + "'; there are cpu and cuda");
+    }
+    Device(const char *name) : Device(std::string(name)) {}
+    std::string str() const { return cuda_ ? "cuda" : "cpu"; }
+    friend bool operator==(const Device &a, const Device &b) { return a.cuda_ == b.cuda_; }
+    friend bool operator!=(const Device &a, const Device &b) { return a.cuda_ != b.cuda_; }
+
+  private:
+    bool cuda_;
+};
 
 // A parameter: a value with a type at run time. Conversions lose nothing, or they throw. + - * / work between numbers of any types
 // and join texts; comparisons work between values of any types.
@@ -385,7 +476,13 @@ class View {
   public:
     explicit View(const oflow_view *v) : v_(v) {}
     std::string name() const { return string_of(v_->name); }
+    // The code of the element type; of a quantised tensor that of the integers that it stores.
     uint32_t dtype() const { return v_->dtype; }
+    DType dtype_info() const { return DType(v_->dtype, v_->scale, v_->zero_point); }
+    // Of a quantised tensor.
+    double scale() const { return dtype_info().scale(); }
+    int64_t zero_point() const { return dtype_info().zero_point(); }
+    Device device() const { return Device(v_->device); }
     bool on_cuda() const { return v_->device == OFLOW_CUDA; }
     int rank() const { return int(v_->rank); }
     int64_t dim(int d) const
@@ -535,6 +632,7 @@ class Type {
     explicit Type(const oflow_type *t) : t_(t) {}
     std::string name() const { return string_of(t_->name); }
     uint32_t dtype() const { return t_->dtype; }
+    DType dtype_info() const { return DType(t_->dtype, t_->scale, t_->zero_point); }
     int rank() const { return int(t_->rank); }
     Shape shape() const { return Shape(t_->dims, t_->dims + t_->rank); }
     int64_t dim(int d) const

@@ -175,6 +175,10 @@ pub struct oflow_type {
     pub rank: u32,
     /// Sizes.
     pub dims: *const i64,
+    /// Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
+    pub scale: f64,
+    /// Of a quantised tensor the stored integer that stands for 0.
+    pub zero_point: i64,
 }
 
 /// A tensor of a call: the shard of this rank.
@@ -201,6 +205,10 @@ pub struct oflow_view {
     pub whole: *const i64,
     /// First logical index of the shard, by dim.
     pub start: *const i64,
+    /// Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
+    pub scale: f64,
+    /// Of a quantised tensor the stored integer that stands for 0.
+    pub zero_point: i64,
 }
 
 /// What rules are given: shapes, element types and attributes, no data.

@@ -64,8 +64,24 @@ elements!(
 
 /// Name of an element type.
 pub(crate) fn dtype_name(dtype: u32) -> &'static str {
-    const NAMES: [&str; 14] =
-        ["bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64", "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2"];
+    const NAMES: [&str; 16] = [
+        "bool",
+        "u8",
+        "i8",
+        "i32",
+        "i64",
+        "f16",
+        "bf16",
+        "f32",
+        "f64",
+        "i16",
+        "u16",
+        "u32",
+        "f8_e4m3fn",
+        "f8_e5m2",
+        "c64",
+        "c128",
+    ];
     NAMES.get(dtype as usize).unwrap_or(&"another type")
 }
 
@@ -86,6 +102,10 @@ impl<'a> View<'a> {
     /// `OFLOW_F32`, …
     pub fn dtype(&self) -> u32 {
         self.0.dtype
+    }
+    /// Scale and zero point of a quantised tensor, whose elements stand for `(stored - zero point) * scale`; none of another.
+    pub fn quantization(&self) -> Option<(f64, i64)> {
+        (self.0.scale > 0.0).then_some((self.0.scale, self.0.zero_point))
     }
     /// Sizes.
     pub fn dims(&self) -> &'a [i64] {

@@ -913,7 +913,7 @@ class Tensor:
     def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
     def int_repr(self) -> Tensor:
-        """The integers that the elements of a quantised tensor are stored as: i8, u8 or i16."""
+        """The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32."""
     @overload
     def interpolate(self, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
@@ -1261,9 +1261,9 @@ class Tensor:
     def quantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The quantiles for several parts, along a new first dim."""
     def quantize(self, dtype: _dtype) -> Tensor:
-        """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
+        """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
     def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
-        """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
+        """x in the quantised dtype of that family (qint8, quint8, qint16, qint32) with this scale and zero point."""
     def quantized_matmul(self, b: Tensor, dtype: _dtype) -> Tensor:
         """The product of quantised matrices, quantised with `dtype`. The sums are those of integers, exact, so the result is the same under every layout."""
     def quick_gelu(self) -> Tensor:
@@ -2615,7 +2615,7 @@ def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
 def int_repr(x: Tensor) -> Tensor:
-    """The integers that the elements of a quantised tensor are stored as: i8, u8 or i16."""
+    """The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32."""
 @overload
 def interpolate(x: Tensor, size: builtins.int | Sequence[builtins.int] = (), *, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
@@ -2995,9 +2995,9 @@ def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keep
 def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The quantiles for several parts, along a new first dim."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
-    """x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
+    """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
 def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
-    """x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point."""
+    """x in the quantised dtype of that family (qint8, quint8, qint16, qint32) with this scale and zero point."""
 def quantized_matmul(a: Tensor, b: Tensor, dtype: _dtype) -> Tensor:
     """The product of quantised matrices, quantised with `dtype`. The sums are those of integers, exact, so the result is the same under every layout."""
 def quick_gelu(x: Tensor) -> Tensor:

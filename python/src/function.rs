@@ -5,7 +5,7 @@ use crate::errors::{OrRaise, exception};
 use crate::ffi::Given;
 use crate::tensor::Tensor;
 use crate::{context, results, signature, site, words};
-use oflow::functional::{Arg, Bound as BoundArgs, FnDef, FnParam, Returned, functions_generation, overloads};
+use oflow::functional::{Arg, Bound as BoundArgs, FnDef, FnParam, FnReturn, Returned, functions_generation, overloads};
 use oflow::interpreter::Target;
 use oflow::ops::ParamKind;
 use oflow::{Error, ErrorKind};
@@ -309,6 +309,10 @@ impl Function {
         context::enter(py)?;
         let long = context::takes_long(&matched.args, &overload.def);
         let bound = BoundArgs { args: matched.args, site: site::caller(py) };
+        let slots = match overload.def.sig.returns {
+            FnReturn::Named(_) => overload.def.outputs(&bound).map_err(|e| exception(py, self.named_in(e, given)))?,
+            _ => None,
+        };
         let run = || match matched.requires_grad {
             false => overload.def.run(bound),
             true => overload.def.run(bound).and_then(requiring_grad),
@@ -317,7 +321,7 @@ impl Function {
         match returned {
             Ok(Returned::Tensors(tensors)) => {
                 let first = given.all.first().and_then(|o| o.cast::<Tensor>().ok());
-                results::tensors(py, &overload.def, tensors, first)
+                results::tensors(py, &overload.def, tensors, slots.as_deref(), first)
             }
             Ok(Returned::Value(value)) => results::value(py, &value),
             Err(e) => Err(exception(py, self.named_in(e, given))),

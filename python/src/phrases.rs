@@ -10,8 +10,8 @@ use pyo3::pyfunction;
 const PHRASES: &[(&str, &str)] = &[
     ("`oflow::apply_custom` in Rust", "`oflow.autograd.Function.apply`"),
     (
-        "those are `DType::qint8(scale, zero)`, `quint8` and `qint16`, as text: qint8(scale=0.5, zero=3)",
-        "those are `oflow.dtype(\"qint8(scale=0.5, zero=3)\")`, and `quint8` and `qint16` in the same way",
+        "those are `DType::qint8(scale, zero)`, `quint8`, `qint16` and `qint32`, as text: qint8(scale=0.5, zero=3)",
+        "those are `oflow.dtype(\"qint8(scale=0.5, zero=3)\")`, and `quint8`, `qint16` and `qint32` in the same way",
     ),
     ("`DType::register`", "oflow's library of Rust"),
     ("`oflow::ops::register`", "`oflow.op`"),

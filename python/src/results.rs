@@ -3,7 +3,7 @@
 use crate::tensor::Tensor;
 use crate::types;
 use oflow::Scalar;
-use oflow::functional::{FnDef, FnReturn};
+use oflow::functional::{FnDef, FnReturn, OutputSlot};
 use oflow::ops::AttrValue;
 use pyo3::Bound;
 use pyo3::exceptions::PyRuntimeError;
@@ -13,11 +13,13 @@ use pyo3::types::{PyBytes, PyComplex, PyTuple};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The tensors of a result. What a function gives back as it was given is the same object again.
+/// The tensors of a result; `slots`: what each output stands for, where a call may leave outputs out. What a function gives back as it
+/// was given is the same object again.
 pub fn tensors(
     py: Python<'_>,
     def: &FnDef,
     mut all: Vec<oflow::Tensor>,
+    slots: Option<&[OutputSlot]>,
     first: Option<pyo3::Borrowed<'_, '_, Tensor>>,
 ) -> PyResult<Py<PyAny>> {
     let object = |t: oflow::Tensor| -> PyResult<Py<PyAny>> {
@@ -29,8 +31,23 @@ pub fn tensors(
     match &def.sig.returns {
         FnReturn::Void => Ok(py.None()),
         FnReturn::Tensor if all.len() == 1 => object(all.swap_remove(0)),
+        // Its only output is optional.
+        FnReturn::Tensor if all.is_empty() => Ok(py.None()),
         FnReturn::Named(names) => {
-            named(py, &def.sig.name, names, all.into_iter().map(object).collect::<PyResult<_>>()?)
+            let mut all = all.into_iter().map(object);
+            let mut values = vec![];
+            for slot in slots.unwrap_or(&vec![OutputSlot::One; names.len()]) {
+                values.push(match slot {
+                    OutputSlot::One => all.next().transpose()?.unwrap_or_else(|| py.None()),
+                    OutputSlot::Absent => py.None(),
+                    OutputSlot::Several => {
+                        PyTuple::new(py, all.by_ref().collect::<PyResult<Vec<_>>>()?)?.into_any().unbind()
+                    }
+                });
+            }
+            // A function may return less than its op.
+            values.truncate(names.len());
+            named(py, &def.sig.name, names, values)
         }
         // An op whose output stands for several gives as many.
         FnReturn::Tensor | FnReturn::TensorTuple | FnReturn::Value(_) => {
@@ -40,18 +57,23 @@ pub fn tensors(
     }
 }
 
-/// A named tuple, of a class of its own for each function.
+/// A named tuple, of one class for each function and the names that it returns: overloads and libraries that are built again return
+/// others.
 fn named(py: Python<'_>, function: &str, names: &[String], values: Vec<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-    static CLASSES: PyOnceLock<Mutex<BTreeMap<String, Py<PyAny>>>> = PyOnceLock::new();
+    type Classes = BTreeMap<String, Vec<(Vec<String>, Py<PyAny>)>>;
+    static CLASSES: PyOnceLock<Mutex<Classes>> = PyOnceLock::new();
     let classes = CLASSES.get_or_init(py, Mutex::default);
-    let known = classes.lock().unwrap_or_else(PoisonError::into_inner).get(function).map(|c| c.clone_ref(py));
+    let find = |all: &Vec<(Vec<String>, Py<PyAny>)>| {
+        all.iter().find(|(of, _)| of == names).map(|(_, class)| class.clone_ref(py))
+    };
+    let known = classes.lock().unwrap_or_else(PoisonError::into_inner).get(function).and_then(find);
     let class = match known {
         Some(class) => class,
         None => {
             let make = py.import("collections")?.getattr("namedtuple")?;
             let class = make.call1((function.replace('.', "_"), names.to_vec()))?.unbind();
-            let kept = class.clone_ref(py);
-            classes.lock().unwrap_or_else(PoisonError::into_inner).insert(function.to_string(), kept);
+            let mut classes = classes.lock().unwrap_or_else(PoisonError::into_inner);
+            classes.entry(function.to_string()).or_default().push((names.to_vec(), class.clone_ref(py)));
             class
         }
     };

@@ -72,8 +72,12 @@ pub fn dtype_of(o: &Bound<'_, PyAny>) -> Result<oflow::DType, No> {
     } else {
         return Err(No::Kind);
     };
-    dtype_named(&name)
-        .ok_or_else(|| No::Text(format!("there is no dtype '{name}' here; there are {}", DTYPE_NAMES.join(", "))))
+    dtype_named(&name).ok_or_else(|| {
+        No::Text(format!(
+            "there is no dtype '{name}' here; there are {}, and quantised ones such as 'qint8(scale=0.5, zero=3)'",
+            DTYPE_NAMES.join(", ")
+        ))
+    })
 }
 
 /// The dtype of that name.

@@ -127,3 +127,60 @@ def test_what_is_no_library(tmp_path):
         flow.ops.build_and_load([])
     with pytest.raises(TypeError):
         flow.ops.load(3)
+
+
+def named_results(names):
+    """A library whose overloads return other names, and whose outputs vary."""
+    outputs = ", ".join(names)
+    tensors = ", ".join(f"Tensor {name}" for name in names)
+    return f"""#include "oflow_op.hpp"
+static void numbers(const oflow::Call &call)
+{{
+    for (int o = 0; o < int(call.output_count()); ++o)
+        for (int64_t i = 0; i < call.output(o).size(); ++i)
+            call.output(o).data<float>()[i] = float(o + 1);
+}}
+static std::vector<oflow::Shape> alike(const oflow::Infer &infer, size_t n) {{ return std::vector<oflow::Shape>(n, infer.input(0).shape()); }}
+OFLOW_LIBRARY(results)
+{{
+    library.op("one(x: f32) -> ({outputs})").gradient("none").cpu(numbers)
+        .shapes([](const oflow::Infer &i) {{ return alike(i, {len(names)}); }}).functions({{"f(Tensor x) -> ({tensors})"}});
+    library.op("two(x: f32, y: f32) -> (p, q, r)").gradient("none").cpu(numbers)
+        .shapes([](const oflow::Infer &i) {{ return alike(i, 3); }})
+        .functions({{"f(Tensor x, Tensor y) -> (Tensor p, Tensor q, Tensor r)"}});
+    library.op("varies(x: f32, w?: f32; flag: bool = false, n: int = 0) -> (y, m?(flag), v?(w), all...(n))").gradient("none").cpu(numbers)
+        .shapes([](const oflow::Infer &i) {{
+            return alike(i, 1 + i.param("flag").as<bool>() + i.has_input(1) + i.param("n").as<size_t>());
+        }});
+    library.op("each(x: f32; n: int) -> all...(n)").gradient("none").cpu(numbers)
+        .shapes([](const oflow::Infer &i) {{ return alike(i, i.param("n").as<size_t>()); }});
+}}
+"""
+
+
+def test_results_have_the_names_of_their_overload_and_none_where_an_output_is_left_out(tmp_path, cache):
+    source = tmp_path / "results.cc"
+
+    def build(names):
+        source.write_text(named_results(names))
+        return flow.ops.build_and_load([source], cache=cache)
+
+    build(["a", "b"])
+    x = flow.ones((1,))
+    assert flow.results.f(x)._fields == ("a", "b")
+    assert flow.results.f(x, x)._fields == ("p", "q", "r")
+
+    def shown(*args, **named):
+        return [None if v is None else [t.item() for t in v] if isinstance(v, tuple) else v.item() for v in flow.results.varies(*args, **named)]
+
+    assert shown(x) == [1, None, None, []]
+    assert shown(x, flag=True) == [1, 2, None, []]
+    assert shown(x, x) == [1, None, 2, []]
+    assert shown(x, x, flag=True, n=2) == [1, 2, 3, [4, 5]]
+    assert [len(flow.results.each(x, n)) for n in (0, 1, 3)] == [0, 1, 3]
+    # Built again with other names.
+    library = build(["a", "b", "c"])
+    assert flow.results.f(x)._fields == flow.results.one(x)._fields == ("a", "b", "c")
+    assert build(["u", "v"]) is not library
+    assert flow.results.f(x).v.item() == 2
+    flow.ops.unload(flow.ops.loaded()[-1])

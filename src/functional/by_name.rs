@@ -2,7 +2,7 @@
 
 use super::create::{IntoTarget, TargetSpec};
 use super::index::{TensorIndex, text_of};
-use super::op_form::OpForm;
+use super::op_form::{OpForm, OutputSlot};
 use super::table::{FnBody, FnDef, overloads};
 use crate::context::Generator;
 use crate::error::{CallSite, Error, Result};
@@ -443,6 +443,18 @@ pub(super) fn first_fit(
 }
 
 impl FnDef {
+    /// What each output of the function's op stands for in a call with these arguments, where a call may leave outputs out or make
+    /// several of one: for bindings of other languages, which name what [`run`](FnDef::run) returns. None elsewhere.
+    ///
+    /// # Errors
+    /// The function's op is not registered any more, or an argument is none of its attribute.
+    pub fn outputs(&self, bound: &Bound) -> Result<Option<Vec<OutputSlot>>> {
+        match &self.body {
+            FnBody::Op(op) => OpForm::with(self, op, |form| form.outputs(&self.sig, bound)),
+            _ => Ok(None),
+        }
+    }
+
     /// Runs the function on bound arguments: one for each parameter of [`FnDef::sig`], defaults filled in, attribute values as
     /// [`FnParam::accept`](super::FnParam::accept) returns them. For bindings of other languages, which match arguments themselves.
     /// Errors, receipts and gradients name the line `bound.site`.

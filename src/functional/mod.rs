@@ -81,6 +81,7 @@ pub use generated::functions::*;
 pub use index::{IndexRange, IntoIndices, TensorIndex};
 pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
+pub use op_form::OutputSlot;
 pub use operand::Operand;
 pub use operators::{Held, RightSide, Term};
 pub use table::{

@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Quantised numbers";
-    /// x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers
+    /// x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers
     /// that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient.
     "quantize(Tensor x, DataType dtype) -> Tensor" = quantize;
     /// The numbers of a quantised tensor, in f32.
@@ -25,7 +25,7 @@ functions! {
 
 by_name! {
     BY_NAME, "Quantised numbers", ByName;
-    /// x in the quantised dtype of that family (qint8, quint8, qint16) with this scale and zero point.
+    /// x in the quantised dtype of that family (qint8, quint8, qint16, qint32) with this scale and zero point.
     "quantize_per_tensor(Tensor x, Float scale, Int zero_point, String dtype=\"qint8\") -> Tensor" = |b| {
         let made = DType::quantised(b.text(3)?, b.float(1)?, b.int(2)?);
         let refused = |e: oflow_kernels::KernelError| {

@@ -87,10 +87,12 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
         .collect();
     let outputs: SmallVec<[*const oflow_view; 2]> = outputs.iter().map(ptr::from_ref).collect();
     let scratch = cx.workspace.map(|w| view(w, None, "workspace", device));
-    let stream = match device {
-        OFLOW_CUDA => crate::backend::cuda::queue(cx)?.stream().raw().cast(),
-        _ => ptr::null_mut(),
+    let queue = match device {
+        OFLOW_CUDA => Some(crate::backend::cuda::queue(cx)?),
+        _ => None,
     };
+    let stream = queue.as_ref().map(|q| q.stream());
+    let ordered = stream.filter(|_| op.library.as_ref().is_some_and(|l| l.default_stream));
     let mut written = -1i64;
     let call = oflow_call {
         head: oflow_head::of::<oflow_call>(),
@@ -102,17 +104,23 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
         attrs: attrs.as_ptr(),
         attr_count: attrs.len(),
         workspace: scratch.as_ref().map_or(ptr::null(), ptr::from_ref),
-        stream,
+        stream: stream.map_or(ptr::null_mut(), |s| s.raw().cast()),
         length: if length.is_some() { &raw mut written } else { ptr::null_mut() },
         user: user.get(),
     };
     let mut room = Room::new();
     let mut message = room.message();
+    if let Some(stream) = ordered {
+        stream.before_default()?;
+    }
     // SAFETY: a kernel of a loaded library, which stays mapped; all that it is given lives until it returns. What it does with memory
     // is the library's promise: that it reads inputs and writes outputs within their sizes.
     let status = unsafe { run(&raw const call, &raw mut message) };
     let len = message.len;
     judged(status, room.said(len), op, "a kernel")?;
+    if let Some(stream) = ordered {
+        stream.after_default()?;
+    }
     match length {
         None => Ok(()),
         Some(length) => say_length(op, length, written, cx.outputs),

@@ -68,9 +68,37 @@ pub(super) fn check(bytes: &[u8], file: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the file has a section of that name. Never where it has no table of sections.
+pub(super) fn has_section(bytes: &[u8], name: &str) -> bool {
+    let field = |at: usize, size: usize| number(bytes, at, size).and_then(|n| usize::try_from(n).ok());
+    let (Some(table), Some(size), Some(count), Some(names)) = (field(40, 8), field(58, 2), field(60, 2), field(62, 2))
+    else {
+        return false;
+    };
+    let entry = |i: usize| table.checked_add(i.checked_mul(size)?);
+    let Some(names) = entry(names).and_then(|at| field(at.checked_add(24)?, 8)) else { return false };
+    let is_it = |i: usize| {
+        let from = names.checked_add(field(entry(i)?, 4)?)?;
+        let found = bytes.get(from..from.checked_add(name.len() + 1)?)?;
+        Some(found.split_last() == Some((&0, name.as_bytes())))
+    };
+    (0..count).any(|i| is_it(i) == Some(true))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sections_are_found_by_their_whole_names() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(has_section(&own, ".text") && has_section(&own, ".dynsym"));
+        assert!(
+            !has_section(&own, ".tex")
+                && !has_section(&own, ".nv_fatbin")
+                && !has_section(&own[..own.len() / 2], ".text")
+        );
+    }
 
     /// A library that is there where tests run: this test's own program is one in form.
     #[test]
@@ -95,7 +123,7 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 changed[(state >> 33) as usize % 1024] = (state >> 20) as u8;
             }
-            let _ = check(&changed, "lib.so");
+            let _ = (check(&changed, "lib.so"), has_section(&changed, ".text"));
         }
     }
 }

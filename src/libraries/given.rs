@@ -47,6 +47,7 @@ pub(super) fn view(v: &View, of: Option<&ShardBox>, name: &str, device: u32) -> 
     static ZEROS: [usize; 64] = [0; 64];
     let start = if start.len() == v.rank() { start } else { &ZEROS };
     let whole = if whole.len() == v.rank() { whole } else { v.dims() };
+    let (scale, zero_point) = quantised(v.dtype());
     oflow_view {
         head: oflow_head::of::<oflow_view>(),
         name: oflow_str::of(name),
@@ -58,16 +59,26 @@ pub(super) fn view(v: &View, of: Option<&ShardBox>, name: &str, device: u32) -> 
         strides: v.strides().as_ptr().cast(),
         whole: integers(whole),
         start: integers(start),
+        scale,
+        zero_point,
     }
 }
 
+/// Scale and zero point of a quantised dtype; zeros of another.
+fn quantised(d: DType) -> (f64, i64) {
+    d.quantization().map_or((0.0, 0), |q| (q.scale, q.zero))
+}
+
 pub(super) fn tensor_type(t: &TensorType, name: &str) -> oflow_type {
+    let (scale, zero_point) = quantised(t.dtype);
     oflow_type {
         head: oflow_head::of::<oflow_type>(),
         name: oflow_str::of(name),
         dtype: code(t.dtype),
         rank: t.shape.len() as u32,
         dims: integers(&t.shape),
+        scale,
+        zero_point,
     }
 }
 

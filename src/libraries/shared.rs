@@ -61,8 +61,11 @@ fn open_checked(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Ope
     // Its code and texts are used from here on.
     std::mem::forget(library);
     // SAFETY: what a library gives is a struct of the interface that lives as long as the process, with texts and lists that do.
-    unsafe { read_library(given, path, file, hash) }
+    unsafe { read_library(given, path, file, hash, elf::has_section(bytes, FATBIN)) }
 }
+
+/// Where nvcc puts the code of kernels that the CUDA runtime launches.
+const FATBIN: &str = ".nv_fatbin";
 
 /// The file as it is now. A build that writes over it while it is mapped would change code that runs, so a private copy is mapped; a
 /// library that finds others beside itself is mapped from where it is.
@@ -106,7 +109,13 @@ fn words(e: &dyn std::error::Error) -> String {
 
 /// # Safety
 /// `given` is null, or a library's struct, which lives as long as the process with all that it leads to.
-unsafe fn read_library(given: *const oflow_library, path: &Path, file: &str, hash: &str) -> Result<Opened> {
+unsafe fn read_library(
+    given: *const oflow_library,
+    path: &Path,
+    file: &str,
+    hash: &str,
+    default_stream: bool,
+) -> Result<Opened> {
     let failed = |why: &str| Error::registry(format!("{file}: {why}"));
     // SAFETY: by this function's contract.
     let library = unsafe { read(given, &format!("the library {file}"))? };
@@ -120,7 +129,7 @@ unsafe fn read_library(given: *const oflow_library, path: &Path, file: &str, has
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(failed(&format!("'{name}' is no name of a library")).help("a name is letters, digits and '_'"));
     }
-    let id = Arc::new(LibraryId { name: name.into(), file: file.to_string(), hash: hash.to_string() });
+    let id = Arc::new(LibraryId { name: name.into(), file: file.to_string(), hash: hash.to_string(), default_stream });
     // SAFETY: as above.
     let ops = unsafe { list(library.ops, library.op_count, "its list of ops")? };
     // SAFETY: as above.

@@ -280,6 +280,9 @@ pub struct LibraryId {
     pub file: String,
     /// SHA-256 of the file, or of the sources and options, in hexadecimal digits. Ranks compare it.
     pub hash: String,
+    /// Whether it holds code of the CUDA runtime. What that launches without naming a stream goes to the default stream, so calls are
+    /// ordered with it.
+    pub default_stream: bool,
 }
 
 /// Name and file.

@@ -12,7 +12,7 @@
 use super::attr::{AttrKind, AttrValue};
 use super::def::{DTypeRule, OpDef};
 use super::registry::BUILTIN;
-use super::signature::split_outside;
+use super::signature::{OutputCount, split_outside};
 use crate::error::{Error, Result};
 use oflow_kernels::expr::Expr;
 use std::fmt;
@@ -466,7 +466,10 @@ impl OpDef {
         }));
         let returns = match self.sig.outputs.as_slice() {
             [] => FnReturn::Void,
-            [_] => FnReturn::Tensor,
+            [_] => match self.sig.output_defs.first().map(|d| &d.count) {
+                Some(OutputCount::Each(_) | OutputCount::ByShapes) => FnReturn::TensorTuple,
+                _ => FnReturn::Tensor,
+            },
             many => FnReturn::Named(many.iter().map(|o| o.to_string()).collect()),
         };
         FnSig { name: self.called(&self.sig.name), params, returns }

@@ -265,6 +265,12 @@ fn lists_and_values_are_what_the_declaration_says() {
     ];
     assert_eq!(call("lists.sizes", &given), [2.0, 1.0, 3.0, 2.0, 4.0, 3.5]);
     assert_eq!(call("lists.values", &[]), [3.0, 4.5, -4.5, 1.0, 1.0, 0.0]);
+    let numbers = |x: Tensor| oflow::call("lists.numbers", &[x.into()], &[]);
+    let x = from_vec(vec![-1.5f32, 2.0], [2], Device::Cpu).unwrap();
+    let quantised = x.quantize(DType::qint8(0.5, 3).unwrap()).unwrap();
+    assert_eq!(numbers(quantised).unwrap()[0].to_vec::<f32>().unwrap(), [-1.5, 2.0]);
+    let e = numbers(x).unwrap_err().to_string();
+    assert!(e.contains("another type: f32"), "{e}");
 }
 
 #[test]

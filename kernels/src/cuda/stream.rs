@@ -51,6 +51,24 @@ impl Stream {
         unsafe { result::stream::wait_event(self.raw, event.raw, flags) }
             .map_err(|e| driver_error("cuStreamWaitEvent", e))
     }
+    /// Makes later work of the legacy default stream wait for the work that this stream has now: for code that launches without naming
+    /// a stream.
+    pub fn before_default(&self) -> Result<()> {
+        let event = Event::new(&self.gpu, false)?;
+        event.record(self)?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: the null handle is the default stream; a live event of the same driver.
+        unsafe { result::stream::wait_event(std::ptr::null_mut(), event.raw, flags) }
+            .map_err(|e| driver_error("cuStreamWaitEvent", e))
+    }
+    /// Makes later work of this stream wait for the work that the legacy default stream has now.
+    pub fn after_default(&self) -> Result<()> {
+        let event = Event::new(&self.gpu, false)?;
+        // SAFETY: a live event; the null handle is the default stream of its context.
+        unsafe { result::event::record(event.raw, std::ptr::null_mut()) }
+            .map_err(|e| driver_error("cuEventRecord", e))?;
+        self.wait(&event)
+    }
     /// Copies from host memory. If it is pinned, the call returns before the copy is done.
     ///
     /// # Safety

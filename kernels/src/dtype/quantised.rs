@@ -18,7 +18,8 @@ pub struct Quantization {
 }
 
 /// Names and storage.
-const FAMILIES: [(&str, Builtin); 3] = [("qint8", Builtin::I8), ("quint8", Builtin::U8), ("qint16", Builtin::I16)];
+const FAMILIES: [(&str, Builtin); 4] =
+    [("qint8", Builtin::I8), ("quint8", Builtin::U8), ("qint16", Builtin::I16), ("qint32", Builtin::I32)];
 
 fn declared((name, storage): (&str, Builtin), scale: f64, zero: i64) -> Registered {
     let number =
@@ -27,7 +28,7 @@ fn declared((name, storage): (&str, Builtin), scale: f64, zero: i64) -> Register
 }
 
 /// A dtype of each family, so that their texts are known.
-pub(super) fn first() -> [Registered; 3] {
+pub(super) fn first() -> [Registered; 4] {
     FAMILIES.map(|family| declared(family, 1.0, 0))
 }
 
@@ -91,16 +92,24 @@ impl DType {
         DType::register(declared(FAMILIES[2], scale, zero))
     }
 
-    /// The quantised dtype of a family: `qint8`, `quint8` or `qint16`.
+    /// Quantised numbers stored as i32, such as sums of products of quantised numbers. See [`DType::qint8`].
+    ///
+    /// # Errors
+    /// As [`DType::qint8`].
+    pub fn qint32(scale: f64, zero: i64) -> Result<DType> {
+        DType::register(declared(FAMILIES[3], scale, zero))
+    }
+
+    /// The quantised dtype of a family: `qint8`, `quint8`, `qint16` or `qint32`.
     ///
     /// # Errors
     /// There is no such family; as [`DType::qint8`].
     pub fn quantised(family: &str, scale: f64, zero: i64) -> Result<DType> {
         match FAMILIES.into_iter().find(|f| f.0 == family) {
             Some(f) => DType::register(declared(f, scale, zero)),
-            None => {
-                Err(KernelError::new(format!("'{family}' is no quantised dtype; there are qint8, quint8 and qint16")))
-            }
+            None => Err(KernelError::new(format!(
+                "'{family}' is no quantised dtype; there are qint8, quint8, qint16 and qint32"
+            ))),
         }
     }
 

@@ -7,7 +7,7 @@ use oflow_kernels::DType;
 use smallvec::smallvec;
 
 impl Tensor {
-    /// The integers that the elements of a quantised tensor are stored as: i8, u8 or i16.
+    /// The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32.
     ///
     /// ```text
     /// int_repr(Tensor x) -> Tensor
@@ -17,7 +17,7 @@ impl Tensor {
         invoke1(op!("int_repr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// x in a quantised dtype, `qint8`, `quint8` or `qint16`: x by the scale, rounded (ties to even), plus the zero point, within the integers
+    /// x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers
     /// that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient.
     ///
     /// ```text

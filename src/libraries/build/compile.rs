@@ -81,7 +81,15 @@ fn run(mut command: Command, what: &str) -> Result<()> {
         said.truncate(end);
         said += "\n…";
     }
-    Err(Error::registry(format!("{what} does not compile ({program}, {}):\n{}", output.status, said.trim_end())))
+    let e = Error::registry(format!("{what} does not compile ({program}, {}):\n{}", output.status, said.trim_end()));
+    let twice =
+        said.contains("oflow_op_library") && (said.contains("multiple definition") || said.contains("redefinition"));
+    Err(match twice {
+        true => e.help(
+            "a library has one `OFLOW_LIBRARY`: declare all ops in it, and define their kernels in the other files",
+        ),
+        false => e,
+    })
 }
 
 fn rust(
@@ -127,33 +135,72 @@ fn rust(
 
 fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path) -> Result<Vec<PathBuf>> {
     let mut included = vec![];
-    let compiled: Vec<&SourceFile> = sources.iter().filter(|s| s.language != Language::Cuda).collect();
-    let cpp = compiled.iter().any(|s| s.language == Language::Cpp);
+    let compiled: Vec<&SourceFile> = sources.iter().filter(|s| s.is_compiled()).collect();
+    let cpp = compiled.iter().any(|s| s.language != Language::C);
+    let cuda = compiled.iter().any(|s| s.language == Language::Cuda);
     // Libraries are named behind the objects.
     let (libraries, flags): (Vec<&String>, Vec<&String>) =
         options.flags.iter().partition(|f| f.starts_with("-l") || f.starts_with("-L") || f.starts_with("-Wl,"));
     let mut objects = vec![];
     for (i, source) in compiled.iter().enumerate() {
         let (object, listed) = (to.join(format!("{i}.o")), to.join(format!("{i}.d")));
-        let mut command = compiler(source.language == Language::Cpp, &source.shown)?;
-        command.arg(if source.language == Language::Cpp { "-std=c++17" } else { "-std=c11" });
+        let mut command = match source.language {
+            Language::Cuda => nvcc(&source.shown)?,
+            other => compiler(other == Language::Cpp, &source.shown)?,
+        };
+        command.arg(if source.language == Language::C { "-std=c11" } else { "-std=c++17" });
         match options.debug {
             true => command.args(["-O1", "-g"]),
             false => command.args(["-O3", "-DNDEBUG"]),
         };
-        command.args(["-fPIC", "-fvisibility=hidden", "-Wall", "-c", "-MMD", "-MF"]).arg(&listed);
-        command.arg("-I").arg(interface.join("include")).args(&flags).arg("-o").arg(&object).arg(&source.path);
+        // nvcc hands on what is meant for the compiler of C++.
+        let own = ["-fPIC", "-fvisibility=hidden", "-Wall"].into_iter().chain(flags.iter().map(|f| f.as_str()));
+        match source.language {
+            Language::Cuda => command.args(own.flat_map(|flag| ["-Xcompiler", flag])),
+            _ => command.args(own),
+        };
+        command.args(["-c", "-MMD", "-MF"]).arg(&listed);
+        command.arg("-I").arg(interface.join("include")).arg("-o").arg(&object).arg(&source.path);
         run(command, &source.shown)?;
         included.extend(dependencies_of(&read_list(&listed)?, true, &compiled, interface));
         objects.push(object);
     }
     let shown = compiled.iter().map(|s| s.shown.as_str()).collect::<Vec<_>>().join(" ");
-    let mut command = compiler(cpp, &shown)?;
-    command.arg("-shared").args(&objects).args(&libraries).arg("-o").arg(to.join(LIBRARY));
+    let mut command = if cuda { nvcc(&shown)? } else { compiler(cpp, &shown)? };
+    command.arg("-shared").args(&objects).arg("-o").arg(to.join(LIBRARY));
+    for library in libraries {
+        match library.strip_prefix("-Wl,") {
+            Some(options) if cuda => command.arg("-Xlinker").arg(options),
+            _ => command.arg(library),
+        };
+    }
     run(command, &shown)?;
     included.sort();
     included.dedup();
     Ok(included)
+}
+
+/// The compiler of CUDA that the environment names, else the one of the CUDA toolkit. It also links: it knows the CUDA runtime.
+fn nvcc(what: &str) -> Result<Command> {
+    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let toolkit = var("CUDA_HOME").or_else(|| var("CUDA_PATH")).unwrap_or_else(|| "/usr/local/cuda".into());
+    let in_path = || {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).map(|f| f.join("nvcc")).find(|p| p.is_file())
+    };
+    let own = || Some(toolkit.join("bin/nvcc")).filter(|p| p.is_file());
+    let found = var("NVCC").or_else(in_path).or_else(own).ok_or_else(|| {
+        Error::registry(format!("{what} cannot be built: it launches kernels from host code, and there is no nvcc"))
+            .help(
+                "install the CUDA toolkit, or name its compiler in NVCC; without it, give the kernels as CUDA text: \
+                 `cuda_text(\"file.cu\", \"entry\")`",
+            )
+    })?;
+    let mut command = Command::new(found);
+    if let Some(cxx) = var("CXX") {
+        command.arg("-ccbin").arg(cxx);
+    }
+    Ok(command)
 }
 
 /// The compiler of C or C++ that the environment names, else the system's.

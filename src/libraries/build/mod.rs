@@ -100,14 +100,47 @@ impl SourceFile {
         Ok(SourceFile { shown, path, language, text })
     }
 
+    /// Whether a compiler of this machine compiles it: a CUDA source only where its host code launches kernels.
+    fn is_compiled(&self) -> bool {
+        self.language != Language::Cuda || launches(&String::from_utf8_lossy(&self.text))
+    }
+
     fn name(&self) -> String {
         self.path.file_name().map_or(String::new(), |n| n.to_string_lossy().into_owned())
     }
 }
 
+/// Whether a CUDA source launches kernels: `<<<` outside comments and texts.
+fn launches(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find(['/', '"', '<']) {
+        rest = &rest[at..];
+        let behind = |end: Option<usize>, n: usize| end.map_or("", |end| &rest[end + n..]);
+        rest = if rest.starts_with("<<<") {
+            return true;
+        } else if rest.starts_with("//") {
+            behind(rest.find('\n'), 1)
+        } else if rest.starts_with("/*") {
+            behind(rest.find("*/"), 2)
+        } else if let Some(inside) = rest.strip_prefix('"') {
+            let mut escaped = false;
+            let end = inside.find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            end.map_or("", |end| &inside[end + 1..])
+        } else {
+            &rest[1..]
+        };
+    }
+    false
+}
+
 /// Builds a library of ops from sources and loads it, as [`load`](super::load) does. A Rust source (`.rs`, with
 /// `oflow_op::library!`) is built by cargo, C and C++ (`.c`, `.cc`, `.cpp`, with `oflow_op.hpp`) by the system's compiler. A `.cu` file
-/// is compiled on the GPU's machine at its first use: it declares ops by itself, or the C++ files beside it name its kernels.
+/// is compiled on the GPU's machine at its first use: it declares ops by itself, or the C++ files beside it name its kernels. One whose
+/// host code launches kernels (`<<<…>>>`) is compiled by nvcc.
 ///
 /// Builds are kept: sources that have not changed are loaded within milliseconds, changed ones are built again and replace their
 /// ops. All ranks of a host call this; one of them builds, and the others wait for it.
@@ -129,7 +162,7 @@ pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Re
             Error::argument(format!("'{name}' is no name of a library")).help("a name is letters, digits and '_'")
         );
     }
-    let compiled = sources.iter().filter(|s| s.language != Language::Cuda);
+    let compiled = sources.iter().filter(|s| s.is_compiled());
     let rust = compiled.clone().filter(|s| s.language == Language::Rust).count();
     if rust > 1 || (rust == 1 && compiled.clone().count() > 1) {
         return Err(Error::argument("a library is built of one Rust source, or of C and C++ sources")
@@ -165,7 +198,12 @@ fn cuda_source(source: &SourceFile) -> Result<&str> {
 
 /// The ops of files that declare them without a library.
 fn cuda_ops(sources: &[SourceFile], name: &str, file: &str, hash: &str) -> Result<shared::Opened> {
-    let id = Arc::new(LibraryId { name: name.into(), file: file.to_string(), hash: hash.to_string() });
+    let id = Arc::new(LibraryId {
+        name: name.into(),
+        file: file.to_string(),
+        hash: hash.to_string(),
+        default_stream: false,
+    });
     let mut ops = vec![];
     for source in sources {
         ops.extend(cuda_file::ops(&id, Path::new(&source.shown), cuda_source(source)?)?);
@@ -182,8 +220,9 @@ fn key(sources: &[SourceFile], name: &str, options: &BuildOptions) -> String {
     let debug = [u8::from(options.debug)];
     let names: Vec<String> = sources.iter().map(SourceFile::name).collect();
     // What finds the compilers and changes what they do.
-    let variables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "RUSTFLAGS", "RUSTUP_TOOLCHAIN"]
-        .map(|variable| std::env::var_os(variable).unwrap_or_default().into_encoded_bytes());
+    let variables =
+        ["CC", "CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", "CFLAGS", "CXXFLAGS", "RUSTFLAGS", "RUSTUP_TOOLCHAIN"]
+            .map(|variable| std::env::var_os(variable).unwrap_or_default().into_encoded_bytes());
     let mut parts: Vec<&[u8]> =
         vec![name.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes(), &debug, compile::INTERFACE.as_bytes()];
     parts.extend(sources.iter().zip(&names).flat_map(|(s, name)| [name.as_bytes(), s.text.as_slice()]));

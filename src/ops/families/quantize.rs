@@ -9,8 +9,9 @@ use smallvec::smallvec;
 pub(crate) fn quantised(dtype: DType) -> Result<()> {
     match dtype.quantization() {
         Some(_) => Ok(()),
-        None => Err(Error::dtype(format!("{dtype} is no quantised dtype"))
-            .help("those are `DType::qint8(scale, zero)`, `quint8` and `qint16`, as text: qint8(scale=0.5, zero=3)")),
+        None => Err(Error::dtype(format!("{dtype} is no quantised dtype")).help(
+            "those are `DType::qint8(scale, zero)`, `quint8`, `qint16` and `qint32`, as text: qint8(scale=0.5, zero=3)",
+        )),
     }
 }
 
@@ -35,6 +36,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     "f32[3, 5]; dtype=qint8(scale=0.5, zero=3), scale=0.5, zero=3",
                     "f64[4]; dtype=quint8(scale=0.25, zero=128), scale=0.25, zero=128, lo=0, hi=255",
                     "bf16[2, 3]; dtype=qint16(scale=0.125, zero=-7), scale=0.125, zero=-7, lo=-32768, hi=32767",
+                    "f32[4]; dtype=qint32(scale=0.125, zero=9), scale=0.125, zero=9, lo=-2147483648, hi=2147483647",
                 ])
         }),
         OpDef::elementwise("dequantize_linear(x: any; scale: runtime float = 1.0, zero: runtime float = 0.0) -> y", "(x - zero) * scale")
@@ -48,10 +50,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         "qint8(scale=0.5, zero=3)[3, 5]; scale=0.5, zero=3",
                         "quint8(scale=0.25, zero=128)[4]; scale=0.25, zero=128",
                         "qint16(scale=0.125, zero=-7)[2, 3]; scale=0.125, zero=-7",
+                        "qint32(scale=0.125, zero=9)[4]; scale=0.125, zero=9",
                     ])
             }),
         OpDef::elementwise("int_repr(x: any) -> y", "x").map(|o| {
-            o.doc("The integers that the elements of a quantised tensor are stored as: i8, u8 or i16.")
+            o.doc("The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32.")
                 .traits(|t| t.stored = true)
                 .check(input)
                 .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| Ok(smallvec![c.input(0)?.dtype.storage().dtype()]))))

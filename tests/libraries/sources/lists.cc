@@ -37,8 +37,21 @@ static void values(const oflow::Call &call)
     y[5] = 0;
 }
 
+// The numbers that quantised elements stand for.
+static void numbers(const oflow::Call &call)
+{
+    auto x = call.input("x");
+    oflow::DType half("qint8", 0.5, 3);
+    if (x.dtype_info() != half || half.str() != "qint8" || oflow::DType("float32") != oflow::DType("f32") || x.device() != "x86" ||
+        x.device().str() != "cpu" || x.shape().ndim() != 1)
+        throw oflow::Error("another type: " + x.dtype_info().str());
+    for (int64_t i = 0; i < x.size(); ++i)
+        call.output("y").data<float>()[i] = float((x.data<int8_t>()[i] - x.zero_point()) * x.scale());
+}
+
 OFLOW_LIBRARY(lists)
 {
+    library.op("numbers(x: any[1]) -> y").dtype("f32").gradient("none").cpu(numbers);
     library.op("sizes(x: f32[1]; names: strs = [], flags: bools = [], types: dtypes = [], numbers: scalars = [], dims: ints = []) -> y")
         .shape("[_] -> [6]")
         .gradient("none")
