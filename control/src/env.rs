@@ -133,7 +133,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: CHECK_VARIABLE,
-        meaning: "1: ranks also compare a hash of the data given to `from_vec` and `distribute`; if it differs the job ends with a report. An op that combines a P input with an infinity or NaN is an error that names the op and its line. [default: 0]",
+        meaning: "how far ranks compare what all of them give alike: the data of `from_vec` and `distribute`, and at an optimizer's first step the parameters that are B; if it differs the job ends with a report. 0: not at all; 1: all bytes, memory of GPUs too, and an op that combines a P input with an infinity or NaN is an error that names the op and its line [default: a sample of up to 16 KiB of each value in host memory]",
         set_by: SetBy::User,
     },
     Variable {
@@ -295,6 +295,9 @@ impl LaunchEnv {
             Some(text) if text == "1" => true,
             Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
         };
+        if let Some(text) = reader.text(CHECK_VARIABLE)?.filter(|t| !["0", "1"].contains(&t.as_str())) {
+            return Err(malformed(CHECK_VARIABLE, &text, "0 or 1"));
+        }
         let stall = match reader.text(OFLOW_STALL)? {
             None => None,
             Some(text) => {

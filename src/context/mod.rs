@@ -5,6 +5,7 @@
 //! [`init`] or [`RankCtx::enter`]. Using a global tensor on a thread without a context is an error; local tensors need none. A
 //! dry run ([`dry_run`]) is a context without data and without other ranks.
 
+mod data_check;
 mod dry;
 mod hosts;
 mod init;
@@ -14,6 +15,7 @@ mod random;
 mod rank;
 mod recorded;
 
+pub(crate) use data_check::DataCheck;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::{

@@ -1,12 +1,13 @@
 //! The context of a rank, and entering it on a thread.
 
+use super::data_check::DataCheck;
 use super::random::GeneratorState;
 use super::recorded::Recorded;
 use crate::backend::{self, BoxingPlace, DeviceRt, Opening};
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
-use crate::control::{CHECK_VARIABLE, ControlClient, FLIGHT_VARIABLE};
+use crate::control::{ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, MemoryStats, Origin};
 use crate::placement::Device;
@@ -47,8 +48,7 @@ pub struct RankCtx {
     planner: Planner,
     devices: Slot,
     local_rank: usize,
-    /// Whether the dispatch stream covers the data of tensors made from values.
-    checks_data: bool,
+    data_check: DataCheck,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
     recorder: Arc<Recorder>,
     global_rng: Mutex<GeneratorState>,
@@ -115,7 +115,7 @@ impl RankCtx {
             comm,
             control,
             local_rank,
-            checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
+            data_check: DataCheck::of_environment(),
             recorder,
             global_rng: Mutex::new(GeneratorState::new(0)),
             local_rng: Mutex::new(GeneratorState::new(local_seed(0, rank))),
@@ -158,9 +158,9 @@ impl RankCtx {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
     }
-    /// Whether the dispatch stream covers the data of tensors made from values (`OFLOW_CHECK=1`).
-    pub(crate) fn checks_data(&self) -> bool {
-        self.checks_data
+    /// What the dispatch stream covers of the data that all ranks give alike.
+    pub(crate) fn data_check(&self) -> DataCheck {
+        self.data_check
     }
     /// Returns the planner of boxings, with the cost model of the job: the measured one if there is one. It is the same on every
     /// rank.

@@ -119,7 +119,8 @@ impl Placement {
 }
 
 /// A global tensor from its logical value, which every rank of the world gives alike; each keeps its shard. Nothing is
-/// communicated. Data that differs between ranks is a mistake that nothing shows; run with `OFLOW_CHECK=1` to have it found.
+/// communicated. Data that differs between ranks ends the job at the next collective: a hash of a sample is compared (of all bytes with
+/// `OFLOW_CHECK=1`).
 ///
 /// ```
 /// use oflow::prelude::*;

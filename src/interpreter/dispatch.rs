@@ -19,7 +19,8 @@ use super::record::record;
 use super::saved;
 use super::watched;
 use crate::context::{
-    AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping, nothing_asked,
+    AskedSbp, DataCheck, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping,
+    nothing_asked,
 };
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
@@ -309,7 +310,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
     alias::end_write(call);
     done?;
-    if ctx.checks_data() {
+    if ctx.data_check() == DataCheck::All {
         anomaly::look_at_partials(call, plan, &run.boxed)?;
     }
     let outs = made(call, plan, &mut run)?;

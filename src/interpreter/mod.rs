@@ -42,6 +42,7 @@ pub use called::{Called, list_called};
 pub use custom::apply_custom;
 pub use dispatch::Outputs;
 pub(crate) use emit::serve_functions;
+pub(crate) use layout::compare_replicas;
 pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;

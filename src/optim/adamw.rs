@@ -3,7 +3,7 @@
 use super::many::groups;
 use super::master::{Masters, state_like};
 use super::saved;
-use super::{Optimizer, check_gradients, check_rate, with_gradients};
+use super::{Optimizer, StepChecks, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -48,6 +48,7 @@ pub struct AdamW {
     parameters: Vec<Tensor>,
     moments: Vec<Option<Moments>>,
     masters: Masters,
+    checks: StepChecks,
     options: AdamWOptions,
 }
 
@@ -55,7 +56,13 @@ impl AdamW {
     /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: AdamWOptions) -> AdamW {
         let masters = Masters::new(parameters.len(), options.master_weights);
-        AdamW { moments: parameters.iter().map(|_| None).collect(), masters, parameters, options }
+        AdamW {
+            moments: parameters.iter().map(|_| None).collect(),
+            masters,
+            checks: StepChecks::default(),
+            parameters,
+            options,
+        }
     }
     /// Returns the settings.
     pub fn options(&self) -> AdamWOptions {
@@ -76,8 +83,7 @@ impl AdamW {
 impl Optimizer for AdamW {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let (o, _scope) = (self.options, site.scope());
-        check_rate(self.lr(), site)?;
-        check_gradients(&self.parameters, site)?;
+        self.checks.before(&self.parameters, self.lr(), site)?;
         let _quiet = no_grad();
         let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.moments).enumerate() {

@@ -34,6 +34,7 @@ pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdOptions};
 
 use crate::error::{CallSite, Error, Result};
+use crate::interpreter::compare_replicas;
 use crate::tensor::Tensor;
 
 /// An algorithm that updates parameters from their gradients.
@@ -119,6 +120,25 @@ pub fn check_rate(lr: f64, site: CallSite) -> Result<()> {
         false => Err(Error::argument(format!("the learning rate is {lr}"))
             .at(site)
             .help("it is a number of at least 0: see the optimizer's options, its schedule, and `set_lr`")),
+    }
+}
+
+/// What an optimizer looks at before each of its steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StepChecks {
+    compared: bool,
+}
+
+impl StepChecks {
+    /// Refuses a rate that is none and a step that would train nothing. At the first step the parameters that every rank should have alike
+    /// are compared: one that started with other values would train another model, in silence.
+    pub(super) fn before(&mut self, parameters: &[Tensor], lr: f64, site: CallSite) -> Result<()> {
+        check_rate(lr, site)?;
+        check_gradients(parameters, site)?;
+        if !std::mem::replace(&mut self.compared, true) {
+            compare_replicas(parameters, site).map_err(|e| e.at(site))?;
+        }
+        Ok(())
     }
 }
 

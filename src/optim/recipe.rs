@@ -5,7 +5,7 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, check_gradients, check_rate, with_gradients};
+use super::{Optimizer, StepChecks, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::invoke;
@@ -79,6 +79,7 @@ pub struct Stepper<R> {
     parameters: Vec<Tensor>,
     kept: Vec<Option<Kept>>,
     masters: Masters,
+    checks: StepChecks,
     options: R,
 }
 
@@ -86,7 +87,13 @@ impl<R: Recipe> Stepper<R> {
     /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: R) -> Stepper<R> {
         let masters = Masters::new(parameters.len(), options.master_weights());
-        Stepper { kept: parameters.iter().map(|_| None).collect(), masters, parameters, options }
+        Stepper {
+            kept: parameters.iter().map(|_| None).collect(),
+            masters,
+            checks: StepChecks::default(),
+            parameters,
+            options,
+        }
     }
     /// Returns the settings.
     pub fn options(&self) -> R {
@@ -169,8 +176,7 @@ impl<R: Recipe> Stepper<R> {
 impl<R: Recipe> Optimizer for Stepper<R> {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let _scope = site.scope();
-        check_rate(self.lr(), site)?;
-        check_gradients(&self.parameters, site)?;
+        self.checks.before(&self.parameters, self.lr(), site)?;
         let _quiet = no_grad();
         for i in 0..self.parameters.len() {
             if self.parameters[i].grad().is_some() {

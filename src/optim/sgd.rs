@@ -3,7 +3,7 @@
 use super::many::groups;
 use super::master::{Masters, state_like};
 use super::saved;
-use super::{Optimizer, check_gradients, check_rate, with_gradients};
+use super::{Optimizer, StepChecks, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -41,6 +41,7 @@ pub struct Sgd {
     parameters: Vec<Tensor>,
     momentum: Vec<Option<Tensor>>,
     masters: Masters,
+    checks: StepChecks,
     options: SgdOptions,
 }
 
@@ -48,7 +49,7 @@ impl Sgd {
     /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Sgd {
         let masters = Masters::new(parameters.len(), options.master_weights);
-        Sgd { momentum: vec![None; parameters.len()], masters, parameters, options }
+        Sgd { momentum: vec![None; parameters.len()], masters, checks: StepChecks::default(), parameters, options }
     }
     /// Returns the settings.
     pub fn options(&self) -> SgdOptions {
@@ -69,8 +70,7 @@ impl Sgd {
 impl Optimizer for Sgd {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let (o, _scope) = (self.options, site.scope());
-        check_rate(self.lr(), site)?;
-        check_gradients(&self.parameters, site)?;
+        self.checks.before(&self.parameters, self.lr(), site)?;
         let _quiet = no_grad();
         let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.momentum).enumerate() {

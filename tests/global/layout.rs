@@ -2,8 +2,11 @@
 //! refusals, and the keys of their calls.
 
 use oflow::functional::grad;
+use oflow::ops::{Grad, KernelDef, OpDef, register};
+use oflow::optim::{OptimizerExt, Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
     oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
@@ -428,34 +431,82 @@ fn remembered_forms_are_never_seen() {
     });
 }
 
-/// Runs a test of this file once more, under `OFLOW_CHECK=1`.
-fn again_with_checks(name: &str) {
+/// Runs a test of this file once more, under `OFLOW_CHECK`.
+fn again_with(name: &str, check: &str) {
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("layout::{name}")])
-        .env("OFLOW_CHECK", "1")
+        .env("OFLOW_CHECK", check)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && said.contains("1 passed"), "{said}");
 }
 
+/// Without `OFLOW_CHECK` a sample of the data is compared, with 1 all of it, with 0 nothing.
 #[test]
-fn data_that_differs_between_ranks_is_found_on_request() {
-    let run = |differ: bool| {
-        oflow::run_ranks(2, |w| {
+fn data_that_differs_between_ranks_is_found() {
+    let found = |values: &(dyn Fn(usize) -> Vec<f32> + Sync)| {
+        let run = oflow::run_ranks(2, |w| {
             let mesh = Placement::all(Device::Cpu)?;
-            let value = if differ { w.rank() as f32 } else { 1.0 };
-            let x = from_vec(vec![value; 4], [4], (&mesh, sbp![B]))?;
+            let values = values(w.rank());
+            let x = from_vec(values.clone(), [values.len()], (&mesh, sbp![B]))?;
             x.to_global(sbp![P])?.to_global(sbp![B]).map(drop)
+        });
+        run.map_err(|e| assert_eq!(e.kind(), ErrorKind::Diverged)).is_err()
+    };
+    let long = |at: usize| {
+        move |rank: usize| {
+            let mut all = vec![1.0; 100_000];
+            all[at] = rank as f32;
+            all
+        }
+    };
+    assert!(!found(&|_| vec![1.0; 4]) && !found(&|_| vec![]));
+    let all = std::env::var("OFLOW_CHECK").ok();
+    let expected = match all.as_deref() {
+        None => [true, true, true, true, false],
+        Some("1") => [true; 5],
+        _ => [false; 5],
+    };
+    let few = |rank: usize| vec![1.0, 2.0, rank as f32];
+    // The last number is at no place of a sample.
+    let given: [&(dyn Fn(usize) -> Vec<f32> + Sync); 5] =
+        [&|rank| vec![rank as f32; 4], &few, &long(0), &long(99_999), &long(1000)];
+    assert_eq!(given.map(found), expected);
+    if all.is_none() {
+        ["0", "1"].into_iter().for_each(|v| again_with("data_that_differs_between_ranks_is_found", v));
+    }
+}
+
+#[test]
+fn parameters_that_differ_between_ranks_are_found_at_the_first_step() {
+    // A kernel that depends on more than its inputs: no two calls give the same.
+    let drifting = OpDef::new("drifting(x: f32) -> y").unwrap().domain("layout").grad(Grad::None);
+    let drifting = drifting.kernel(KernelDef::cpu("drifting", |cx| {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let calls = CALLS.fetch_add(1, Ordering::Relaxed) as i64;
+        Ok(oflow::kernels::cpu::copy::fill(cx.output(0), oflow::kernels::Scalar::Int(calls))?)
+    }));
+    register(drifting).unwrap();
+    let train = |differ: bool| {
+        oflow::run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let mut p = zeros([3], (&mesh, sbp![B]))?;
+            if differ {
+                p = oflow::call("layout.drifting", &[p.into()], &[])?.remove(0);
+            }
+            let p = p.detach().requires_grad_(true)?;
+            let mut opt = Sgd::new(vec![p.clone()], SgdOptions { lr: 0.1, ..Default::default() });
+            for _ in 0..2 {
+                p.mul(&p)?.sum(())?.backward()?;
+                opt.step()?;
+            }
+            // Ranks are compared where they meet.
+            p.to_global(sbp![P])?.to_global(sbp![B]).map(drop)
         })
     };
-    if std::env::var("OFLOW_CHECK").is_ok() {
-        run(false).unwrap();
-        assert_eq!(run(true).unwrap_err().kind(), ErrorKind::Diverged);
-        return;
-    }
-    run(true).unwrap();
-    again_with_checks("data_that_differs_between_ranks_is_found_on_request");
+    train(false).unwrap();
+    assert_eq!(train(true).unwrap_err().kind(), ErrorKind::Diverged);
 }
 
 #[test]
@@ -482,5 +533,5 @@ fn a_partial_that_meets_an_infinity_is_found_on_request() {
         return;
     }
     assert!(run(|p, infinite| p.matmul(infinite)).unwrap()[0][0].is_nan());
-    again_with_checks("a_partial_that_meets_an_infinity_is_found_on_request");
+    again_with("a_partial_that_meets_an_infinity_is_found_on_request", "1");
 }

@@ -21,6 +21,17 @@ const MOST_RECORDS: usize = 1024;
 const HELP: &str =
     "every rank must issue the same ops in the same order; look for a branch on the rank or on rank-local data";
 
+/// Calls that look alike and differ in the data that the ranks give.
+const DATA: [(&str, &str); 2] = [
+    ("distribute", "; the data differs: a global tensor is made of one logical value, which every rank gives alike"),
+    (
+        "parameters",
+        "; at the optimizer's first step parameters that are B have other values on one rank than on the other",
+    ),
+];
+const DATA_HELP: &str = "give the same data and the same seed on every rank; make a global tensor of data that is each rank's own of local \
+                         tensors: `to_global` with S(0) puts them together; OFLOW_CHECK=0 turns this check off";
+
 #[derive(Default)]
 struct Stream {
     marks: Marks,
@@ -220,7 +231,10 @@ impl Streams {
         };
         let mut message =
             format!("ranks {x} and {y} issued different ops: rank {x} issued {}, rank {y} {}", text(a), text(b));
-        if alike && a.call == b.call {
+        let data = DATA.iter().find(|(op, _)| alike && a.call == b.call && a.op == *op);
+        if let Some((_, why)) = data {
+            message += why;
+        } else if alike && a.call == b.call {
             message += "; the calls look alike and differ in an attribute or in a value: a number given to the op, or the \
                         seed of its random numbers; or the op is declared otherwise";
         }
@@ -234,7 +248,7 @@ impl Streams {
         {
             message += &format!("\n  they noticed when {p} met {q}");
         }
-        message += &format!("\n  help: {HELP}");
+        message += &format!("\n  help: {}", if data.is_some() { DATA_HELP } else { HELP });
         self.of_minority(Failure::of_job(FailureKind::Diverged, message).in_places(places), s.pair)
     }
 

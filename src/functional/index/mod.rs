@@ -49,8 +49,8 @@ pub enum TensorIndex {
     /// i64 chooses elements of one dim by index; negative indices count from the end.
     Tensor(Tensor),
     /// The same as `Tensor`, for values that the program itself has and that are the same on every rank: a local tensor made of a
-    /// list. On a global tensor it is distributed as B over the tensor's placement; with `OFLOW_CHECK=1` a hash of the values stands
-    /// in the dispatch stream, so that ranks with other values are told apart.
+    /// list. On a global tensor it is distributed as B over the tensor's placement; a hash of the values stands in the dispatch
+    /// stream, so that ranks with other values are told apart.
     Values(Tensor),
 }
 

@@ -14,6 +14,7 @@ mod value;
 pub(super) use boxes::collect;
 pub(super) use many::{BoxTo, to_layouts};
 pub(crate) use to_global::{layout_key, to_layout};
+pub(crate) use value::compare_replicas;
 pub use value::from_bytes;
 
 use super::call::Call;

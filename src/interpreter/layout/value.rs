@@ -5,8 +5,8 @@ use super::super::boxing::check_world;
 use super::super::call::Call;
 use super::super::read::local_bytes;
 use super::check_device;
-use crate::context::{RankCtx, current, current_rank};
-use crate::error::{Error, Result};
+use crate::context::{DataCheck, RankCtx, current, current_rank};
+use crate::error::{CallSite, Error, Result};
 use crate::intern::FixedHasher;
 use crate::memory::zeroed;
 use crate::ops::AttrValue;
@@ -16,8 +16,8 @@ use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
 use oflow_kernels::DType;
 use std::hash::{Hash, Hasher};
 
-/// The op `distribute`: every rank of the world has the logical value; each keeps its shard. No communication. With
-/// `OFLOW_CHECK=1` a hash of the value stands in the dispatch stream, so that ranks with other values are told apart.
+/// The op `distribute`: every rank of the world has the logical value; each keeps its shard. No communication. A hash of a sample of the
+/// value stands in the dispatch stream, of the whole value with `OFLOW_CHECK=1`: ranks that give other values are told apart.
 pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
     let ctx = current_rank()?;
     let (t, placement, sbp) = (call.only_input()?, call.placement("placement")?, call.sbp("sbp")?);
@@ -32,11 +32,75 @@ pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
     local.ty.ty.hash(&mut key);
     sbp.hash(&mut key);
     hash_placement(placement, &mut key);
-    if ctx.checks_data() && !ctx.is_dry() {
-        key.write(&local_bytes(&ctx, local)?);
-    }
+    hash_value(&ctx, local, placement, &mut key)?;
     ctx.next_described("distribute", key.finish(), call.site, &|| call.short());
     shard_of(&ctx, local, placement, sbp)
+}
+
+/// Pieces of a sample.
+const PIECES: usize = 16;
+/// Bytes of a piece.
+const PIECE: usize = 1 << 10;
+
+/// Adds to the hash what the check of the job covers of a value. Memory of a device is not waited for unless all is asked for, and a
+/// rank outside the placement may give any value then.
+fn hash_value(ctx: &RankCtx, local: &LocalTensor, placement: &Placement, h: &mut FixedHasher) -> Result<()> {
+    match ctx.data_check() {
+        _ if ctx.is_dry() => Ok(()),
+        DataCheck::Off => Ok(()),
+        DataCheck::Sample if local.ty.device != Device::Cpu || placement.len() != ctx.world() => Ok(()),
+        DataCheck::Sample => hash_sample(ctx, local, h),
+        DataCheck::All => {
+            h.write(&local_bytes(ctx, local)?);
+            Ok(())
+        }
+    }
+}
+
+/// Adds the first and the last bytes to the hash, and others at equal distances between.
+fn hash_sample(ctx: &RankCtx, local: &LocalTensor, h: &mut FixedHasher) -> Result<()> {
+    let local = if local.is_contiguous() { local.clone() } else { contiguous(ctx, local)? };
+    let (bytes, from) = (local.ty.ty.bytes(), local.offset * local.dtype().size());
+    let vm = &ctx.device(local.ty.device)?.vm;
+    let pieces = bytes.div_ceil(PIECE).min(PIECES);
+    let mut piece = [0; PIECE];
+    for i in 0..pieces {
+        // Of a value of as many pieces all; of a longer one the last piece ends with it.
+        let at = if bytes <= PIECES * PIECE { i * PIECE } else { (bytes - PIECE) * i / (PIECES - 1) };
+        let n = PIECE.min(bytes - at);
+        vm.read(&local.storage, from + at, &mut piece[..n])?;
+        h.write(&piece[..n]);
+    }
+    Ok(())
+}
+
+/// Puts a hash of the tensors that every rank of the world should have alike into the dispatch stream, so that ranks whose replicas
+/// differ are told apart at their next collective.
+///
+/// # Errors
+/// A tensor's memory cannot be read.
+pub(crate) fn compare_replicas(tensors: &[Tensor], site: CallSite) -> Result<()> {
+    let mut key = FixedHasher::default();
+    let mut compared = 0;
+    let mut found = None;
+    for t in tensors {
+        let Some(g) = t.global() else { continue };
+        let (ctx, alike) = (current_rank()?, g.sbp.iter().all(|s| s.is_broadcast()));
+        if ctx.is_dry() || ctx.data_check() == DataCheck::Off || !alike || g.placement.len() != ctx.world() {
+            continue;
+        }
+        let Some(shard) = t.data()? else { continue };
+        match ctx.data_check() {
+            DataCheck::All => key.write(&local_bytes(&ctx, &shard)?),
+            _ => hash_sample(&ctx, &shard, &mut key)?,
+        }
+        compared += 1;
+        found = Some(ctx);
+    }
+    if let Some(ctx) = found.filter(|ctx| ctx.world() > 1) {
+        ctx.next_described("parameters", key.finish(), site, &|| format!("parameters({compared} tensors [B])"));
+    }
+    Ok(())
 }
 
 /// A placement by content, for the dispatch stream.
