@@ -22,6 +22,16 @@ fn i3_a_global_tensor_without_a_context_is_an_error() {
     assert!(e.to_string().contains("semantics.rs"), "the user's file: {e}");
     // Local tensors need none, and dropping a global tensor needs none either.
     assert_eq!(zeros([2], Device::Cpu).unwrap().to_vec::<f32>().unwrap(), [0.0; 2]);
+    // A context that was left because nothing held it: `let _ = ctx.enter()`, `oflow::init()?;`.
+    let e = oflow::dry_run(1, 0, |world| {
+        let ctx = world.ctx().clone();
+        Ok(std::thread::spawn(move || {
+            drop(ctx.enter());
+            zeros([2], (&Placement::of_world(Device::Cpu, 1)?, sbp![B]))
+        }))
+    });
+    let e = e.unwrap().join().unwrap().unwrap_err().to_string();
+    assert!(e.contains("the one that it entered at tests/semantics.rs:") && e.contains("`let _ = …`"), "{e}");
     let escaped = oflow::run_ranks(1, |_| zeros([2], (&Placement::all(Device::Cpu)?, sbp![B]))).unwrap();
     drop(escaped);
 }

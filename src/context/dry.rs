@@ -81,5 +81,5 @@ fn run<R>(world: usize, rank: usize, model: Model, site: CallSite, f: impl FnOnc
             .at(site)
             .help(format!("ranks count from 0; a world has at most {MOST_RANKS}")));
     };
-    f(&World::of(RankCtx::dry(r, w, Planner::new(model))))
+    f(&World::of(RankCtx::dry(r, w, Planner::new(model)), site))
 }

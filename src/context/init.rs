@@ -6,7 +6,7 @@ use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
 use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local, TRANSPORT_VARIABLE};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
 use crate::vm::VmMode;
@@ -16,7 +16,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// This process's rank in its job. Dropping it leaves the job, so keep it until the end of `main`.
-#[must_use = "the rank leaves the job when this is dropped"]
+#[must_use = "the rank leaves the job when this is dropped: `let world = oflow::init()?;` keeps it, `let _ = …` drops it at once"]
 pub struct World {
     ctx: Arc<RankCtx>,
     _entered: EnterGuard,
@@ -43,9 +43,9 @@ impl Drop for World {
 }
 
 impl World {
-    /// Makes the world of a context and enters the context.
-    pub(super) fn of(ctx: Arc<RankCtx>) -> World {
-        World { _entered: ctx.enter(), ctx, _pool: None, local: None }
+    /// Makes the world of a context and enters the context on behalf of that line.
+    pub(super) fn of(ctx: Arc<RankCtx>, site: CallSite) -> World {
+        World { _entered: ctx.enter_at(site), ctx, _pool: None, local: None }
     }
     /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
@@ -86,7 +86,9 @@ impl World {
 /// assert_eq!((world.rank(), world.size()), (0, 1));
 /// # Ok::<(), oflow::Error>(())
 /// ```
+#[track_caller]
 pub fn init() -> Result<World> {
+    let site = CallSite::here();
     if let Ok(ctx) = super::rank::current_rank() {
         return Err(Error::context("this thread has entered a rank context already").help(match ctx.is_dry() {
             true => "in a dry run use the world that `dry_run` gives",
@@ -121,7 +123,7 @@ pub fn init() -> Result<World> {
             RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
-    Ok(World { _entered: ctx.enter(), ctx, _pool: pool, local })
+    Ok(World { _entered: ctx.enter_at(site), ctx, _pool: pool, local })
 }
 
 fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
@@ -277,15 +279,18 @@ fn init_tracing() -> Result<()> {
 /// # Errors
 /// When ranks fail, the error of one of them that says why: rather that of the rank that failed first than that of a rank that only
 /// tells of another's end.
+#[track_caller]
 pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     run_ranks_with(n, VmMode::Inline, f)
 }
 
 /// Like [`run_ranks`], with streams of the given kind.
+#[track_caller]
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
+    let site = CallSite::here();
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
-        let world = World::of(ctx);
+        let world = World::of(ctx, site);
         let out = f(&world);
         world.ctx.quiesce()?;
         out

@@ -78,11 +78,18 @@ impl Mode {
 }
 
 /// Ends a mode of the thread when dropped. Guards may be dropped in any order: each ends its own mode.
-#[must_use = "the mode ends when the guard is dropped"]
+#[must_use = "the mode ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct ModeGuard {
     number: u64,
     // Modes are per thread: the guard must be dropped where it was made.
     _not_send: PhantomData<*const ()>,
+}
+
+impl ModeGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 impl Drop for ModeGuard {
@@ -112,7 +119,8 @@ pub fn grad_enabled() -> bool {
 /// ```
 /// use oflow::prelude::*;
 /// let x = ones([2], Device::Cpu)?.requires_grad_(true)?;
-/// let guard = no_grad();
+/// assert!(!no_grad().run(|| x.relu())?.requires_grad());
+/// let guard = no_grad(); // `let _ = no_grad();` would end it at once
 /// assert!(!x.relu()?.requires_grad());
 /// drop(guard);
 /// assert!(x.relu()?.requires_grad());
@@ -210,11 +218,18 @@ pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
 }
 
 /// Ends a request for a layout when dropped. Guards may be dropped in any order.
-#[must_use = "the pin ends when the guard is dropped"]
+#[must_use = "the pin ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct PinGuard {
     number: u64,
     // As modes, pins are per thread.
     _not_send: PhantomData<*const ()>,
+}
+
+impl PinGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 impl Drop for PinGuard {

@@ -47,9 +47,16 @@ pub(super) fn exchange_policy(policy: Policy) -> Policy {
 }
 
 /// Ends a [`boxing_policy`] when dropped. Guards may be dropped in any order.
-#[must_use = "the policy ends when the guard is dropped"]
+#[must_use = "the policy ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct PolicyGuard {
     _mode: ModeGuard,
+}
+
+impl PolicyGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 /// Sets the policy of this thread until the guard is dropped.

@@ -61,6 +61,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Here>> = const { RefCell::new(None) };
     /// The contexts that are entered, each with the one before it.
     static ENTERED: RefCell<Held<Option<Here>>> = const { RefCell::new(Held::new()) };
+    /// Where the thread entered the context that it left last.
+    static LEFT: Cell<Option<CallSite>> = const { Cell::new(None) };
     /// That of the current context.
     static ORIGIN: Cell<Origin> = const { Cell::new(Origin::DATA) };
     static LOCAL: RefCell<Option<Here>> = const { RefCell::new(None) };
@@ -312,10 +314,15 @@ impl RankCtx {
 
     /// Makes this the current context of the calling thread until the guard is dropped; then the previous context is current
     /// again.
+    #[track_caller]
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
+        self.enter_at(CallSite::here())
+    }
+    /// Enters it on behalf of that line.
+    pub(super) fn enter_at(self: &Arc<Self>, site: CallSite) -> EnterGuard {
         ORIGIN.set(self.origin);
         let before = CURRENT.replace(Some(Here(Rc::new(self.clone()))));
-        EnterGuard { number: ENTERED.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
+        EnterGuard { number: ENTERED.with_borrow_mut(|held| held.begin(before)), site, _not_send: PhantomData }
     }
 }
 
@@ -331,14 +338,23 @@ fn local_seed(seed: u64, rank: usize) -> u64 {
 }
 
 pub(crate) fn no_context() -> Error {
-    Error::context("a global tensor was used on a thread that has entered no rank context")
-        .help("call oflow::init() at the start of main, and `ctx.enter()` on helper threads")
+    let what = "a global tensor was used on a thread that has entered no rank context";
+    match LEFT.get() {
+        None => Error::context(what)
+            .help("call oflow::init() at the start of main, and `ctx.enter()` on helper threads"),
+        Some(site) => Error::context(format!(
+            "{what}: the one that it entered at {}:{} was left when its value was dropped",
+            site.file, site.line
+        ))
+        .help("keep the value as long as the context is used: `let world = oflow::init()?;` (`let _ = …` drops it at once)"),
+    }
 }
 
 /// Leaves the context when dropped. Guards may be dropped in any order.
-#[must_use = "the context is left when the guard is dropped"]
+#[must_use = "the context is left when the guard is dropped: give it a name, `let _entered = …`; `let _ = …` drops it at once"]
 pub struct EnterGuard {
     number: u64,
+    site: CallSite,
     // Of this thread only, so the guard is dropped where it was made.
     _not_send: PhantomData<*const ()>,
 }
@@ -350,6 +366,7 @@ impl Drop for EnterGuard {
         if let Ok(Some(before)) = now {
             ORIGIN.set(before.as_ref().map_or(Origin::DATA, |here| here.origin));
             CURRENT.set(before);
+            let _there_may_be_no_list = LEFT.try_with(|left| left.set(Some(self.site)));
         }
     }
 }

@@ -49,10 +49,17 @@ impl Leaves {
 }
 
 /// Ends the scope of an [`autocast`] when dropped.
-#[must_use = "autocast ends when the guard is dropped"]
+#[must_use = "autocast ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct AutocastGuard {
     // Restores the mode; per thread, so this is not `Send`.
     _mode: ModeGuard,
+}
+
+impl AutocastGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 impl Drop for AutocastGuard {

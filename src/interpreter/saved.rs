@@ -68,9 +68,16 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
 /// its inputs and results only, and its time once more. Scopes nest.
 ///
 /// [`nn::checkpoint`](crate::nn::checkpoint) is the function for programs; this is for other languages.
-#[must_use = "the scope ends when the guard is dropped"]
+#[must_use = "the scope ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct RecomputeGuard {
     _scope: Option<Scope>,
+}
+
+impl RecomputeGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 /// Begins such a scope. Where nothing is recorded for backward it changes nothing.

@@ -20,9 +20,16 @@ pub(super) fn watching() -> bool {
 }
 
 /// Ends a [`watch_calls`] when dropped.
-#[must_use = "the hook is removed when the guard is dropped"]
+#[must_use = "the hook is removed when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct WatchGuard {
     hook: Hook,
+}
+
+impl WatchGuard {
+    /// Runs `f`; what the guard stands for ends with it.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
 }
 
 impl Drop for WatchGuard {
