@@ -94,7 +94,7 @@ pub use context::{
 pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{
-    AutocastGuard, BackwardOptions, Receipt, Report, ReportHint, ReportLine, apply_custom, autocast, report,
+    AutocastGuard, BackwardOptions, Moved, Receipt, Report, ReportHint, ReportLine, apply_custom, autocast, report,
     saved_tensors_hooks, take_receipts,
 };
 pub use memory::MemoryStats;

@@ -6,7 +6,9 @@
 //! ranks that wait for it get an error. No wait spins; one mutex guards a world.
 
 use super::collectives::Collectives;
-use super::transport::{Arrived, CollectiveCall, Head, Ledger, SLOTS, Segment, Transport, describe, diverged, reached};
+use super::transport::{
+    Arrived, CollectiveCall, Head, Ledger, SLOTS, Segment, Transport, describe, diverged, ended, reached,
+};
 use super::{Collective, Pulse, Tag, team};
 use oflow_base::{Error, Result};
 use std::cell::RefCell;
@@ -223,7 +225,7 @@ impl SimTransport {
                 return Err(Error::comm(graph.clone()));
             }
             if state.left[on] {
-                return Err(Error::peer(format!("rank {on} has ended while {}", wait.describe(me))).missing(on));
+                return Err(ended(on, &wait.describe(me)));
             }
             state.waits[me] = Some(wait.clone());
             if closes_cycle(&state.waits, me) {

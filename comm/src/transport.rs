@@ -78,6 +78,14 @@ pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
     .help("every rank must issue the same ops in the same order; look for a branch on the rank or on rank-local data")
 }
 
+/// The error of a wait for a rank that has left the job. `waiting` says who waits for what.
+pub(super) fn ended(rank: usize, waiting: &str) -> Error {
+    Error::peer(format!("rank {rank} has ended while {waiting}")).missing(rank).help(
+        "if that rank has not failed, it issued fewer ops: all ranks issue the same ones, and a global tensor is read (`item`, \
+         `to_vec`) on every rank; read it on all of them, then print it on one",
+    )
+}
+
 /// A range of the acquired buffer for one reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {

@@ -6,7 +6,7 @@ from . import _oflow
 
 
 class Receipt(NamedTuple):
-    """One boxing: a tensor was brought into another layout."""
+    """What was communicated: a tensor was brought into another layout, or an op exchanged boxes of one."""
 
     op: str
     """The op that needed it; ``gradient`` for the gradient of a leaf, ``to_global`` or ``to_vec`` where the program asked for it."""
@@ -16,17 +16,14 @@ class Receipt(NamedTuple):
     backward: bool
     plan: str
     """What was done, with layouts and steps."""
+    bytes: int
+    """Bytes that all ranks together sent."""
     links: list
-    """Bytes that all ranks together sent, by kind of link: ``[("SameHost", 4096)]``."""
+    """The same by kind of link: ``[("SameHost", 4096)]``. Empty for an exchange that no change of layout stands behind."""
     predicted: float
-    """Seconds, by the cost model."""
+    """Seconds, by the cost model; 0 for such an exchange."""
     measured: float | None
     """Seconds of this rank's part; None if it failed."""
-
-    @property
-    def bytes(self):
-        """Bytes that all ranks together sent."""
-        return sum(count for _, count in self.links)
 
 
 def with_sbp(sbp, function):

@@ -16,7 +16,18 @@ pub fn take_receipts(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
         let links: Vec<(String, u64)> = links.iter().map(|(link, bytes)| (format!("{link:?}"), *bytes)).collect();
         let (predicted, measured) = (r.predicted.as_secs_f64(), r.measured.map(|m| m.as_secs_f64()));
         let place = (r.site.file, r.site.line, r.site.scope.path());
-        class.call1((r.op, place.0, place.1, place.2, r.backward, r.plan.to_string(), links, predicted, measured))
+        class.call1((
+            r.op,
+            place.0,
+            place.1,
+            place.2,
+            r.backward,
+            r.moved.to_string(),
+            r.bytes_sent(),
+            links,
+            predicted,
+            measured,
+        ))
     };
     all.into_iter().map(object).collect()
 }

@@ -31,7 +31,7 @@ pub const ANOTHER: &str = "use another checkpoint: `oflow ckpt ls` lists them, `
 /// If there is no such file, if it is no regular file, or if it cannot be read.
 pub fn open(path: &Path) -> Result<File> {
     open_if_there(path)?
-        .ok_or_else(|| failed(path, ErrorKind::NotFound.into()).help("every host of a job must see the folder"))
+        .ok_or_else(|| failed(path, rustix::io::Errno::NOENT.into()).help("every host of a job must see the file"))
 }
 
 /// [`open`], or `None` if there is no such file.

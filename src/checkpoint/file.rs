@@ -134,6 +134,19 @@ pub fn header<'a>(
     Ok(bytes)
 }
 
+/// Files of tensors in other formats, by their first bytes.
+const OTHER_FORMATS: [(&[u8], &str); 7] = [
+    (b"PK\x03\x04", "a zip archive, as PyTorch's `torch.save` and NumPy's `savez` write"),
+    (b"\x80\x02", "a pickle, as PyTorch's `torch.save` wrote before version 1.6"),
+    (b"\x80\x03", "a pickle"),
+    (b"\x80\x04", "a pickle"),
+    (b"\x93NUMPY", "an array of NumPy"),
+    (b"GGUF", "a GGUF file"),
+    (b"\x89HDF", "an HDF5 file"),
+];
+const CONVERT: &str =
+    "load it where it was written, and write it with `safetensors.torch.save_file` or `safetensors.numpy.save_file`";
+
 /// Reads the header of a file and checks the size of the file.
 ///
 /// # Errors
@@ -150,7 +163,11 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     file.read_exact_at(&mut prefix, 0).map_err(io)?;
     let header = u64::from_le_bytes(prefix);
     if header > LONGEST_HEADER.min(len - 8) {
-        return Err(broken(format!("its header would have {header} bytes, the file has {len}")));
+        let e = match OTHER_FORMATS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
+            Some((_, what)) => Error::storage(format!("{shown} is {what}, no safetensors file")),
+            None => broken(format!("its first 8 bytes say that its header has {header} bytes; the file has {len}")),
+        };
+        return Err(e.help(CONVERT));
     }
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8).map_err(io)?;
@@ -232,7 +249,11 @@ mod tests {
         };
         assert!(refused(&whole[..5]).contains("is not a complete safetensors file: it has 5 bytes"));
         assert!(refused(&whole[..whole.len() - 1]).contains("its header announces"));
-        assert!(refused(&[0xff; 64]).contains("its header would have 18446744073709551615 bytes"));
+        assert!(refused(&[0xff; 64]).contains("its first 8 bytes say that its header has 18446744073709551615 bytes"));
+        for (magic, what) in OTHER_FORMATS {
+            let bytes = [magic, &[7; 64]].concat();
+            assert!(refused(&bytes).contains(&format!(" is {what}, no safetensors file")), "{what}");
+        }
         assert!(
             refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is malformed")
         );

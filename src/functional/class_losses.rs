@@ -223,6 +223,13 @@ fn of_probabilities(call: Loss<'_>, x: &Tensor, target: &Tensor, options: &Entro
     if ignore_index.is_some_and(|i| i >= 0) {
         return Err(call.refused(Error::argument("probabilities have no index to ignore")));
     }
+    if target.ndim() + 1 == x.ndim() {
+        let (shape, dtype) = (target.shape(), target.dtype());
+        let e = Error::dtype(format!("the targets {shape:?} have no dim of classes, and are {dtype}"));
+        return Err(call.refused(
+            e.help("indices of classes are integers: `cast` them to i64; probabilities have the shape of x"),
+        ));
+    }
     let call = call.same_shapes()?;
     let target = classes_last(&call, target, dim)?;
     let classes = x.shape()[x.ndim() - 1].max(1) as f64;

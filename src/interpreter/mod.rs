@@ -47,7 +47,7 @@ pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
 pub use read::{local_bytes, logical_bytes, logical_bytes_on};
-pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
+pub use receipts::{Measured, Moved, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
 pub use saved::{RecomputeGuard, recompute, saved_tensors_hooks};
 pub(crate) use supplied::check_assigned;
 pub use watched::{WatchGuard, watch_calls};

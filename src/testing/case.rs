@@ -104,7 +104,7 @@ pub(super) fn run(
     take_receipts();
     let call = Call::new(of.op, &refs).attrs(of.attrs.clone()).runtime(of.runtime.clone());
     let outs = call.target(refs.is_empty().then_some(target)).given(given).run()?.into_vec();
-    let boxings = take_receipts().len();
+    let boxings = take_receipts().iter().filter(|r| r.plan().is_some()).count();
     let mut grads = vec![None; inputs.len()];
     if of.backward && given.is_none() {
         let floats: Vec<Tensor> = differentiable_outputs(&outs).cloned().collect();

@@ -162,7 +162,7 @@ fn forward(world: usize, heads: usize, layouts: [Sbp; 3], times: [usize; 2], cau
         oflow::take_receipts();
         let (out, called) = list_called(|| q.attention(&k, &v, causal));
         out?;
-        let sent = oflow::take_receipts().iter().map(|r| r.plan.bytes_sent()).sum::<u64>();
+        let sent = oflow::take_receipts().iter().map(|r| r.bytes_sent()).sum::<u64>();
         Ok((called[0].signature.to_string(), sent))
     };
     let all = oflow::run_ranks(world, |_| run(&mesh(&[world])?)).unwrap();

@@ -29,7 +29,7 @@ fn tensor(placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
 
 /// Bytes that backward moved since the receipts were last taken.
 fn moved() -> u64 {
-    oflow::take_receipts().iter().filter(|r| r.backward).map(|r| r.plan.bytes_sent()).sum()
+    oflow::take_receipts().iter().filter(|r| r.backward).map(|r| r.bytes_sent()).sum()
 }
 
 fn backward(y: &Tensor, dy: Tensor) -> Result<()> {

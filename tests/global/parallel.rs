@@ -210,9 +210,9 @@ fn a_tensor_parallel_step_has_two_reductions_per_block_and_direction() {
             .forward(&ids)?
             .cross_entropy_with(&ids, &CrossEntropyOptions { dim: -1, ..Default::default() })?
             .backward()?;
-        let moved: Vec<_> = oflow::take_receipts().into_iter().filter(|r| r.plan.bytes_sent() > 0).collect();
+        let moved: Vec<_> = oflow::take_receipts().into_iter().filter(|r| r.bytes_sent() > 0).collect();
         for backward in [false, true] {
-            let reduced = moved.iter().filter(|r| r.backward == backward).map(|r| r.plan.to_string());
+            let reduced = moved.iter().filter(|r| r.backward == backward).map(|r| r.moved.to_string());
             let reduced: Vec<String> = reduced.collect();
             assert_eq!(reduced.len(), 2 * model.h.len(), "{reduced:#?}");
             assert!(reduced.iter().all(|p| p.contains("all-reduce(sum) along tp")), "{reduced:#?}");

@@ -160,7 +160,7 @@ fn partial_inputs_are_reduced_in_their_own_dtype_before_they_are_rounded() {
         let _amp = autocast(Autocast::F16);
         let y = p.matmul(&ones([1, 1], (&mesh, sbp![B]))?)?;
         let told = oflow::take_receipts();
-        assert_eq!(told.iter().filter(|r| r.plan.bytes_sent() > 0).count(), 1, "one reduction, of the f32 value");
+        assert_eq!(told.iter().filter(|r| r.bytes_sent() > 0).count(), 1, "one reduction, of the f32 value");
         assert_eq!(y.dtype(), DType::F16);
         y.cast(DType::F32)?.item()
     })

@@ -75,15 +75,15 @@ fn tokens_travel_by_all_to_alls() {
         let all = take_receipts();
         // Tokens have 4 dims: groups, experts, places, features. The gradient of their weights moves too, in a fifth of the bytes.
         let ways = |backward: bool| {
-            let moved = all.iter().filter(|r| r.backward == backward && r.plan.bytes_sent() > 0);
-            let plans = moved.map(|r| r.plan.to_string());
+            let moved = all.iter().filter(|r| r.backward == backward && r.bytes_sent() > 0);
+            let plans = moved.map(|r| r.moved.to_string());
             plans.filter(|p| p.starts_with("f32[4, 6, 5, 8]") && p.contains("all-to-all")).count()
         };
         assert_eq!(
             (ways(false), ways(true)),
             (2, 2),
             "{:?}",
-            all.iter().map(|r| r.plan.to_string()).collect::<Vec<_>>()
+            all.iter().map(|r| r.moved.to_string()).collect::<Vec<_>>()
         );
         // Experts are where they are: neither they nor their gradients move.
         assert!(moe.up.grad().is_some_and(|g| g.sbp().unwrap() == &sbp![S(0)]));

@@ -156,7 +156,7 @@ fn measured(stage: u8) -> (u64, [usize; 3]) {
             loss.backward()?;
             found.1[2] = live()?;
             opt.step()?;
-            found.0 = take_receipts().iter().map(|r| r.plan.bytes_sent()).sum();
+            found.0 = take_receipts().iter().map(|r| r.bytes_sent()).sum();
         }
         Ok(found)
     });

@@ -1,7 +1,7 @@
 //! The [`Transport`] over a [`ShmArena`].
 
 use super::super::transport::{
-    Arrived, CollectiveCall, Head, LONGER_WAITS, Ledger, SLOTS, Segment, Transport, describe, diverged, reached,
+    Arrived, CollectiveCall, Head, LONGER_WAITS, Ledger, SLOTS, Segment, Transport, describe, diverged, ended, reached,
 };
 use super::arena::{RankState, ShmArena};
 use super::link::{Flag, INLINE, INLINE_AT, Patience, Stop};
@@ -179,7 +179,7 @@ impl ShmTransport {
             return Some(diverged((me, &call.describe()), (name, &theirs)));
         }
         if self.arena.state(on) == RankState::Left {
-            return Some(Error::peer(format!("rank {name} has ended while rank {me} {}", line())).missing(name));
+            return Some(ended(name, &format!("rank {me} {}", line())));
         }
         None
     }

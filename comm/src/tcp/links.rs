@@ -5,7 +5,7 @@ use super::link::{Connection, End, MEMORY, Offer, Pool, Post};
 use super::socket;
 use super::tally::Tally;
 use crate::lent::{Destination, Lent};
-use crate::transport::{Arrived, CollectiveCall, Head, LONGER_WAITS, diverged};
+use crate::transport::{Arrived, CollectiveCall, Head, LONGER_WAITS, diverged, ended};
 use crate::{LinkEnd, now_ns};
 use oflow_base::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -401,7 +401,7 @@ impl Connections {
         let Some(end) = over else { return Ok(()) };
         let (me, name) = (self.me, self.name(on));
         if end == End::Left {
-            return Err(Error::peer(format!("rank {on} has ended while rank {me} {}", line())).missing(on));
+            return Err(ended(on, &format!("rank {me} {}", line())));
         }
         self.alarm.wait(GRACE);
         if let Some(e) = self.alarm.failure() {

@@ -38,9 +38,10 @@ pub struct Receipt {
     pub site: CallSite,
     /// Whether it happened in backward.
     pub backward: bool,
-    /// What was done. [`bytes_by_link`](Self::bytes_by_link) tells the bytes.
-    pub plan: Arc<BoxingPlan>,
-    /// The time that the cost model predicts. A boxing that ran together with others has less than its plan alone.
+    /// What was done.
+    pub moved: Moved,
+    /// The time that the cost model predicts; zero of an exchange, which nobody predicts. A boxing that ran together with others has
+    /// less than its plan alone.
     pub predicted: Duration,
     /// The time of this rank's part, from the arrival of the last participant, so that waiting for a late rank does not count
     /// as communication. None if it failed, and in a dry run.
@@ -48,11 +49,48 @@ pub struct Receipt {
     together: Shared,
 }
 
+/// What a receipt is of.
+#[derive(Clone, Debug)]
+pub enum Moved {
+    /// A change of layout.
+    Boxing(Arc<BoxingPlan>),
+    /// An exchange that no change of layout stands behind: the rows beside a shard that a kernel reads, the lengths of parts, boxes.
+    Exchange {
+        /// Bytes that all ranks together sent.
+        bytes: u64,
+        /// What it is.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Moved::Boxing(plan) => plan.fmt(f),
+            Moved::Exchange { bytes, name } => write!(f, "{name}: {bytes} B"),
+        }
+    }
+}
+
 impl Receipt {
+    /// The plan of a change of layout; none of an exchange.
+    pub fn plan(&self) -> Option<&Arc<BoxingPlan>> {
+        match &self.moved {
+            Moved::Boxing(plan) => Some(plan),
+            Moved::Exchange { .. } => None,
+        }
+    }
+    /// The bytes that all ranks together sent.
+    pub fn bytes_sent(&self) -> u64 {
+        match &self.moved {
+            Moved::Boxing(plan) => plan.bytes_sent(),
+            Moved::Exchange { bytes, .. } => *bytes,
+        }
+    }
     /// The bytes that all ranks together sent, by the kind of link that they crossed: those of the plan
-    /// ([`BoxingPlan::bytes_by_link`]), or its share where it went together with others.
+    /// ([`BoxingPlan::bytes_by_link`]), or its share where it went together with others. Those of an exchange are not told by link.
     pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
-        links(&self.plan, &self.together)
+        self.plan().map_or_else(BTreeMap::new, |plan| links(plan, &self.together))
     }
 }
 
@@ -67,7 +105,7 @@ impl fmt::Display for Receipt {
     // Without the measured time: the receipts of all ranks read alike.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir = if self.backward { "backward" } else { "forward" };
-        write!(f, "{} {dir} of {}: {}", self.site, self.op, self.plan)
+        write!(f, "{} {dir} of {}: {}", self.site, self.op, self.moved)
     }
 }
 
@@ -145,19 +183,22 @@ fn take() -> (Arc<RankCtx>, Vec<Entry>, u64) {
 /// ```
 pub fn take_receipts() -> Vec<Receipt> {
     let (_, entries, _) = take();
-    let receipts = entries.into_iter().filter_map(|e| match e.what {
-        What::Boxing(plan, predicted_ps, together) => Some(Receipt {
+    let receipt = |e: Entry| {
+        let (moved, predicted_ps, together) = match e.what {
+            What::Boxing(plan, predicted_ps, together) => (Moved::Boxing(plan), predicted_ps, together),
+            What::Collective(bytes, name) => (Moved::Exchange { bytes, name }, 0, None),
+        };
+        Receipt {
             op: e.op,
             site: e.site,
             backward: e.backward,
-            plan,
+            moved,
             predicted: Duration::from_nanos(predicted_ps / 1000),
             measured: e.measured_ns.map(Duration::from_nanos),
             together,
-        }),
-        What::Collective(..) => None,
-    });
-    receipts.collect()
+        }
+    };
+    entries.into_iter().map(receipt).collect()
 }
 
 /// What this rank took part in since receipts were last taken, added up by line of the program; takes the receipts.
