@@ -1,6 +1,7 @@
 //! `oflow ckpt`: lists, verifies and converts checkpoints.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
@@ -208,19 +209,44 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
         code = 1;
     }
     for path in &paths {
-        let began = Instant::now();
-        match Checkpoint::open(path).and_then(|c| c.verify().map(|()| c)) {
-            Ok(c) => {
-                let s = began.elapsed().as_secs_f64();
-                println!("{}: whole, {} in {s:.2} s", path.display(), size(bytes(&c)));
-            }
-            Err(e) => {
+        match verified(path) {
+            Verified::Whole(text) => println!("{text}"),
+            Verified::Gone => println!("{}: removed meanwhile by a job that saves", path.display()),
+            Verified::Damaged(e) => {
                 eprintln!("oflow: {e}");
                 code = 1;
             }
         }
     }
     Ok(code)
+}
+
+/// What was found of one checkpoint.
+enum Verified {
+    Whole(String),
+    Gone,
+    Damaged(oflow::Error),
+}
+
+/// Reads all of a checkpoint. A job that saves meanwhile removes old ones, and writes one of the same step anew.
+fn verified(path: &Path) -> Verified {
+    let folder = || std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    loop {
+        let (began, before) = (Instant::now(), folder());
+        let e = match Checkpoint::open(path).and_then(|c| c.verify().map(|()| c)) {
+            Ok(c) => {
+                let s = began.elapsed().as_secs_f64();
+                return Verified::Whole(format!("{}: whole, {} in {s:.2} s", path.display(), size(bytes(&c))));
+            }
+            Err(e) => e,
+        };
+        match (before, folder()) {
+            (Some(_), None) => return Verified::Gone,
+            (before, after) if before == after => return Verified::Damaged(e),
+            // Another folder has the name now.
+            _ => {}
+        }
+    }
 }
 
 fn bytes(c: &Checkpoint) -> u64 {

@@ -6,6 +6,7 @@
 
 use super::folder::io_error;
 use crate::control::TRUST_VARIABLE;
+use crate::control::flight::refuse_files_too_large;
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{DirBuilder, File};
@@ -83,6 +84,7 @@ fn name_of(kind: std::fs::FileType) -> &'static str {
 /// # Errors
 /// If there is something of that name, or if it cannot be made.
 pub fn create(path: &Path, mode: Mode) -> Result<File> {
+    refuse_files_too_large();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, mode)
         .map(File::from)
