@@ -288,7 +288,7 @@ fn a_job_that_is_killed_while_it_saves_leaves_the_checkpoint_before() {
     };
     folder.sh("start", &format!("echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK; exec '{}' \"$@\"", gpt()));
     let mut caught = false;
-    for _ in 0..40 {
+    for _ in 0..150 {
         let args = [&["-n", "2", "./start", "--"], &sizes()[..], &["--steps", "400"], &larger].concat();
         let mut child =
             oflaunch(&folder).args(dedup(&args)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -444,18 +444,18 @@ fn a_folder_is_verified_while_a_job_saves_into_it() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     let folder = Folder::new();
     let (dir, done) = (folder.path().join("c"), AtomicBool::new(false));
-    let saved = |step: u64, m: &mut CheckpointManager| m.save(step, &[("model", &Linear::new(64, 64, Device::Cpu)?)]);
+    let saved = |step: u64, m: &mut CheckpointManager| m.save(step, &[("model", &Linear::new(1024, 1024, Device::Cpu)?)]);
     std::thread::scope(|s| {
         let saves = s.spawn(|| {
             let ranks = oflow::run_ranks(1, |_| {
-                let mut m = CheckpointManager::new(&dir, CheckpointOptions { keep: 2 });
+                let mut m = CheckpointManager::new(&dir, CheckpointOptions { keep: 1 });
                 // New steps, which retire old ones, and the same step anew.
                 (1..).take_while(|_| !done.load(Relaxed)).try_for_each(|n| saved(n / 2 + 1, &mut m))
             });
             ranks.map(drop).map_err(|e| e.to_string())
         });
         let mut said = String::new();
-        for _ in 0..40 {
+        for _ in 0..150 {
             let output = oflow(&folder, &["verify", "c"]);
             // Before the first one is there.
             if !dir.join("latest").exists() {
