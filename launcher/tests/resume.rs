@@ -444,7 +444,8 @@ fn a_folder_is_verified_while_a_job_saves_into_it() {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     let folder = Folder::new();
     let (dir, done) = (folder.path().join("c"), AtomicBool::new(false));
-    let saved = |step: u64, m: &mut CheckpointManager| m.save(step, &[("model", &Linear::new(1024, 1024, Device::Cpu)?)]);
+    let saved =
+        |step: u64, m: &mut CheckpointManager| m.save(step, &[("model", &Linear::new(1024, 1024, Device::Cpu)?)]);
     std::thread::scope(|s| {
         let saves = s.spawn(|| {
             let ranks = oflow::run_ranks(1, |_| {
