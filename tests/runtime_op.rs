@@ -431,3 +431,13 @@ fn another_crate_calls_its_own_op_by_the_fast_path() {
     })
     .unwrap();
 }
+
+#[test]
+fn an_expression_says_what_it_may_read() {
+    let said = |text: &str| OpDef::elementwise(text, "alpha * x").err().map(|e| e.to_string());
+    assert_eq!(said("scaled_by(x: float; alpha: runtime float = 1.0) -> y"), None);
+    let e = said("scaled_by(x: float; alpha: float = 1.0) -> y").unwrap();
+    assert!(e.contains("unknown name 'alpha'") && e.contains("declare `alpha: runtime float`"), "{e}");
+    let e = said("scaled_by(x: float) -> y").unwrap();
+    assert!(e.contains("unknown name 'alpha'") && !e.contains("declare"), "{e}");
+}

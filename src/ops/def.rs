@@ -345,10 +345,22 @@ impl OpDef {
         let mut def = OpDef::new(text)?;
         let names: Vec<&str> = def.sig.inputs.iter().map(|i| i.name.as_str()).collect();
         let scalars: Vec<&str> = def.sig.runtime.iter().map(|a| a.name.as_str()).collect();
-        let expr =
-            Expr::parse(expr, &names, &scalars).map_err(|e| Error::parse(format!("op {}: {e}", def.sig.name)))?;
+        let expr = Expr::parse(expr, &names, &scalars).map_err(|e| def.no_expression(expr, e))?;
         def.set_expr(Arc::new(expr));
         Ok(def)
+    }
+
+    /// The error of an expression that cannot be read. An attribute of the plan is a name that it does not know.
+    fn no_expression(&self, expr: &str, e: oflow_kernels::KernelError) -> Error {
+        let words = || expr.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let found = Error::parse(format!("op {}: {e}", self.sig.name));
+        match self.sig.attrs.iter().find(|a| words().any(|w| w == a.name)) {
+            None => found,
+            Some(a) => found.help(format!(
+                "an expression reads inputs and runtime attributes: declare `{}: runtime float`",
+                a.name
+            )),
+        }
     }
 
     /// Makes it the elementwise op of that expression.
@@ -442,7 +454,7 @@ impl OpDef {
     pub fn derivative(mut self, input: usize, expr: &str) -> Result<OpDef> {
         let names: Vec<&str> = self.sig.inputs.iter().map(|i| i.name.as_str()).collect();
         let scalars: Vec<&str> = self.sig.runtime.iter().map(|a| a.name.as_str()).collect();
-        let e = Expr::parse(expr, &names, &scalars).map_err(|e| Error::parse(format!("op {}: {e}", self.sig.name)))?;
+        let e = Expr::parse(expr, &names, &scalars).map_err(|e| self.no_expression(expr, e))?;
         self.derivatives.push((input, e));
         Ok(self)
     }
@@ -509,6 +521,33 @@ impl OpDef {
     pub(crate) fn lowered_by(&self, l: u8) -> Result<&LoweredBy> {
         let missing = || Error::registry(format!("{} has no lowering {l}", self.sig.name));
         self.lowerings.get(usize::from(l)).map(|l| &l.by).ok_or_else(missing)
+    }
+    /// Lists signatures over all axes of a mesh together, in the place of the products of those of one axis (OneFlow's `nd_sbp_infer`).
+    #[must_use]
+    pub fn nd_infer(
+        mut self,
+        f: impl Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_infer = Some(Arc::new(f));
+        self
+    }
+    /// Adds signatures over all axes of a mesh together to the products of those of one axis.
+    #[must_use]
+    pub fn nd_extra(
+        mut self,
+        f: impl Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_extra = Some(Arc::new(f));
+        self
+    }
+    /// Says which of the signatures over all axes hold: each is exact for one axis, and a kernel may not bear them together.
+    #[must_use]
+    pub fn nd_valid(
+        mut self,
+        f: impl Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_valid = Some(Arc::new(f));
+        self
     }
     /// Adds signatures whose kernel reads windows: boxes of the inputs that are not the rank's shards, as a convolution that is split
     /// along its image reads the rows beside a shard. `windows` tells them from the boxes of the shards, one for each input (none of
