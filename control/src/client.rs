@@ -118,7 +118,7 @@ impl ControlClient {
     /// Connects to the service that `env` names and joins the job.
     ///
     /// # Errors
-    /// If the service cannot be reached within five seconds, if it does not accept the token, or if the rank's build of oflow or
+    /// If the service cannot be reached within ten seconds, if it does not accept the token, or if the rank's build of oflow or
     /// its program differs from that of the other ranks (the message names both).
     pub fn connect(env: &LaunchEnv, hello: Hello) -> Result<ControlClient> {
         let shared = Arc::new(Shared::default());

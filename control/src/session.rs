@@ -9,7 +9,7 @@ use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Generated;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
@@ -19,7 +19,11 @@ use super::vitals::Told;
 use super::{Failure, FailureKind, LaunchEnv, Token};
 use oflow_base::{Error, Result};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time-out of all attempts to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time-out of the first attempt; each further one has twice as long as the one before. Now and then the handshake of a connection
+/// is stuck on a loaded host, and a new one is not; the last attempts have the time that a slow host needs.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// A thousand ranks may join at once on a few cores.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_RETRY: Duration = Duration::from_millis(50);
@@ -76,7 +80,7 @@ pub(super) fn run(
 }
 
 async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
-    let mut stub = connect(&env.master_addr, env.master_port, &env.token).await?;
+    let mut stub = connect(&env.master_addr, env.master_port, &env.token, CONNECT_TIMEOUT).await?;
     let request = pb::JoinRequest {
         rank: env.rank as u32,
         version: hello.version,
@@ -94,18 +98,20 @@ async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
     Ok((stub, world, reply.cost_model))
 }
 
-async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
+async fn connect(host: &str, port: u16, token: &Token, limit: Duration) -> Result<Stub> {
     // An IPv6 address stands in brackets before a port.
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
-        .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?
-        .connect_timeout(CONNECT_TIMEOUT);
+        .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?;
     let connector = Connector { token: token.clone(), tls: false };
-    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    let deadline = Instant::now() + limit;
+    let mut attempt = FIRST_ATTEMPT;
     let channel = loop {
-        match endpoint.connect_with_connector(connector.clone()).await {
-            Ok(channel) => break channel,
-            Err(e) if Refused::of(&e).is_some_and(|r| !matches!(r, Refused::Io(_))) => {
+        let until = deadline.min(Instant::now() + attempt);
+        attempt = (attempt * 2).min(limit);
+        let why = match timeout_at(until, endpoint.connect_with_connector(connector.clone())).await {
+            Ok(Ok(channel)) => break channel,
+            Ok(Err(e)) if Refused::of(&e).is_some_and(|r| !matches!(r, Refused::Io(_))) => {
                 let why = match Refused::of(&e) {
                     Some(Refused::Token) | None => "the control service does not know this job's token".to_string(),
                     Some(why) => format!("what listens at {address} is not this job's control service: {why}"),
@@ -113,13 +119,18 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
                 return Err(Error::comm(why).help("start all ranks of a job with the same oflaunch"));
             }
             // The service of a first node may come up after a rank of another.
-            Err(_) if Instant::now() + CONNECT_RETRY < deadline => sleep(CONNECT_RETRY).await,
-            Err(e) => {
-                return Err(Error::comm(format!("cannot connect to the control service at {address}"))
-                    .because(e)
-                    .help("the service lives as long as the oflaunch that started this rank"));
-            }
+            Ok(Err(e)) => Some(e),
+            Err(_) => None,
+        };
+        if Instant::now() + CONNECT_RETRY >= deadline {
+            let error = Error::comm(format!("cannot connect to the control service at {address}"));
+            let error = match why {
+                Some(e) => error.because(e),
+                None => error.because("it accepts connections and does not answer"),
+            };
+            return Err(error.help("the service lives as long as the oflaunch that started this rank"));
         }
+        sleep(CONNECT_RETRY).await;
     };
     Ok(Generated::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -192,5 +203,53 @@ async fn listen(stub: &mut Stub, rank: u32, heard: &mut Instant) -> Result<Failu
     match news? {
         Some(event) => Ok(Failure::from_wire(event.rank.map(|r| r as usize), event.message, &event.detail)),
         None => Err(Status::unavailable("the control service closed the connection")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{Agent, AgentOptions};
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+    /// Stands before a server. The first `mute` connections are accepted, and nothing is said on them.
+    fn mute_at_first(mute: usize, server: SocketAddr) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let _silent: Vec<TcpStream> = (0..mute).map(|_| listener.accept().unwrap().0).collect();
+            let near = listener.accept().unwrap().0;
+            let far = TcpStream::connect(server).unwrap();
+            let (mut from, mut to) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+            let back = std::thread::spawn(move || std::io::copy(&mut &far, &mut &near));
+            let _ends = (std::io::copy(&mut from, &mut to), to.shutdown(std::net::Shutdown::Both), back.join());
+        });
+        address
+    }
+
+    #[test]
+    fn a_handshake_that_is_stuck_is_tried_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let token = Token::random().unwrap();
+            let agent = Agent::start(AgentOptions::alone(1, token.clone())).await.unwrap();
+            let way = mute_at_first(2, agent.address());
+            let began = Instant::now();
+            connect("127.0.0.1", way.port(), &token, CONNECT_TIMEOUT).await.unwrap();
+            // Two attempts in vain, of half a second and a second.
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        });
+    }
+
+    #[test]
+    fn a_service_that_never_answers_is_told() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = runtime
+            .block_on(async { connect("127.0.0.1", port, &Token::random().unwrap(), Duration::from_secs(1)).await })
+            .unwrap_err();
+        assert_eq!(error.message(), format!("cannot connect to the control service at 127.0.0.1:{port}"));
+        assert!(error.to_string().contains("it accepts connections and does not answer"), "{error}");
     }
 }
