@@ -43,7 +43,7 @@ pub enum CasOutcome {
 /// A waiting call gives the service this much longer than the caller's own limit, so that the service's better message
 /// (who is missing) wins over a bare timeout.
 const SLACK: Duration = Duration::from_secs(5);
-/// Calls that do not wait for other ranks.
+/// Calls that do not wait for other ranks, while node 0 can be reached.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait that a call may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
@@ -109,6 +109,8 @@ pub struct ControlClient {
     runtime: Handle,
     shared: Arc<Shared>,
     wants_report: bool,
+    /// Time-out of a call that waits for nobody: an outage of the network to node 0 included.
+    call_limit: Duration,
     report: Mutex<Option<MakeReport>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -141,6 +143,7 @@ impl ControlClient {
             runtime: session.runtime,
             shared,
             wants_report: env.report,
+            call_limit: CALL_TIMEOUT + env.outage.patience(),
             report: Mutex::default(),
             stop: Some(stop),
             thread: Some(thread),
@@ -171,8 +174,8 @@ impl ControlClient {
     /// Sets `key` to `value`.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         let request = pb::PutRequest { key: key.into(), value: value.into() };
-        let mut stub = self.stub.clone();
-        self.call(async move { stub.put(timed(request, CALL_TIMEOUT)).await }).map(drop)
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        self.call(async move { stub.put(timed(request, limit)).await }).map(drop)
     }
 
     /// Returns the value of `key`, or `None` if it is not set.
@@ -194,8 +197,8 @@ impl ControlClient {
     pub fn compare_and_set(&self, key: &str, expected: Option<&[u8]>, value: &[u8]) -> Result<CasOutcome> {
         let request =
             pb::CompareAndSetRequest { key: key.into(), expected: expected.map(<[u8]>::to_vec), value: value.into() };
-        let mut stub = self.stub.clone();
-        let reply = self.call(async move { stub.compare_and_set(timed(request, CALL_TIMEOUT)).await })?;
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        let reply = self.call(async move { stub.compare_and_set(timed(request, limit)).await })?;
         Ok(if reply.set { CasOutcome::Set } else { CasOutcome::Differs(reply.current) })
     }
 
@@ -233,8 +236,8 @@ impl ControlClient {
             message: failure.message.clone(),
             detail: failure.to_json(),
         };
-        let mut stub = self.stub.clone();
-        self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        self.call(async move { stub.report_failure(timed(request, limit)).await }).map(drop)
     }
 
     /// Fails the job on this rank only, if the service cannot be told any more.
@@ -279,8 +282,8 @@ impl ControlClient {
         }
         let (missing, link) = (rank as u32, error.kind() == ErrorKind::Link);
         let request = pb::NoteMissingRequest { rank: self.rank as u32, missing, link };
-        let mut stub = self.stub.clone();
-        if let Err(e) = self.call(async move { stub.note_missing(timed(request, CALL_TIMEOUT)).await }) {
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        if let Err(e) = self.call(async move { stub.note_missing(timed(request, limit)).await }) {
             tracing::debug!("could not tell that rank {rank} is missing: {e}");
         }
     }
@@ -297,8 +300,8 @@ impl ControlClient {
     /// If the service cannot be reached.
     pub fn publish(&self, topic: &str, text: &str) -> Result<()> {
         let request = pb::PublishRequest { rank: self.rank as u32, topic: topic.into(), text: text.into() };
-        let mut stub = self.stub.clone();
-        self.call(async move { stub.publish(timed(request, CALL_TIMEOUT)).await }).map(drop)
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        self.call(async move { stub.publish(timed(request, limit)).await }).map(drop)
     }
 
     /// Returns whether this rank knows that the job has failed. The cost is one atomic load.
@@ -337,7 +340,7 @@ impl ControlClient {
     fn get_within(&self, key: &str, wait: Duration) -> Result<Option<Vec<u8>>> {
         let request = pb::GetRequest { key: key.into(), wait_ms: millis(wait) };
         let mut stub = self.stub.clone();
-        let limit = CALL_TIMEOUT.max(wait.min(LONGEST_WAIT) + SLACK);
+        let limit = self.call_limit.max(wait.min(LONGEST_WAIT) + SLACK);
         Ok(self.call(async move { stub.get(timed(request, limit)).await })?.value)
     }
 
@@ -345,15 +348,15 @@ impl ControlClient {
         let make = self.report.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(make) = make {
             let request = pb::SubmitReportRequest { rank: self.rank as u32, report: make() };
-            let mut stub = self.stub.clone();
+            let (mut stub, limit) = (self.stub.clone(), self.call_limit);
             // A report that is lost must not keep the rank from saying goodbye; the launcher says whose it has not got.
-            if let Err(error) = self.call(async move { stub.submit_report(timed(request, CALL_TIMEOUT)).await }) {
+            if let Err(error) = self.call(async move { stub.submit_report(timed(request, limit)).await }) {
                 tracing::debug!("could not report: {error}");
             }
         }
         let request = pb::LeaveRequest { rank: self.rank as u32 };
-        let mut stub = self.stub.clone();
-        self.call(async move { stub.leave(timed(request, CALL_TIMEOUT)).await }).map(drop)
+        let (mut stub, limit) = (self.stub.clone(), self.call_limit);
+        self.call(async move { stub.leave(timed(request, limit)).await }).map(drop)
     }
 
     /// Runs one call on the client's thread and waits for its answer. A std channel, because a runtime's own blocking

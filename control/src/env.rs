@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Token;
 use oflow_base::{Error, Result};
+use oflow_comm::tcp::Outage;
 
 /// Who sets a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
 const OFLOW_STALL: &str = "OFLOW_STALL";
+const OUTAGE_LIMIT: &str = "OFLOW_OUTAGE_LIMIT";
 pub(super) const OFLOW_THREADS: &str = "OFLOW_THREADS";
 pub(super) const START_LIMIT: &str = "OFLOW_START_TIMEOUT";
 pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
@@ -100,6 +102,10 @@ pub const VARIABLES: &[Variable] = &[
     launcher(
         OFLOW_STALL,
         "time-out in seconds for a rank that is alive but has not joined a collective (`oflaunch --stall`)",
+    ),
+    either(
+        OUTAGE_LIMIT,
+        "longest outage of the network between hosts, in seconds, that the job survives (`oflaunch --outage-limit`) [default: 10]",
     ),
     either(JOB_VARIABLE, "mark of the job's processes, by which they are found if oflaunch is killed"),
     either(RESTART_VARIABLE, "number of restarts of the job after failures so far (`oflaunch --max-restarts`)"),
@@ -216,6 +222,8 @@ pub struct LaunchEnv {
     pub report: bool,
     /// Time-out for a rank that is alive but has not joined a collective, if set. The control plane then ends the job.
     pub stall: Option<Duration>,
+    /// The longest outage of the network between hosts that the job survives.
+    pub outage: Outage,
     /// Compute threads of this rank, if set.
     pub threads: Option<usize>,
 }
@@ -306,6 +314,7 @@ impl LaunchEnv {
             }
         };
         let address = reader.address()?;
+        let outage = reader.outage()?;
         let threads = reader.threads()?;
         Ok(Some(LaunchEnv {
             rank,
@@ -321,6 +330,7 @@ impl LaunchEnv {
             address,
             report,
             stall,
+            outage,
             threads,
         }))
     }
@@ -347,6 +357,7 @@ impl LaunchEnv {
         vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
         vars.extend(self.stall.map(|stall| (OFLOW_STALL, stall.as_secs_f64().to_string())));
+        vars.push((OUTAGE_LIMIT, self.outage.limit().as_secs_f64().to_string()));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
     }
@@ -389,6 +400,13 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
             Some(name) => Ok(self.number(name)?.map(|n| (*name, n))),
             None => Ok(None),
         }
+    }
+
+    pub(super) fn outage(&self) -> Result<Outage> {
+        let Some(text) = self.text(OUTAGE_LIMIT)? else { return Ok(Outage::default()) };
+        let limit = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()).and_then(Outage::of);
+        let wanted = || format!("a number of seconds from {} to {}", Outage::LEAST, Outage::MOST);
+        limit.ok_or_else(|| malformed(OUTAGE_LIMIT, &text, &wanted()))
     }
 
     fn threads(&self) -> Result<Option<usize>> {
@@ -441,6 +459,7 @@ mod tests {
             address: Some([10, 0, 0, 2].into()),
             report: true,
             stall: Some(Duration::from_millis(2500)),
+            outage: Outage::of(Duration::from_millis(4500)).unwrap(),
             threads: Some(2),
         }
     }
@@ -483,6 +502,7 @@ mod tests {
             OFLOW_SHM_FD,
             OFLOW_REPORT,
             OFLOW_STALL,
+            OUTAGE_LIMIT,
             OFLOW_THREADS,
             NODE_RANK,
             NNODES,

@@ -23,6 +23,7 @@ use std::task::{Context, Poll};
 
 use hyper_util::rt::TokioIo;
 use oflow_comm::proof::{MAC, NONCE, Nonce, Proof, nonce};
+use oflow_comm::tcp::Outage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::codegen::Service;
@@ -172,6 +173,8 @@ pub struct Connector {
     pub token: Token,
     /// TLS follows the handshake.
     pub tls: bool,
+    /// The longest outage of the network that connections survive.
+    pub outage: Outage,
 }
 
 impl Connector {
@@ -197,6 +200,7 @@ impl Connector {
         let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let mut stream = TcpStream::connect((host, to.port_u16().ok_or_else(missing)?)).await?;
         stream.set_nodelay(true)?;
+        self.outage.prepare(&stream);
         let knock = Knock::new(self.tls)?;
         stream.write_all(knock.hello()).await?;
         let mut answer = [0; ANSWER];

@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Endpoint};
 use super::client::{Hello, Shared, explain, timed};
 use super::knock::{Connector, Refused};
 use super::vitals::Told;
-use super::{Failure, FailureKind, LaunchEnv, Token};
+use super::{Failure, FailureKind, LaunchEnv};
 use oflow_base::{Error, Result};
 
 /// Time-out of all attempts to connect.
@@ -80,14 +80,18 @@ pub(super) fn run(
 }
 
 async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
-    let mut stub = connect(&env.master_addr, env.master_port, &env.token, CONNECT_TIMEOUT).await?;
+    let mut stub = connect(env, CONNECT_TIMEOUT).await?;
     let request = pb::JoinRequest {
         rank: env.rank as u32,
         version: hello.version,
         registry_hash: hello.registry_hash,
         program_hash: hello.program_hash,
     };
-    let reply = stub.join(timed(request, JOIN_TIMEOUT)).await.map_err(|status| explain(&status))?.into_inner();
+    let reply = stub
+        .join(timed(request, JOIN_TIMEOUT + env.outage.patience()))
+        .await
+        .map_err(|status| explain(&status))?
+        .into_inner();
     let world = reply.world_size as usize;
     if world != env.world {
         return Err(Error::comm(format!(
@@ -98,12 +102,13 @@ async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
     Ok((stub, world, reply.cost_model))
 }
 
-async fn connect(host: &str, port: u16, token: &Token, limit: Duration) -> Result<Stub> {
+async fn connect(env: &LaunchEnv, limit: Duration) -> Result<Stub> {
+    let (host, port) = (&env.master_addr, env.master_port);
     // An IPv6 address stands in brackets before a port.
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?;
-    let connector = Connector { token: token.clone(), tls: false };
+    let connector = Connector { token: env.token.clone(), tls: false, outage: env.outage };
     let deadline = Instant::now() + limit;
     let mut attempt = FIRST_ATTEMPT;
     let channel = loop {
@@ -209,6 +214,7 @@ async fn listen(stub: &mut Stub, rank: u32, heard: &mut Instant) -> Result<Failu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Token;
     use crate::service::{Agent, AgentOptions};
     use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
@@ -227,6 +233,19 @@ mod tests {
         address
     }
 
+    fn env(service: SocketAddr, token: Token) -> LaunchEnv {
+        let vars = [
+            ("OFLOW_CONTROL", service.to_string()),
+            ("RANK", "0".into()),
+            ("LOCAL_RANK", "0".into()),
+            ("WORLD_SIZE", "1".into()),
+            ("LOCAL_WORLD_SIZE", "1".into()),
+            ("OFLOW_TOKEN", token.expose().to_string()),
+        ];
+        let get = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into());
+        LaunchEnv::from_vars(get).unwrap().unwrap()
+    }
+
     #[test]
     fn a_handshake_that_is_stuck_is_tried_again() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -235,7 +254,7 @@ mod tests {
             let agent = Agent::start(AgentOptions::alone(1, token.clone())).await.unwrap();
             let way = mute_at_first(2, agent.address());
             let began = Instant::now();
-            connect("127.0.0.1", way.port(), &token, CONNECT_TIMEOUT).await.unwrap();
+            connect(&env(way, token), CONNECT_TIMEOUT).await.unwrap();
             // Two attempts in vain, of half a second and a second.
             assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
         });
@@ -245,10 +264,9 @@ mod tests {
     fn a_service_that_never_answers_is_told() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let error = runtime
-            .block_on(async { connect("127.0.0.1", port, &Token::random().unwrap(), Duration::from_secs(1)).await })
-            .unwrap_err();
+        let env = env(listener.local_addr().unwrap(), Token::random().unwrap());
+        let error = runtime.block_on(async { connect(&env, Duration::from_secs(1)).await }).unwrap_err();
+        let port = env.master_port;
         assert_eq!(error.message(), format!("cannot connect to the control service at 127.0.0.1:{port}"));
         assert!(error.to_string().contains("it accepts connections and does not answer"), "{error}");
     }

@@ -14,6 +14,7 @@ use super::env::{
 use super::{Token, slurm};
 use oflow_base::intern::FixedHasher;
 use oflow_base::{Error, Result};
+use oflow_comm::tcp::Outage;
 use std::hash::Hasher;
 
 /// A launcher that tells ranks their numbers by environment variables.
@@ -136,6 +137,8 @@ pub struct Found {
     pub root_port: u16,
     /// Address at which ranks of other hosts reach the ranks of this host, if set.
     pub address: Option<IpAddr>,
+    /// The longest outage of the network between hosts that the job survives.
+    pub outage: Outage,
     /// Secret of the job, if set.
     pub token: Option<Token>,
     /// Compute threads of this rank, if set.
@@ -448,6 +451,7 @@ impl Position {
             root_host,
             root_port,
             address: vars.address()?,
+            outage: vars.outage()?,
             token: given_token(vars)?,
             threads,
         })

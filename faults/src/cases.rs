@@ -173,6 +173,7 @@ const CASES: &[Case] = &[
     Case {
         name: "silent-link",
         hosts: 2,
+        options: &["--outage-limit", "1"],
         kinds: &["link-lost"],
         // Which end is to blame nobody can know.
         names_rank: false,

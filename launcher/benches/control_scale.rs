@@ -177,6 +177,7 @@ fn ranks(port: u16, own: std::ops::Range<usize>, world: usize) -> Outcome<()> {
                     shm_fd: None,
                     report: false,
                     stall: None,
+                    outage: Default::default(),
                     threads: None,
                 };
                 ready.wait();
@@ -226,7 +227,7 @@ type Streams = (mpsc::Sender<pb::FromNode>, tonic::Streaming<pb::FromRoot>);
 
 /// What an agent says for 8 ranks.
 async fn host(port: u16, all: usize, secret: String) -> Outcome<Streams> {
-    let connector = Connector { token: secret.parse()?, tls: false };
+    let connector = Connector { token: secret.parse()?, tls: false, outage: Default::default() };
     let channel = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.connect_with_connector(connector).await?;
     let (ups, stream) = mpsc::channel(16);
     let item = |item: up::Item| pb::Up { item: Some(item) };

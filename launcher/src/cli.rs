@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use oflow::comm::tcp::Outage;
 use oflow::control::{SetBy, VARIABLES};
 
 use crate::EXIT_CODES;
@@ -155,13 +156,26 @@ pub struct Hosts {
     /// Time-out in seconds for hosts to join, at the start and at each restart
     #[arg(long, value_name = "S", default_value = "600", value_parser = seconds)]
     pub join_timeout: Duration,
+
+    /// Longest outage of the network between hosts that the job survives, in seconds (1 to 300): a host of which nothing is
+    /// heard is named after 3 s and lost after this time
+    #[arg(long, value_name = "S", default_value = "10", value_parser = outage)]
+    pub outage_limit: Outage,
 }
 
 impl Hosts {
     /// The options of a job on one host.
     pub fn alone() -> Hosts {
-        let join_timeout = Duration::from_secs(600);
-        Hosts { nnodes: 1..=1, node_rank: None, rdzv: None, token_file: None, tls_dir: None, join_timeout }
+        let (join_timeout, outage_limit) = (Duration::from_secs(600), Outage::default());
+        Hosts {
+            nnodes: 1..=1,
+            node_rank: None,
+            rdzv: None,
+            token_file: None,
+            tls_dir: None,
+            join_timeout,
+            outage_limit,
+        }
     }
 
     /// Returns the contradiction between the options as a sentence, or `None`.
@@ -288,6 +302,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let wanted = "a number of seconds from 0 to 86400";
     let value: f64 = text.parse().map_err(|_| format!("not {wanted}"))?;
     if (0.0..=86400.0).contains(&value) { Ok(Duration::from_secs_f64(value)) } else { Err(format!("not {wanted}")) }
+}
+
+fn outage(text: &str) -> Result<Outage, String> {
+    let limit = text.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok()).and_then(Outage::of);
+    limit.ok_or_else(|| format!("not a number of seconds from {} to {}", Outage::LEAST, Outage::MOST))
 }
 
 /// Reads a number of bytes: `4096`, `64K`, `256M`, `2G`.

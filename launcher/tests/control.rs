@@ -55,6 +55,7 @@ impl Service {
             address: None,
             report: false,
             stall: None,
+            outage: Default::default(),
             threads: None,
         }
     }

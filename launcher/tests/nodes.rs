@@ -126,7 +126,7 @@ fn a_killed_agent_is_a_lost_node() {
 
 #[test]
 fn a_stopped_agent_is_a_lost_node() {
-    let hosts = Hosts::new("2").with(&["--timeout", "0.5"]);
+    let hosts = Hosts::new("2").with(&["--timeout", "0.5", "--outage-limit", "1"]);
     endless(&hosts);
     let all: Vec<_> = (0..2).map(|node| hosts.start(node, 1, "./run")).collect();
     let pids: Vec<i32> = (0..2).map(|rank| hosts.pid(rank)).collect();

@@ -103,13 +103,13 @@ impl Target {
 
     fn client(&self, runtime: &tokio::runtime::Runtime, port: u16) -> Raw<tonic::transport::Channel> {
         let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
-        let connector = Connector { token: self.token.parse().unwrap(), tls: false };
+        let connector = Connector { token: self.token.parse().unwrap(), tls: false, outage: Default::default() };
         Raw::new(runtime.block_on(endpoint.connect_with_connector(connector)).unwrap())
     }
 
     /// What a service answers to a member that says this after its handshake.
     fn member_says(&self, port: u16, bytes: &[u8], patience: Duration) -> Vec<u8> {
-        let connector = Connector { token: self.token.parse().unwrap(), tls: false };
+        let connector = Connector { token: self.token.parse().unwrap(), tls: false, outage: Default::default() };
         attack::send_on(connector.blocking(("127.0.0.1", port)).unwrap(), bytes, patience)
     }
 }
@@ -155,7 +155,7 @@ fn without_the_token_no_call_is_taken() {
         assert!(plain.is_none());
         let swapped: String = target.token.chars().rev().collect();
         for wrong in ["0".repeat(64), swapped] {
-            let connector = Connector { token: wrong.parse().unwrap(), tls: false };
+            let connector = Connector { token: wrong.parse().unwrap(), tls: false, outage: Default::default() };
             let error = runtime.block_on(endpoint.connect_with_connector(connector)).unwrap_err();
             assert!(matches!(Refused::of(&error), Some(Refused::Token)), "{error:?}");
         }

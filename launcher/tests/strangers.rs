@@ -83,6 +83,7 @@ impl Job {
             shm_fd: None,
             report: false,
             stall: None,
+            outage: Default::default(),
             threads: None,
         }
     }
@@ -228,7 +229,9 @@ fn what_is_too_large_or_has_no_token_is_refused() {
     job.runtime.block_on(async {
         let endpoint = |to: SocketAddr| Endpoint::from_shared(format!("http://{to}")).unwrap();
         let connect = async |to: SocketAddr, token: &Token| {
-            endpoint(to).connect_with_connector(Connector { token: token.clone(), tls: false }).await
+            endpoint(to)
+                .connect_with_connector(Connector { token: token.clone(), tls: false, outage: Default::default() })
+                .await
         };
         let attach = async |channel: Channel, message: pb::FromNode| {
             let request = tonic::Request::new(tokio_stream::iter([message]));

@@ -195,7 +195,7 @@ fn without_a_certificate_the_token_is_not_enough() {
         let endpoint = Endpoint::from_shared(format!("https://{rdzv}")).unwrap();
         let endpoint = endpoint.tls_config(ClientTlsConfig::new().ca_certificate(authority)).unwrap();
         // It may be told at once, or with the first call.
-        let connector = Connector { token: TOKEN.parse().unwrap(), tls: true };
+        let connector = Connector { token: TOKEN.parse().unwrap(), tls: true, outage: Default::default() };
         let channel = match endpoint.connect_with_connector(connector).await {
             Ok(channel) => channel,
             Err(_) => return None,

@@ -61,7 +61,7 @@ pub(super) fn join(
     let shm = ShmOptions { timeout, ..Default::default() };
     // All ranks have opened the arena of their host before they sent their addresses.
     let own_core = arena.as_ref().is_none_or(|arena| arena.cores().is_some_and(|cores| env.local_world <= cores));
-    let options = MeshOptions { timeout, ..MeshOptions::new(capacity, own_core) };
+    let options = MeshOptions { timeout, outage: env.outage, ..MeshOptions::new(capacity, own_core) };
     let token = env.token.expose().as_bytes();
     let links = listener.connect(env.rank, &hosts, &names, &addresses, token, alarm, &options)?;
     let known = Hosts::of(&hosts);

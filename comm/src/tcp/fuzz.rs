@@ -8,7 +8,7 @@ use super::door::Door;
 use super::frame::{Frame, HEADER};
 use super::handshake::{CHALLENGE, Exchange, Hello, PROOF, WELCOME};
 use super::link::{Connection, End, Offer};
-use super::{Alarm, Connections};
+use super::{Alarm, Connections, MeshOptions};
 use crate::hosts::{HostsComm, HostsTransport};
 use crate::shm::ShmOptions;
 use crate::transport::CollectiveCall;
@@ -220,7 +220,8 @@ fn comm_of(rank: usize, stream: TcpStream) -> Result<(HostsComm, std::sync::Arc<
     let mut links = [None, None];
     links[1 - rank] = Some(Connection::new(stream, MOST));
     let names = vec!["host0".to_string(), "host1".to_string()];
-    let links = Connections::new(rank, links.into(), names, alarm.clone(), 0, Duration::from_secs(20));
+    let options = MeshOptions { timeout: Duration::from_secs(20), ..MeshOptions::new(MOST, false) };
+    let links = Connections::new(rank, links.into(), names, alarm.clone(), &options);
     let shm = ShmOptions::default();
     let transport = HostsTransport::new(rank, vec![0, 1], None, shm, links, MOST).map_err(of)?;
     Ok((Collectives::new(transport), alarm))

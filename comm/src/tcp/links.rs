@@ -2,6 +2,8 @@
 
 use super::frame::Kind;
 use super::link::{Connection, End, MEMORY, Offer, Pool, Post};
+use super::mesh::MeshOptions;
+use super::outage::Outage;
 use super::socket;
 use super::tally::Tally;
 use crate::lent::{Destination, Lent};
@@ -16,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A link is lost if the peer's kernel has not answered for this time.
-pub const DEAD_AFTER: Duration = Duration::from_secs(4);
+/// How much longer than the control plane a link waits for a silent peer: the control plane knows more, and is to decide first.
+const AFTER_CONTROL: Duration = Duration::from_secs(1);
 /// Interval at which a waiting rank sends a keep-alive and asks the kernel for the state of the link.
 const LOOK: Duration = Duration::from_millis(250);
 const BEAT: Duration = Duration::from_secs(1);
@@ -25,8 +27,13 @@ const BEAT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(5);
 /// How long a rank whose link is lost waits for the control plane to say why: it knows more.
 const GRACE: Duration = Duration::from_millis(700);
-/// How long a rank that ends gives its last posts to reach the peers' kernels.
+/// How long a rank that ends gives its last posts at least to reach the peers' kernels.
 const LINGER: Duration = Duration::from_secs(5);
+
+/// How long the peer's kernel may owe an answer before a link is lost.
+pub(super) fn silence(outage: Outage) -> Duration {
+    outage.patience() + AFTER_CONTROL
+}
 
 /// Set when the job has failed, on any thread; ends every wait.
 pub struct Alarm {
@@ -109,6 +116,7 @@ pub struct Connections {
     news: Arc<News>,
     spins: u32,
     timeout: Duration,
+    silence: Duration,
 }
 
 impl Connections {
@@ -117,8 +125,7 @@ impl Connections {
         peers: Vec<Option<Connection>>,
         names: Vec<String>,
         alarm: Arc<Alarm>,
-        spins: u32,
-        timeout: Duration,
+        options: &MeshOptions,
     ) -> Connections {
         let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
         let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
@@ -127,7 +134,9 @@ impl Connections {
         let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
         let (pool, unwritten) = Default::default();
         let looked = Cell::new(Instant::now());
-        Connections { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
+        let &MeshOptions { spins, timeout, outage, .. } = options;
+        let silence = silence(outage);
+        Connections { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout, silence }
     }
 
     /// The news of failures that these links listen to.
@@ -409,7 +418,7 @@ impl Connections {
         }
         let why = match (end, deaf) {
             (End::Garbled(why), _) => why.to_string(),
-            (End::Silent, _) => format!("no answer for {} s", DEAD_AFTER.as_secs()),
+            (End::Silent, _) => format!("no answer for {:.0} s", self.silence.as_secs_f64()),
             (End::Failed(e), _) | (_, Some(e)) => e.to_string(),
             _ => "closed without a goodbye".to_string(),
         };
@@ -433,7 +442,7 @@ impl Connections {
         }
         let since = link.unanswered.filter(|s| h.last_answer >= now - *s);
         link.unanswered = Some(since.unwrap_or(now));
-        if since.is_some_and(|s| now - s >= DEAD_AFTER) {
+        if since.is_some_and(|s| now - s >= self.silence) {
             link.over = Some(End::Silent);
         }
     }
@@ -447,7 +456,7 @@ impl Drop for Connections {
     /// Says goodbye, and stays until the peers' kernels have everything: a socket that is closed with something unread
     /// throws away what it had to send.
     fn drop(&mut self) {
-        let end = now_ns() + LINGER.as_nanos() as u64;
+        let end = now_ns() + LINGER.max(self.silence).as_nanos() as u64;
         for rank in &self.remote {
             let Ok(mut link) = self.link(*rank) else { continue };
             link.tell(Kind::Goodbye, None);

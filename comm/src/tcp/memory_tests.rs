@@ -15,7 +15,7 @@ fn pair() -> (Connection, Connection) {
     let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let into = listener.accept().unwrap().0;
     for s in [&out, &into] {
-        super::socket::prepare(s, Some(8 << 10)).unwrap();
+        super::socket::prepare(s, std::time::Duration::from_secs(4), Some(8 << 10)).unwrap();
     }
     (Connection::new(out, MOST), Connection::new(into, MOST))
 }

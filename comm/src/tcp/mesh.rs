@@ -6,7 +6,8 @@ use super::dial::{Dial, RETRY};
 use super::door::Door;
 use super::handshake::Hello;
 use super::link::Connection;
-use super::links::{Alarm, Connections, timespec};
+use super::links::{self, Alarm, Connections, timespec};
+use super::outage::Outage;
 use super::socket;
 use oflow_base::intern::FixedHasher;
 use oflow_base::{Error, Result};
@@ -28,6 +29,8 @@ pub struct MeshOptions {
     pub timeout: Duration,
     /// Time-out for opening all links.
     pub start: Duration,
+    /// The longest outage of the network that links survive.
+    pub outage: Outage,
     /// Size of a socket's kernel buffers in bytes, for tests. `None`: the kernel's choice.
     pub buffer: Option<usize>,
 }
@@ -40,6 +43,7 @@ impl MeshOptions {
             spins: if own_core { 100 } else { 0 },
             timeout: Duration::from_secs(30 * 60),
             start: Duration::from_secs(60),
+            outage: Outage::default(),
             buffer: None,
         }
     }
@@ -141,18 +145,19 @@ impl Listener {
             dials: Vec::new(),
         };
         mesh.open(&self.listener, &alarm, options)?;
-        let mut links = Vec::with_capacity(world);
+        let mut peers = Vec::with_capacity(world);
         for (rank, stream) in std::mem::take(&mut mesh.streams).into_iter().enumerate() {
-            links.push(match stream {
+            peers.push(match stream {
                 None => None,
                 Some(stream) => {
-                    socket::prepare(&stream, options.buffer)
+                    options.outage.prepare(&stream);
+                    socket::prepare(&stream, links::silence(options.outage), options.buffer)
                         .map_err(|e| Error::io(format!("cannot prepare the link to rank {rank}")).because(e))?;
                     Some(Connection::new(stream, options.capacity))
                 }
             });
         }
-        Ok(Connections::new(me, links, names.to_vec(), alarm, options.spins, options.timeout))
+        Ok(Connections::new(me, peers, names.to_vec(), alarm, options))
     }
 }
 

@@ -9,7 +9,7 @@
 //! **Back-pressure**: a rank reads at most [`SLOTS`](super::transport::SLOTS) unreleased posts of a peer from the socket. The
 //! rest stays in the sockets' buffers, which the kernels bound, and then in the sender's outbox or its caller's memory, for which
 //! the sender waits. **Dead or slow**: a peer whose kernel answers is alive, however long it computes. A peer whose kernel is
-//! silent for `links::DEAD_AFTER` is reported as lost.
+//! silent for longer than the job's [`Outage`] allows is reported as lost.
 
 mod dial;
 mod door;
@@ -20,11 +20,13 @@ mod handshake;
 mod link;
 mod links;
 mod mesh;
+mod outage;
 mod socket;
 mod tally;
 
 pub use links::{Alarm, Connections, News};
 pub use mesh::{Listener, MeshOptions, local_address};
+pub use outage::{NAMED_AFTER, Outage};
 
 #[cfg(test)]
 mod faults;

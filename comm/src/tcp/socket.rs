@@ -3,28 +3,49 @@
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Keepalive probes of the kernel: the first after a second of silence, then one a second; three without an answer end the
-/// connection. The peer's kernel answers them, whatever its process does.
+/// Keepalive probes of the kernel: the first after a second of silence, then one a second, or as many as there may be in the time
+/// that silence is waited for. The peer's kernel answers them, whatever its process does.
 const PROBE: Duration = Duration::from_secs(1);
-const PROBES: u32 = 3;
+const MOST_PROBES: u32 = 100;
 
-/// Prepares a connection: no delays, no blocking, probes. `buffer` limits what the kernel keeps, for tests.
-pub(super) fn prepare(stream: &TcpStream, buffer: Option<usize>) -> std::io::Result<()> {
+/// Prepares a connection: no delays, no blocking, probes that end it after `silence`. `buffer` limits what the kernel keeps, for
+/// tests.
+pub(super) fn prepare(stream: &TcpStream, silence: Duration, buffer: Option<usize>) -> std::io::Result<()> {
     use rustix::net::sockopt;
+    let every = Duration::from_secs(silence.as_secs().div_ceil(MOST_PROBES.into())).max(PROBE);
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, PROBE)?;
-    sockopt::set_tcp_keepintvl(stream, PROBE)?;
-    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    sockopt::set_tcp_keepintvl(stream, every)?;
+    sockopt::set_tcp_keepcnt(stream, (silence.as_secs_f64() / every.as_secs_f64()).ceil() as u32)?;
     if let Some(bytes) = buffer {
         sockopt::set_socket_send_buffer_size(stream, bytes)?;
         sockopt::set_socket_recv_buffer_size(stream, bytes)?;
     }
     Ok(())
+}
+
+/// Option of Linux 6.15 and later, which the libc crate does not name yet.
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+
+/// Bounds the pause before the kernel sends again what was not acknowledged, for a second to two minutes. Returns whether it can.
+pub(super) fn bound_pauses(stream: BorrowedFd<'_>, most: Duration) -> bool {
+    let ms = most.as_millis().clamp(1000, 120_000) as libc::c_int;
+    // SAFETY: the option's value is one int, which lives until the call returns.
+    let rc = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            (&raw const ms).cast::<libc::c_void>(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    rc == 0
 }
 
 /// What a non-blocking call did.

@@ -211,7 +211,7 @@ struct Work {
 impl Hosting {
     fn start(found: &Found, token: Token, limit: Duration) -> Result<Hosting> {
         let mut options = AgentOptions::alone(found.local_world, token);
-        options.join_limit = limit;
+        (options.join_limit, options.outage) = (limit, found.outage);
         if found.nodes > 1 {
             let (host, port) = found.need_root()?;
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };

@@ -102,6 +102,7 @@ impl Surroundings {
             },
             report: false,
             stall: None,
+            outage: found.outage,
             threads: Some(found.threads.unwrap_or(self.threads)),
         })
     }

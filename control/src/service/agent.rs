@@ -22,9 +22,7 @@ use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
 use crate::flight::MAX_WORLD;
 use crate::{Failure, FailureKind, Token};
 use oflow_base::{Error, Result};
-
-/// How long node 0 stays after the end, so that the other hosts receive it.
-const FAREWELL: Duration = Duration::from_secs(2);
+use oflow_comm::tcp::Outage;
 
 /// How a job has ended for this agent.
 #[derive(Clone, Debug)]
@@ -49,7 +47,13 @@ pub(super) struct Core {
     /// Ranks of this host.
     nproc: usize,
     ranks: Mutex<Option<Arc<Ranks>>>,
-    assigned: watch::Sender<Option<Assignment>>,
+    /// The longest outage of the network between hosts that the job survives.
+    pub(super) outage: Outage,
+    max_restarts: u32,
+    /// This host's part in the last start, and the how manieth start that was here.
+    assigned: watch::Sender<Option<(u64, Assignment)>>,
+    /// Whether all ranks of that start have ended.
+    resting: watch::Sender<bool>,
     end: watch::Sender<Option<End>>,
     uplink: Uplink,
     clock: Mutex<Clock>,
@@ -164,7 +168,8 @@ impl Core {
         match Ranks::start(self, NodeState::new(own, assignment.world, gathers), begin.cost_model) {
             Ok(ranks) => {
                 *self.ranks.lock().unwrap_or_else(PoisonError::into_inner) = Some(ranks);
-                self.assigned.send_replace(Some(assignment));
+                self.resting.send_replace(false);
+                self.assigned.send_replace(Some((self.starts() + 1, assignment)));
             }
             Err(e) => self.finish(End::Refused { message: e.to_string(), help: String::new() }),
         }
@@ -186,16 +191,29 @@ impl Core {
         })
     }
 
-    /// The connection to the root has ended. Unless the job has ended too, this is a failure, which is decided here.
-    pub(super) fn lost_root(&self, message: &str) {
+    /// The connection to the root has ended. Unless the job has ended too, this is a failure, which is decided here. Returns whether
+    /// this host is to take part in another start: if the root was `silent`, it may be there again, and waits for this host.
+    pub(super) fn lost_root(&self, message: &str, silent: bool) -> bool {
         if self.end.borrow().is_some() {
-            return;
+            return false;
         }
+        let restarts = silent && self.assigned.borrow().is_some_and(|(_, part)| part.restart < self.max_restarts);
         let failure = Failure::of_job(FailureKind::NodeLost, message);
-        self.failed(Verdict { failure, code: Some(1), restarts: false });
+        self.failed(Verdict { failure, code: Some(1), restarts });
         self.on_ranks(|ranks| ranks.apply(|s| s.abandon(&Status::aborted(message))));
-        let known = self.ranks().and_then(|r| r.verdict.borrow().as_ref().and_then(|v| v.code));
-        self.finish(End::Code(known.unwrap_or(1)));
+        let verdict = self.ranks().and_then(|r| r.verdict.borrow().clone());
+        if verdict.as_ref().is_some_and(|v| v.restarts) {
+            return true;
+        }
+        self.finish(End::Code(verdict.and_then(|v| v.code).unwrap_or(1)));
+        false
+    }
+
+    /// Waits until all ranks of the present start have ended, and drops what they had to tell: nobody waits for that any more.
+    pub(super) async fn rest(&self) {
+        let mut resting = self.resting.subscribe();
+        let _the_sender_lives_in_self = resting.wait_for(|resting| *resting).await.map(drop);
+        drop(self.take_up());
     }
 
     pub(super) fn finish(&self, end: End) {
@@ -208,8 +226,9 @@ impl Core {
         });
     }
 
-    pub(super) fn is_assigned(&self) -> bool {
-        self.assigned.borrow().is_some()
+    /// In how many starts this host had a part.
+    pub(super) fn starts(&self) -> u64 {
+        self.assigned.borrow().map_or(0, |(start, _)| start)
     }
 
     fn pong(&self, pong: &pb::Pong) {
@@ -262,6 +281,7 @@ impl Agent {
                 settle: options.settle,
                 gather: options.join_limit,
                 stall: options.stall,
+                outage: options.outage,
             };
             Uplink::Host(Arc::new(Host::new(plan, hello.clone(), tell)))
         } else {
@@ -273,7 +293,10 @@ impl Agent {
             runtime: Handle::current(),
             nproc: options.nproc,
             ranks: Mutex::default(),
+            outage: options.outage,
+            max_restarts: options.max_restarts,
             assigned: watch::Sender::new(None),
+            resting: watch::Sender::new(false),
             end: watch::Sender::new(None),
             uplink,
             clock: Mutex::default(),
@@ -295,6 +318,7 @@ impl Agent {
                     hello,
                     tls: options.tls.clone(),
                     limit: options.join_limit,
+                    outage: options.outage,
                     more: more.clone(),
                 };
                 tasks.push(tokio::spawn(link::run(core.clone(), way)));
@@ -308,18 +332,19 @@ impl Agent {
     /// # Errors
     /// If the root refuses this host, or if too few hosts join before the time-out.
     pub async fn assigned(&self) -> Result<Next> {
-        let next = self.next(None).await;
+        let next = self.next(0).await;
         self.farewell(&next).await;
         next
     }
 
-    async fn next(&self, after: Option<u32>) -> Result<Next> {
+    /// Waits for the start after that many, or the end.
+    async fn next(&self, after: u64) -> Result<Next> {
         let (mut assigned, mut end) = (self.core.assigned.subscribe(), self.core.end.subscribe());
-        let is_next = |a: &Option<Assignment>| a.is_some_and(|a| after.is_none_or(|restart| a.restart > restart));
+        let is_next = |a: &Option<(u64, Assignment)>| a.is_some_and(|(start, _)| start > after);
         let end = tokio::select! {
             biased;
             next = assigned.wait_for(is_next) => match next.ok().and_then(|a| *a) {
-                Some(assignment) => return Ok(Next::Again(assignment)),
+                Some((_, assignment)) => return Ok(Next::Again(assignment)),
                 None => None,
             },
             end = end.wait_for(Option::is_some) => end.ok().and_then(|e| e.clone()),
@@ -339,11 +364,12 @@ impl Agent {
     /// # Errors
     /// If this host can take no further part.
     pub async fn finish(&self, code: u8) -> Result<Next> {
-        let restart = self.core.assigned.borrow().map(|a| a.restart);
+        let start = self.core.starts();
         if let Some(ranks) = self.core.ranks() {
             ranks.change(|s| s.done(code));
         }
-        let next = self.next(restart).await;
+        self.core.resting.send_replace(true);
+        let next = self.next(start).await;
         self.farewell(&next).await;
         next
     }
@@ -353,7 +379,7 @@ impl Agent {
         if !matches!(next, Ok(Next::Again(_)))
             && let Some(host) = &self.host
         {
-            let _heard = tokio::time::timeout(FAREWELL, host.others_have_left()).await;
+            let _heard = tokio::time::timeout(self.core.outage.patience(), host.others_have_left()).await;
         }
     }
 

@@ -43,6 +43,7 @@ fn job(how: u8, now: Instant) -> RootState {
         settle: Duration::from_secs(5),
         gather: Duration::from_secs(60),
         stall: Duration::from_secs(10),
+        outage: Default::default(),
     };
     RootState::new(plan, pb::NodeHello { node_rank: Some(0), ..hello("a", 2..=2) }, now)
 }

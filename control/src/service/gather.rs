@@ -34,7 +34,7 @@ impl RootState {
             self.lost(before, "it has connected a second time", now);
         }
         self.check(&hello)?;
-        self.nodes.insert(id, Node { hello, heard: now, part: None });
+        self.nodes.insert(id, Node { hello, heard: now, silent: false, part: None });
         match &mut self.phase {
             Phase::Gathering(gathering) => gathering.last = now,
             Phase::Running => self.send(id, Down::Note(self.no_place())),
@@ -171,7 +171,7 @@ impl RootState {
         self.board = Board::new(world);
         self.streams = Streams::default();
         self.stalls = Stalls::new(self.plan.stall);
-        self.transit = Transit::default();
+        self.transit = Transit::new(self.plan.outage);
         self.reference = None;
         self.candidates.clear();
         self.failing = None;

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use oflow_comm::tcp::Outage;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -39,6 +40,8 @@ pub struct Admission {
     pub token: Token,
     /// Connections must use TLS.
     pub tls: bool,
+    /// The longest outage of the network that connections survive.
+    pub outage: Outage,
     /// Where refusals are told.
     pub log: Log,
 }
@@ -111,6 +114,7 @@ impl Port {
     ) {
         // Small answers at once.
         let _as_it_is = stream.set_nodelay(true);
+        self.admission.outage.prepare(&stream);
         let Admission { token, tls, .. } = &self.admission;
         match tokio::time::timeout(STRANGER_LIMIT, admit(&mut stream, token, *tls)).await {
             // The server may be closing.

@@ -154,6 +154,7 @@ impl Host {
             members: *options.nodes.end(),
             token: options.token.clone(),
             tls: options.tls.is_some(),
+            outage: options.outage,
             log: log.clone(),
         };
         let incoming = guard::incoming(listener, admission);

@@ -16,9 +16,10 @@ use tonic::{Code, Request, Status, Streaming};
 
 use super::agent::{Core, End, now_ns};
 use super::host::{FRAME_BYTES, cut};
-use super::root::LOST_AFTER;
+use super::root::silence_of;
 use super::tls;
 use crate::knock::{Connector, Refused};
+use oflow_comm::tcp::{NAMED_AFTER, Outage};
 
 const RETRY: Duration = Duration::from_millis(100);
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -36,6 +37,8 @@ pub(super) struct Way {
     pub(super) tls: Option<PathBuf>,
     /// How long the root may take to be there.
     pub(super) limit: Duration,
+    /// The longest outage of the network that is survived.
+    pub(super) outage: Outage,
     /// Told when there is something to send.
     pub(super) more: Arc<Notify>,
 }
@@ -50,16 +53,21 @@ enum Trouble {
 
 /// Attaches to the root and stays until the job is over.
 pub(super) async fn run(core: Arc<Core>, way: Way) {
-    let start = Instant::now();
+    let mut start = Instant::now();
     let mut say_at = PATIENCE;
+    // The starts that are over.
+    let mut starts = 0;
     loop {
         let why = match attach(&core, &way).await {
             Ok((ups, downs)) => {
-                let why = carry(&core, &way, ups, downs).await;
-                if core.is_assigned() {
+                let Parted { why, silent } = carry(&core, &way, ups, downs).await;
+                if core.starts() > starts {
                     let host = &way.address;
-                    core.lost_root(&format!("node 0 ({host}) is lost: {why}"));
-                    return;
+                    if !core.lost_root(&format!("node 0 ({host}) is lost: {why}"), silent) {
+                        return;
+                    }
+                    core.rest().await;
+                    (start, say_at, starts) = (Instant::now(), PATIENCE, core.starts());
                 }
                 why
             }
@@ -97,7 +105,7 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
         .connect_timeout(CONNECT_LIMIT);
     let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-    let connector = Connector { token: core.token.clone(), tls: folder.is_some() };
+    let connector = Connector { token: core.token.clone(), tls: folder.is_some(), outage: way.outage };
     let connected = endpoint.connect_with_connector(connector).await;
     let channel: Channel = connected.map_err(|e| match (Refused::of(&e), tls::mismatch(&e, host)) {
         (Some(refused), _) => strange(address, refused),
@@ -112,7 +120,7 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
     let mut stub = NodesClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    match tokio::time::timeout(LOST_AFTER, stub.attach(request)).await {
+    match tokio::time::timeout(way.outage.patience(), stub.attach(request)).await {
         Err(_) => Err(Trouble::Later("it does not answer".into())),
         Ok(Ok(reply)) => Ok((ups, reply.into_inner())),
         Ok(Err(status)) => Err(match tls::mismatch(&status, host) {
@@ -161,16 +169,26 @@ pub(super) fn innermost(error: &tonic::transport::Error) -> String {
     error.to_string()
 }
 
-/// Carries items both ways; returns why that has ended.
+/// Why a connection has ended.
+struct Parted {
+    why: String,
+    /// Whether nothing was heard for too long, as when the network is out.
+    silent: bool,
+}
+
+/// Carries items both ways until the connection ends.
 async fn carry(
     core: &Arc<Core>,
     way: &Way,
     ups: mpsc::Sender<pb::FromNode>,
     mut downs: Streaming<pb::FromRoot>,
-) -> String {
+) -> Parted {
+    let closed = |why: &str| Parted { why: why.to_string(), silent: false };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut heard, mut ticked, mut beat) = (Instant::now(), Instant::now(), None::<Instant>);
+    // Whether the silence of the root has been told.
+    let mut silent = false;
     // What waits for room on the way. It is not waited for: the clock must go on where the way is cut.
     let mut unsent: VecDeque<Vec<pb::Up>> = VecDeque::new();
     loop {
@@ -178,11 +196,14 @@ async fn carry(
         tokio::select! {
             message = downs.message() => match message {
                 Ok(Some(message)) => {
-                    heard = Instant::now();
+                    let silence = std::mem::replace(&mut heard, Instant::now()).elapsed();
+                    if std::mem::take(&mut silent) {
+                        (core.log)(&format!("node 0 ({}) is heard again, after {:.1} s", way.address, silence.as_secs_f64()));
+                    }
                     message.items.into_iter().filter_map(|d| d.item).for_each(|item| core.down(item));
                 }
-                Ok(None) => return "its oflaunch has ended".into(),
-                Err(_) => return "its connection has ended; its oflaunch was killed, or the network is cut".into(),
+                Ok(None) => return closed("its oflaunch has ended"),
+                Err(_) => return closed("its connection has ended; its oflaunch was killed, or the network is cut"),
             },
             () = way.more.notified() => {}
             room = ups.reserve(), if !unsent.is_empty() => match (room, unsent.pop_front()) {
@@ -197,8 +218,14 @@ async fn carry(
                     heard = (heard + (now - ticked)).min(now);
                 }
                 ticked = now;
-                if now - heard > LOST_AFTER {
-                    return format!("nothing heard from it for {:.0} s", LOST_AFTER.as_secs_f64());
+                let silence = now - heard;
+                if silence > way.outage.patience() {
+                    let why = format!("nothing heard from it for {:.0} s", silence.as_secs_f64());
+                    return Parted { why, silent: true };
+                }
+                if silence >= NAMED_AFTER.min(way.outage.patience()) && !std::mem::replace(&mut silent, true) {
+                    let node = format!("node 0 ({})", way.address);
+                    (core.log)(&silence_of(&node, silence.as_secs_f64(), way.outage.limit().as_secs_f64()));
                 }
                 core.tick();
                 if beat.is_none_or(|beat| now - beat >= BEAT) {

@@ -36,6 +36,7 @@ use std::time::Duration;
 use crate::Token;
 use oflow_base::intern::FixedHasher;
 use oflow_base::{Error, Result};
+use oflow_comm::tcp::Outage;
 use oflow_proto::control as pb;
 
 pub use agent::Agent;
@@ -88,6 +89,8 @@ pub struct AgentOptions {
     pub settle: Duration,
     /// Time-out for a rank that is alive but has not joined a collective; the job then ends. Node 0's value is used.
     pub stall: Duration,
+    /// The longest outage of the network between hosts that the job survives.
+    pub outage: Outage,
     /// Folder with `ca.pem`, `cert.pem` and `key.pem` for mutual TLS between hosts.
     pub tls: Option<PathBuf>,
     /// Receives the agent's log lines.
@@ -110,6 +113,7 @@ impl AgentOptions {
             join_limit: Duration::from_secs(600),
             settle: Duration::from_secs(5),
             stall: Duration::from_secs(300),
+            outage: Outage::default(),
             tls: None,
             log: Arc::new(|line| eprintln!("oflow: {line}")),
         }

@@ -24,14 +24,13 @@ use super::stall::{Finding, Stalls};
 use super::transit::Transit;
 use crate::flight::MAX_WORLD;
 use crate::{Failure, FailureKind};
+use oflow_comm::tcp::{NAMED_AFTER, Outage};
 
 #[path = "gather.rs"]
 mod gather;
 
 /// The node that the root itself is on.
 pub const OWN: u64 = 0;
-/// A host is lost if it has sent nothing for this time.
-pub const LOST_AFTER: Duration = Duration::from_millis(3000);
 /// Failures reported within this time after the first report are compared with it, because reports may arrive in another order.
 const VERDICT: Duration = Duration::from_millis(100);
 /// How long a rank that said goodbye before the failed ones did may take to end: theirs may follow from its failure.
@@ -61,12 +60,16 @@ pub struct Plan {
     pub gather: Duration,
     /// Time-out for a rank that is alive but has not joined a collective.
     pub stall: Duration,
+    /// The longest outage of the network between hosts that the job survives.
+    pub outage: Outage,
 }
 
 /// A host.
 struct Node {
     hello: pb::NodeHello,
     heard: Instant,
+    /// Whether its silence has been told.
+    silent: bool,
     /// Its part in the present start; none: it waits for a place.
     part: Option<HostEntry>,
 }
@@ -133,10 +136,10 @@ pub struct RootState {
 impl RootState {
     /// Makes the state of a job that the root's own host has joined.
     pub fn new(plan: Plan, own: pb::NodeHello, now: Instant) -> RootState {
-        let stalls = Stalls::new(plan.stall);
+        let (stalls, transit) = (Stalls::new(plan.stall), Transit::new(plan.outage));
         let mut root = RootState {
             plan,
-            nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, part: None })]),
+            nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, silent: false, part: None })]),
             phase: Gathering::starting(now),
             restart: 0,
             hosts: Vec::new(),
@@ -150,7 +153,7 @@ impl RootState {
             events: Vec::new(),
             streams: Streams::default(),
             stalls,
-            transit: Transit::default(),
+            transit,
             looked: now,
             ticked: now,
             out: Vec::new(),
@@ -213,7 +216,11 @@ impl RootState {
     /// Takes a node's message. An error ends the node's stream.
     pub fn handle(&mut self, id: u64, item: Up, now: Instant) -> Result<(), Status> {
         let Some(node) = self.nodes.get_mut(&id) else { return Err(Status::aborted("this host counts as lost")) };
-        node.heard = now;
+        let silence = now.saturating_duration_since(std::mem::replace(&mut node.heard, now));
+        if std::mem::take(&mut node.silent) {
+            self.tell_others(id, |host| format!("{host} is heard again, after {:.1} s", silence.as_secs_f64()));
+        }
+        let Some(node) = self.nodes.get(&id) else { return Ok(()) };
         if let Up::Beat(beat) = &item
             && beat.sent_ns != 0
         {
@@ -323,7 +330,8 @@ impl RootState {
                 let failure = Failure::of_job(FailureKind::NodeLost, message);
                 // If it lives and is only not heard it is to know what has become of it.
                 let told = failure.to_json().into_bytes();
-                self.send(id, Down::Failed(pb::Failed { failure: told, code: Some(1), restarts: false }));
+                let restarts = self.may_restart();
+                self.send(id, Down::Failed(pb::Failed { failure: told, code: Some(1), restarts }));
                 self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
             }
             // Its ranks will not end any more as far as we will hear.
@@ -343,15 +351,7 @@ impl RootState {
         if slept > OVERSLEPT {
             self.nodes.values_mut().for_each(|n| n.heard = (n.heard + slept).min(now));
         }
-        let silent: Vec<u64> = self
-            .nodes
-            .iter()
-            .filter(|(id, n)| **id != OWN && now.saturating_duration_since(n.heard) > LOST_AFTER)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in silent {
-            self.lost(id, &format!("nothing heard from it for {:.0} s", LOST_AFTER.as_secs_f64()), now);
-        }
+        self.judge_silence(now);
         self.watch(now);
         if let Some(since) = self.failing {
             let elapsed = now.saturating_duration_since(since);
@@ -367,6 +367,39 @@ impl RootState {
             }
         }
         self.gather(now);
+    }
+
+    /// Names hosts of which nothing is heard; those that are silent for longer than an outage may last are lost.
+    fn judge_silence(&mut self, now: Instant) {
+        let (patience, limit) = (self.plan.outage.patience(), self.plan.outage.limit().as_secs_f64());
+        let silent: Vec<(u64, Duration)> = self
+            .nodes
+            .iter()
+            .map(|(id, n)| (*id, now.saturating_duration_since(n.heard)))
+            .filter(|(id, silence)| *id != OWN && *silence >= NAMED_AFTER.min(patience))
+            .collect();
+        for (id, silence) in silent {
+            let seconds = silence.as_secs_f64();
+            if silence > patience {
+                self.lost(id, &format!("nothing heard from it for {seconds:.0} s"), now);
+            } else if let Some(node) = self.nodes.get_mut(&id)
+                && !std::mem::replace(&mut node.silent, true)
+            {
+                self.tell_others(id, |host| silence_of(host, seconds, limit));
+            }
+        }
+    }
+
+    /// Tells all hosts but the one that it is about, by its name.
+    fn tell_others(&mut self, id: u64, text: impl Fn(&str) -> String) {
+        let Some(node) = self.nodes.get(&id) else { return };
+        let host = match node.part {
+            Some(part) => format!("node {} ({})", part.number, node.hello.host),
+            None => node.hello.host.clone(),
+        };
+        let text = text(&host);
+        let others: Vec<u64> = self.nodes.keys().copied().filter(|other| *other != id).collect();
+        others.into_iter().for_each(|other| self.send(other, Down::Note(text.clone())));
     }
 
     /// A node reports a failure. Reports of a divergence are held back until the first op that differs is known.
@@ -448,8 +481,8 @@ impl RootState {
             return;
         }
         let Candidate { failure, code, is_final } = candidate;
-        let enough = self.nodes.len() >= *self.plan.nodes.start();
-        let restarts = !is_final && failure.kind != FailureKind::Interrupted && self.may_restart() && enough;
+        // Where hosts are missing, they or others may come.
+        let restarts = !is_final && failure.kind != FailureKind::Interrupted && self.may_restart();
         let json = failure.to_json().into_bytes();
         self.verdict = Some(Verdict { failure, code, restarts });
         let message = pb::Failed { failure: json, code: code.map(u32::from), restarts };
@@ -470,8 +503,7 @@ impl RootState {
             let code = self.parts().filter_map(|(_, part)| part.done).find(|code| *code != 0).unwrap_or(0);
             return self.over(code);
         };
-        let enough = self.nodes.len() >= *self.plan.nodes.start();
-        if verdict.restarts && enough {
+        if verdict.restarts {
             self.restart += 1;
             self.nodes.values_mut().for_each(|n| n.part = None);
             self.phase = Gathering::starting(now);
@@ -508,6 +540,13 @@ impl RootState {
         let items: Vec<(u64, Down)> = self.nodes.iter().map(|(id, node)| (*id, item(node))).collect();
         items.into_iter().for_each(|(id, item)| self.send(id, item));
     }
+}
+
+/// Names a host of which nothing has been heard for that many seconds.
+pub fn silence_of(host: &str, seconds: f64, limit: f64) -> String {
+    format!(
+        "{host} has been silent for {seconds:.0} s: the network to it is out, or it stands still; the job waits up to {limit} s for it (--outage-limit)"
+    )
 }
 
 /// Returns a number of hosts in the form of the command line.

@@ -29,6 +29,7 @@ impl Job {
             settle: Duration::from_secs(5),
             gather: Duration::from_secs(600),
             stall: Duration::from_secs(300),
+            outage: Outage::of(Duration::from_secs(1)).unwrap(),
         };
         let now = Instant::now();
         let own = pb::NodeHello { node_rank: Some(0), ..hello("a", 2, nodes.clone()) };
@@ -282,12 +283,18 @@ fn fewer_hosts_go_on_where_that_is_allowed() {
     assert!(job.out().is_empty(), "another may come in its place");
     job.pass(Duration::from_secs(2));
     assert_eq!(parts(job.out()), [(0, 0, 0, 5), (2, 1, 2, 5)]);
-    // Where all are needed, a lost one is the end.
+    // Where all are needed, a lost one is waited for.
     let mut job = Job::of_three(1, 3);
     job.root.lost(1, "gone", job.now);
     job.pass(Duration::from_millis(150));
-    assert!(!job.failed().unwrap().1);
-    // Unless another waits for its place.
+    assert!(job.failed().unwrap().1);
+    job.up(0, Up::Done(143));
+    job.up(2, Up::Done(143));
+    job.pass(Duration::from_secs(60));
+    assert!(parts(job.out()).is_empty() && job.over().is_none());
+    job.come(7, "b", 1).unwrap();
+    assert_eq!(parts(job.out()), [(0, 0, 0, 6), (2, 1, 2, 6), (7, 2, 5, 6)]);
+    // Or another has come already.
     let mut job = Job::of_three(1, 3);
     job.come(7, "d", 1).unwrap();
     job.root.lost(1, "gone", job.now);
@@ -456,11 +463,39 @@ fn nobody_takes_the_place_of_the_roots_own_host() {
 #[test]
 fn a_silent_host_that_lives_hears_that_it_counts_as_lost() {
     let mut job = Job::of_three(0, 3);
-    job.root.nodes.get_mut(&2).unwrap().heard = job.now - LOST_AFTER - Duration::from_millis(1);
+    job.root.nodes.get_mut(&2).unwrap().heard = job.now - job.root.plan.outage.patience() - Duration::from_millis(1);
     job.root.tick(job.now);
     let told = job.out().into_iter().any(|(id, item)| id == 2 && matches!(item, Down::Failed(_)));
     assert!(told);
     assert_eq!(job.root.take_closed(), [2]);
+}
+
+#[test]
+fn a_silent_host_is_named_while_the_job_waits_for_it() {
+    let mut job = Job::of_three(0, 3);
+    job.root.plan.outage = Outage::default();
+    let mut silent_for = |job: &mut Job, seconds: u32| {
+        for _ in 0..seconds * 20 {
+            job.now += Duration::from_millis(50);
+            job.up(1, Up::Beat(pb::NodeBeat::default()));
+            job.root.tick(job.now);
+        }
+    };
+    silent_for(&mut job, 2);
+    assert_eq!(notes(&mut job), []);
+    silent_for(&mut job, 7);
+    let text = "node 2 (c) has been silent for 3 s: the network to it is out, or it stands still; the job waits up to 10 s for it \
+                (--outage-limit)";
+    assert_eq!(notes(&mut job), [(0, text.to_string()), (1, text.to_string())], "once, and not itself");
+    job.up(2, Up::Beat(pb::NodeBeat::default()));
+    assert_eq!(notes(&mut job), [0, 1].map(|id| (id, "node 2 (c) is heard again, after 9.0 s".to_string())));
+    // The next silence is told, too, and ends the job where it lasts too long.
+    silent_for(&mut job, 10);
+    assert_eq!(notes(&mut job).len(), 2);
+    assert_eq!(job.failed(), None);
+    silent_for(&mut job, 13);
+    let (text, ..) = job.failed().unwrap();
+    assert!(text.starts_with("node 2 (c) is lost: nothing heard from it for "), "{text}");
 }
 
 #[test]

@@ -18,10 +18,11 @@ use super::guard;
 use super::node::{Answer, NodeState, Outcome};
 use crate::Failure;
 use oflow_base::{Error, Result};
+use oflow_comm::tcp::Outage;
 
 /// Longest a call may wait, whatever it asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// Calls that wait for the root only.
+/// Calls that wait for the root only, while it can be reached.
 const CALL_LIMIT: Duration = Duration::from_secs(9);
 /// Time-out for the root's answer about missing ranks.
 const EXPLAIN: Duration = Duration::from_secs(3);
@@ -47,6 +48,7 @@ pub(super) struct Ranks {
     pub(super) verdict: watch::Sender<Option<Verdict>>,
     pub(super) address: SocketAddr,
     cost_model: Vec<u8>,
+    outage: Outage,
     core: Weak<Core>,
     _shutdown: oneshot::Sender<()>,
 }
@@ -77,7 +79,8 @@ impl Ranks {
         let _runtime = core.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         let (token, log) = (core.token.clone(), core.log.clone());
-        let admission = guard::Admission { members: state.members(), token, tls: false, log };
+        let (members, outage) = (state.members(), core.outage);
+        let admission = guard::Admission { members, token, tls: false, outage, log };
         let incoming = guard::incoming(listener, admission);
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {
@@ -85,6 +88,7 @@ impl Ranks {
             verdict: watch::Sender::new(None),
             address,
             cost_model,
+            outage,
             core: Arc::downgrade(core),
             _shutdown: shutdown,
         });
@@ -132,6 +136,11 @@ impl Ranks {
             core.flush();
         }
         value
+    }
+
+    /// How long a call waits for the root: an outage of the network on the way to it included.
+    fn call_limit(&self) -> Duration {
+        CALL_LIMIT + self.outage.patience()
     }
 
     /// Makes a call and waits for its answer, at most `limit`.
@@ -210,7 +219,7 @@ impl Control for Served {
 
     async fn join(&self, request: Request<pb::JoinRequest>) -> Result<Response<pb::JoinReply>, Status> {
         let (ranks, hello) = (self.ranks()?, request.into_inner());
-        match ranks.call(CALL_LIMIT, |s| s.join(hello, Instant::now())).await? {
+        match ranks.call(ranks.call_limit(), |s| s.join(hello, Instant::now())).await? {
             Answer::World(world_size) => {
                 Ok(Response::new(pb::JoinReply { world_size, cost_model: ranks.cost_model.clone() }))
             }
@@ -220,14 +229,16 @@ impl Control for Served {
 
     async fn put(&self, request: Request<pb::PutRequest>) -> Result<Response<pb::PutReply>, Status> {
         let pb::PutRequest { key, value } = request.into_inner();
-        self.ranks()?.call(CALL_LIMIT, |s| s.put(key, value)).await?;
+        let ranks = self.ranks()?;
+        ranks.call(ranks.call_limit(), |s| s.put(key, value)).await?;
         Ok(Response::new(pb::PutReply {}))
     }
 
     async fn get(&self, request: Request<pb::GetRequest>) -> Result<Response<pb::GetReply>, Status> {
         let pb::GetRequest { key, wait_ms } = request.into_inner();
-        let limit = if wait_ms == 0 { CALL_LIMIT } else { Duration::from_millis(wait_ms).min(LONGEST_WAIT) };
-        match self.ranks()?.call(limit, |s| s.get(key, wait_ms != 0)).await? {
+        let ranks = self.ranks()?;
+        let limit = if wait_ms == 0 { ranks.call_limit() } else { Duration::from_millis(wait_ms).min(LONGEST_WAIT) };
+        match ranks.call(limit, |s| s.get(key, wait_ms != 0)).await? {
             Answer::Value(value) => Ok(Response::new(pb::GetReply { value })),
             other => Err(unexpected(other)),
         }
@@ -238,7 +249,8 @@ impl Control for Served {
         request: Request<pb::CompareAndSetRequest>,
     ) -> Result<Response<pb::CompareAndSetReply>, Status> {
         let request = request.into_inner();
-        match self.ranks()?.call(CALL_LIMIT, |s| s.compare_and_set(request)).await? {
+        let ranks = self.ranks()?;
+        match ranks.call(ranks.call_limit(), |s| s.compare_and_set(request)).await? {
             Answer::Set(reply) => Ok(Response::new(reply)),
             other => Err(unexpected(other)),
         }

@@ -4,8 +4,9 @@
 //! Both ends count bytes. Suppose X has given n bytes to its kernel, at least [`SETTLED`] ago, and Y has read fewer. Y's count
 //! may be outdated, or Y may not have polled. So Y is asked after X's count is known; its later counts are then newer than X's,
 //! whatever the clocks and delays. If Y has polled [`LOOKS`] times since then, a quarter of a second apart, and received nothing,
-//! the bytes have been in transit for more than three seconds although Y's socket had room for them. A rank that is starved or
-//! stopped does not poll, so its link never counts as lost.
+//! the bytes have been in transit for more than three seconds although Y's socket had room for them. That is told, and after the
+//! longest outage that the job survives the link is lost. A rank that is starved or stopped does not poll, so its link never counts
+//! as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,13 +15,14 @@ use oflow_proto::control as pb;
 
 use super::stall::Finding;
 use crate::{Failure, FailureKind};
+use oflow_comm::tcp::Outage;
 use oflow_comm::transport::place_of;
 
 /// Bytes that have been on the way for less are not asked for.
 const SETTLED: Duration = Duration::from_millis(1500);
 /// Time between two looks at least.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Looks in vain, after the question, that make a link lost.
+/// Looks in vain, after the question, that make a link silent.
 const LOOKS: u64 = 6;
 /// Looks in vain of a rank that waits, after which the other end is asked for its counts. A wait that lasts is asked about too.
 const ASK_AFTER: u64 = 2;
@@ -61,6 +63,8 @@ struct Suspect {
     received: u64,
     /// What the first answer counted.
     looks: Option<u64>,
+    /// Whether the silence has been told.
+    told: bool,
 }
 
 /// How fast bytes come for which a rank waits.
@@ -83,8 +87,8 @@ struct Window {
 }
 
 /// All connections that ranks have reported. A pair is (from, to).
-#[derive(Default)]
 pub struct Transit {
+    outage: Outage,
     ends: BTreeMap<(usize, usize), End>,
     calls: BTreeMap<usize, String>,
     suspects: BTreeMap<(usize, usize), Suspect>,
@@ -96,11 +100,27 @@ pub struct Transit {
 }
 
 enum Found {
+    Silent { from: usize, to: usize, bytes: u64, time: Duration },
     Lost { from: usize, to: usize, bytes: u64, time: Duration },
     Slow { from: usize, to: usize, rate: f64 },
 }
 
 impl Transit {
+    /// Makes the state of a job that survives such outages.
+    pub fn new(outage: Outage) -> Transit {
+        Transit {
+            outage,
+            ends: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            suspects: BTreeMap::new(),
+            paces: BTreeMap::new(),
+            slow: BTreeSet::new(),
+            questions: 0,
+            asks: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
     /// Takes a heartbeat.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
@@ -153,6 +173,15 @@ impl Transit {
     fn tell(&self, found: Found, name: impl Fn(usize) -> String) -> Finding {
         let call = |rank: usize| self.calls.get(&rank).map_or(String::new(), |call| format!(", in {call}"));
         match found {
+            Found::Silent { from, to, bytes, time } => Finding::Warning(format!(
+                "the link from {} to {} has been silent for {:.1} s: {bytes} bytes sent by rank {from} have not arrived, and rank \
+                 {to} waits for them{}; the job waits up to {:.0} s (--outage-limit)",
+                name(from),
+                name(to),
+                time.as_secs_f64(),
+                call(to),
+                self.outage.limit().as_secs_f64()
+            )),
             Found::Lost { from, to, bytes, time } => {
                 let text = format!(
                     "the link from {} to {} is lost: {bytes} bytes sent by rank {from} have not arrived after \
@@ -199,7 +228,10 @@ impl Transit {
                 let still = here.quiet.min(LOOK_EVERY * there.looks.min(1 << 16) as u32);
                 let since = now.checked_sub(still).unwrap_or(now);
                 let (sent, received) = (here.sent, there.received);
-                self.suspects.insert((from, to), Suspect { asked: 0, put: now, since, sent, received, looks: None });
+                self.suspects.insert(
+                    (from, to),
+                    Suspect { asked: 0, put: now, since, sent, received, looks: None, told: false },
+                );
             }
             return;
         };
@@ -207,7 +239,7 @@ impl Transit {
             // It moves, if slowly: what is missing still is late from now on.
             let (sent, received) = (here.sent, there.received);
             if sent > received {
-                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None };
+                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None, told: false };
             } else {
                 self.suspects.remove(&(from, to));
             }
@@ -223,8 +255,12 @@ impl Transit {
                 Some(first) if there.looks >= first.saturating_add(LOOKS) => {
                     let time = now.saturating_duration_since(suspect.since);
                     let bytes = suspect.sent - suspect.received;
-                    self.suspects.remove(&(from, to));
-                    self.found.push(Found::Lost { from, to, bytes, time });
+                    if time >= self.outage.patience() {
+                        self.suspects.remove(&(from, to));
+                        self.found.push(Found::Lost { from, to, bytes, time });
+                    } else if !std::mem::replace(&mut suspect.told, true) {
+                        self.found.push(Found::Silent { from, to, bytes, time });
+                    }
                 }
                 Some(first) if there.looks >= first => {}
                 // The first answer; or something came and was counted late.

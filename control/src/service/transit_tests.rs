@@ -24,8 +24,13 @@ struct Counts {
 
 impl Pair {
     fn new() -> Pair {
+        Pair::that_survives(Duration::from_secs(1))
+    }
+
+    fn that_survives(limit: Duration) -> Pair {
         let now = Instant::now();
-        Pair { transit: Transit::default(), now, asked: [0; 2], found: vec![], start: now }
+        let transit = Transit::new(Outage::of(limit).unwrap());
+        Pair { transit, now, asked: [0; 2], found: vec![], start: now }
     }
 
     /// A beat of a rank that waits for the other, or computes, at that time.
@@ -192,7 +197,7 @@ fn any_numbers_are_survived_and_who_has_left_is_forgotten() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
-    let mut transit = Transit::default();
+    let mut transit = Transit::new(Outage::default());
     let mut now = Instant::now();
     for _ in 0..20_000 {
         let [sent, sent_ms, received, looks, asked, queued_ms] =
@@ -224,4 +229,26 @@ fn a_link_that_pauses_is_not_lost() {
         _ => Counts { sent: 500, quiet: ms, received: 400 + ms / 2500, looks: ms % 2500 / 250, ..Counts::default() },
     });
     assert!(!pair.found.iter().any(|(_, f)| matches!(f, Finding::Failure(_))), "{:?}", pair.found);
+}
+
+#[test]
+fn an_outage_is_told_and_survived() {
+    let mut pair = Pair::that_survives(Duration::from_secs(10));
+    let outage = |seconds: u64| {
+        move |rank: usize, ms: u64| match rank {
+            1 if ms > seconds * 1000 => Counts { received: 1000, ..held_back(1, ms) },
+            _ => held_back(rank, ms),
+        }
+    };
+    pair.run(20, [false, true], outage(9));
+    let [(at, Finding::Warning(text))] = &pair.found[..] else { panic!("{:?}", pair.found) };
+    assert!((3000..=4000).contains(at), "{at}");
+    let start = "the link from rank 0 on host0 to rank 1 on host1 has been silent for 3.0 s: 600 bytes sent by rank 0 have not arrived";
+    assert!(text.starts_with(start) && text.ends_with("; the job waits up to 10 s (--outage-limit)"), "{text}");
+    // One that lasts ends the job.
+    let mut pair = Pair::that_survives(Duration::from_secs(10));
+    pair.run(40, [false, true], outage(30));
+    let [_, (at, Finding::Failure(failure)), ..] = &pair.found[..] else { panic!("{:?}", pair.found) };
+    assert!((12_000..=23_000).contains(at), "{at}");
+    assert!(failure.message.contains(" is lost: 600 bytes sent by rank 0 have not arrived after "), "{failure}");
 }

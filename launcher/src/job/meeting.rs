@@ -81,6 +81,7 @@ impl Meeting {
             tls: hosts.tls_dir.clone(),
             stall: job.stall,
             join_limit: hosts.join_timeout,
+            outage: hosts.outage_limit,
             log: log(job, output),
             ..AgentOptions::alone(job.nproc, token.clone())
         };

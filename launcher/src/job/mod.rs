@@ -297,6 +297,8 @@ async fn run_ranks(
         };
         let next = tokio::select! {
             next = agent.finish(code) => next,
+            // After a Ctrl-C nobody waits for hosts that may come back.
+            () = tokio::time::sleep(job.hosts.outage_limit.patience()), if interrupted => break Ok(code),
             signal = signals.next() => {
                 let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
                 let text = format!("node {} was ended by {}", part.node, signal_name(signal.as_raw()));
@@ -393,6 +395,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         },
         report: job.report,
         stall: Some(job.stall),
+        outage: job.hosts.outage_limit,
         threads: Some(job.threads),
     };
     let mut vars: Vec<(&str, OsString)> =
@@ -466,6 +469,9 @@ fn dry_run(
     line(format!("ranks: {}, {} compute threads each", job.nproc, job.threads));
     line(format!("costs: {}", model.describe()));
     line(format!("ends:  {} s after a failure, {} s after a stall", job.grace.as_secs_f64(), job.stall.as_secs_f64()));
+    if job.hosts.rdzv.is_some() {
+        line(format!("waits: up to {} s for a host that is silent", job.hosts.outage_limit.limit().as_secs_f64()));
+    }
     if let Some(folder) = &job.log_dir {
         line(format!("logs:  {}", folder.display()));
     }

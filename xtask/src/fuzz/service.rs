@@ -39,7 +39,7 @@ impl Served {
 
     /// What the service answers to a member that says this after its handshake.
     fn member_says(&self, bytes: &[u8], patience: Duration) -> Result<Vec<u8>, String> {
-        let connector = Connector { token: self.token.clone(), tls: false };
+        let connector = Connector { token: self.token.clone(), tls: false, outage: Default::default() };
         let stream = connector.blocking(("127.0.0.1", self.port())).map_err(|e| e.to_string())?;
         Ok(attack::send_on(stream, bytes, patience))
     }
