@@ -107,7 +107,7 @@ pub const VARIABLES: &[Variable] = &[
         OUTAGE_LIMIT,
         "longest outage of the network between hosts, in seconds, that the job survives (`oflaunch --outage-limit`) [default: 10]",
     ),
-    either(JOB_VARIABLE, "mark of the job's processes, by which they are found if oflaunch is killed"),
+    either(JOB_VARIABLE, "mark of the job's processes, by which they are found at its end"),
     either(RESTART_VARIABLE, "number of restarts of the job after failures so far (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),

@@ -1,9 +1,11 @@
-//! Ends what ranks have started when oflaunch itself is killed.
+//! Ends what ranks have started, when a start of the job has ended or oflaunch itself is killed.
 //!
-//! The kernel kills the ranks of an oflaunch that is gone ([`rank::start`](crate::rank::start)), but not the processes that
-//! they have started. The guardian is a small process in a session of its own. It reads a pipe of oflaunch's; the end of the pipe
-//! without a farewell means that oflaunch was killed. Then it kills every process that carries the mark of the job in its
-//! environment, and every process in the group of a rank, and saves the flight records as oflaunch would have done.
+//! oflaunch kills the process group of a rank that has ended ([`Group::close`](crate::rank::Group::close)), and the kernel kills the
+//! ranks of an oflaunch that is gone ([`rank::start`](crate::rank::start)). Neither ends processes that have left the group of their
+//! rank, as daemons do. The guardian is a small process in a session of its own. It reads a pipe of oflaunch's. After the farewell
+//! it kills every process that carries the mark of the start in its environment. The end of the pipe without a farewell means that
+//! oflaunch was killed: then it also kills every process in the group of a rank, and saves the flight records as oflaunch would
+//! have done.
 //!
 //! What it does not find: a process that has left the rank's process group *and* does not have the rank's environment. Who
 //! kills the guardian too has no guardian.
@@ -28,7 +30,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 const FAREWELL: &str = "over";
 
-/// The guardian of a running job. Dropping it says that the job has ended in order.
+/// The guardian of one start of a job. Dropping it says that the start has ended in order, and waits until nothing is left of it.
 pub struct Guardian {
     mark: String,
     process: Child,
@@ -36,7 +38,7 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts the guardian of a job.
+    /// Starts the guardian of a start.
     ///
     /// # Errors
     /// If there are no random numbers, or the process cannot be started.
@@ -81,7 +83,7 @@ impl Drop for Guardian {
     fn drop(&mut self) {
         self.tell(FAREWELL);
         self.pipe = None;
-        // It ends at once; without this it would stay a zombie for as long as we live.
+        // It ends as soon as nothing is left; without this it would stay a zombie for as long as we live.
         let _reaped = self.process.wait();
     }
 }
@@ -98,15 +100,24 @@ pub fn run() -> ExitCode {
     let mark = std::env::args().nth(1).unwrap_or_default();
     let mut groups = BTreeSet::new();
     let mut flights: Option<Flights> = None;
+    let mut in_order = false;
     for line in BufReader::new(io::stdin()).lines() {
         match line {
-            Ok(line) if line == FAREWELL => return ExitCode::SUCCESS,
+            Ok(line) if line == FAREWELL => {
+                in_order = true;
+                break;
+            }
             Ok(line) => match line.parse::<i32>() {
                 Ok(group) => groups.extend([group]),
                 Err(_) => flights = serde_json::from_str(&line).ok().or(flights),
             },
             Err(_) => break,
         }
+    }
+    if in_order {
+        // They have been killed; their numbers may be somebody else's by now. And oflaunch keeps the records itself.
+        groups.clear();
+        flights = None;
     }
     let end = Instant::now() + LIMIT;
     let job = Job { mark, groups, until: ticks() };

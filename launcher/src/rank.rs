@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
+    Pid, PidfdFlags, Signal, getpgid, getpid, getppid, kill_process, kill_process_group, pidfd_open,
+    set_parent_process_death_signal,
 };
 use rustix::thread::sched_setaffinity;
 
@@ -131,8 +132,13 @@ impl Group {
         *live = false;
     }
 
+    /// Call it while the rank is unreaped.
     fn send(&self, signal: Signal) {
         // The group may consist of processes that have ended; there is nothing to do about that or any other error.
         let _gone = kill_process_group(self.pid, signal);
+        // The rank itself may have gone to another group, which may be ours or a stranger's.
+        if getpgid(Some(self.pid)).is_ok_and(|group| group != self.pid) {
+            let _gone = kill_process(self.pid, signal);
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! oflaunch is killed in a way that leaves it no time: nothing of its job stays behind, whatever the ranks have started.
+//! Nothing of a job stays behind, whatever the ranks have started: when the job ends, and when oflaunch is killed in a way that
+//! leaves it no time.
 
 mod common;
 
@@ -106,4 +107,50 @@ fn the_guardian_is_in_nobodys_way() {
     running.signal(Signal::KILL);
     wait_for("all to be gone", Duration::from_secs(10), || pids.iter().all(|p| !alive(*p)).then_some(()));
     drop(running.finish());
+}
+
+/// A daemon of a rank: in a session of its own, and no child of the rank any more.
+const DAEMON: &str = "(setsid sh -c 'echo $$ > daemon.new; mv daemon.new daemon; exec sleep 1009' &)
+                      while [ ! -e daemon ]; do sleep 0.02; done";
+
+fn daemon(folder: &Folder) -> i32 {
+    let path = folder.path().join("daemon");
+    wait_for("the daemon", LONG, || fs::read_to_string(&path).ok()?.trim().parse().ok())
+}
+
+#[test]
+fn a_daemon_of_a_rank_ends_with_the_job() {
+    for (end, code) in [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137)] {
+        let folder = Folder::new();
+        folder.sh("rank", &format!("{DAEMON}; {end}"));
+        let output = run(&folder, &["-n", "1", "./rank"]);
+        assert_eq!(common::code(&output), code, "{}", stderr(&output));
+        assert!(!alive(daemon(&folder)), "{end}");
+    }
+    // After a Ctrl-C, too, which it does not get.
+    let folder = Folder::new();
+    folder.sh("rank", &format!("{DAEMON}; exec sleep 1009"));
+    let running = Running::of(oflaunch(&folder).args(["-n", "1", "./rank"]));
+    let daemon = daemon(&folder);
+    running.signal(Signal::INT);
+    let (status, text) = running.finish();
+    assert_eq!(status.code(), Some(130), "{text}");
+    assert!(!alive(daemon));
+}
+
+#[test]
+fn a_daemon_of_one_start_does_not_live_in_the_next() {
+    let folder = Folder::new();
+    folder.sh(
+        "rank",
+        &format!(
+            "if [ $OFLOW_RESTART = 1 ]; then
+                 grep -q zombie /proc/$(cat daemon)/status 2>/dev/null || ! kill -0 $(cat daemon) 2>/dev/null
+                 exit $?
+             fi
+             {DAEMON}; exit 3"
+        ),
+    );
+    let output = run(&folder, &["-n", "1", "--max-restarts", "1", "./rank"]);
+    assert_eq!(common::code(&output), 0, "{}", stderr(&output));
 }

@@ -5,6 +5,7 @@ mod claim;
 pub mod flights;
 mod meeting;
 mod memory;
+mod signals;
 mod stopped;
 mod supervise;
 
@@ -48,7 +49,8 @@ use bound::Bound;
 use claim::Claim;
 use flights::Flights;
 use meeting::Meeting;
-use supervise::{Outcome, Scene, Signals};
+use signals::Signals;
+use supervise::{Outcome, Scene};
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
@@ -243,11 +245,6 @@ async fn run_ranks(
             None
         }
     };
-    let mut guardian =
-        Guardian::start().map_err(|e| Failed::new(format!("cannot start the guardian of the ranks: {e}")))?;
-    if let Some(flights) = &flights {
-        guardian.keep(flights);
-    }
     let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
     let mut bound = Bound::new(job.cores.clone());
     // A host that has waited for a place was in no start before.
@@ -264,8 +261,13 @@ async fn run_ranks(
             output.say(&format!("control service at {}", agent.address())).await;
         }
         let arena = ShmArena::create(job.nproc, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()));
-        let ended = match arena {
-            Ok((arena, fd)) => {
+        let guardian =
+            Guardian::start().map_err(|e| Failed::new(format!("cannot start the guardian of the ranks: {e}")));
+        let ended = match arena.and_then(|arena| Ok((arena, guardian?))) {
+            Ok(((arena, fd), mut guardian)) => {
+                if let Some(flights) = &flights {
+                    guardian.keep(flights);
+                }
                 let (farm, flights) = (farm.as_ref(), flights.as_ref());
                 let start = build.map(script::Built::start);
                 let executable = match (&job.python, &start) {

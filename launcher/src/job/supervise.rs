@@ -17,13 +17,13 @@ use serde_json::json;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use super::bound::Bound;
 use super::memory::MemoryKills;
+use super::signals::{Signals, stop_here};
 use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::guardian::Guardian;
@@ -51,30 +51,6 @@ const UNHEARD: Duration = Duration::from_secs(2);
 const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
-
-/// The signals that end a job.
-pub(super) struct Signals([unix::Signal; 3]);
-
-impl Signals {
-    /// From here on they do not end us by themselves.
-    pub(super) fn listen() -> Result<Signals, Failed> {
-        let listen = |kind| unix::signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
-        Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]))
-    }
-
-    /// Waits for the next one.
-    pub(super) async fn next(&mut self) -> Signal {
-        let [int, term, hup] = &mut self.0;
-        tokio::select! {
-            biased;
-            Some(()) = int.recv() => Signal::INT,
-            Some(()) = term.recv() => Signal::TERM,
-            Some(()) = hup.recv() => Signal::HUP,
-            // They end with the runtime only.
-            else => std::future::pending().await,
-        }
-    }
-}
 
 /// What the supervision of one start of a job works with.
 pub(super) struct Scene<'a> {
@@ -156,7 +132,10 @@ pub(super) async fn run(
         let deadline = watch.deadline();
         tokio::select! {
             biased;
-            signal = signals.next() => watch.signalled(signal).await,
+            signal = signals.any() => match signal {
+                Signal::TSTP => watch.stop(),
+                end => watch.signalled(end).await,
+            },
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
             _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
             cause = job.losses.wait(), if watch.ending.is_none() => watch.unwritten(cause).await,
@@ -424,6 +403,13 @@ impl Watch<'_> {
         if let Some(local) = rank.checked_sub(self.part.first_rank).filter(|local| *local < self.part.nproc) {
             self.arena.poison(local, loss);
         }
+    }
+
+    /// Ctrl-Z: the ranks, which are no part of the terminal's foreground group, stop and continue with us.
+    fn stop(&self) {
+        self.signal_all(Signal::STOP);
+        stop_here();
+        self.signal_all(Signal::CONT);
     }
 
     /// A signal to oflaunch: the first one is passed on, the second one kills.
