@@ -88,8 +88,19 @@ pub enum Refused {
     WantsTls,
     /// It does not speak TLS and this end does.
     NoTls,
+    /// It closed the connection before it had proved that it knows the token.
+    Unproved,
     /// The connection failed or ended.
     Io(io::Error),
+}
+
+/// The root cause of an error of the transport, whose own text is only `transport error`.
+pub(crate) fn innermost(error: &tonic::transport::Error) -> String {
+    let mut error: &dyn std::error::Error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
 }
 
 impl fmt::Display for Refused {
@@ -98,6 +109,9 @@ impl fmt::Display for Refused {
             Refused::Stranger => f.write_str("it does not speak oflow's control protocol"),
             Refused::Version(v) => write!(f, "it speaks version {v} of the control protocol, this end {VERSION}"),
             Refused::Token => f.write_str("it does not know the job's token"),
+            Refused::Unproved => f.write_str(
+                "it closed the connection before it had proved that it knows the job's token: it has another one, or its time was up",
+            ),
             Refused::WantsTls => f.write_str("it speaks TLS and this end does not"),
             Refused::NoTls => f.write_str("it does not speak TLS and this end does"),
             Refused::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => f.write_str("it closed the connection"),
@@ -272,10 +286,10 @@ pub(crate) async fn admit(stream: &mut TcpStream, token: &Token, tls: bool) -> R
     stream.write_all(&said).await?;
     fits?;
     let mut mac = [0; MAC];
-    match stream.read_exact(&mut mac).await {
-        Ok(_) if proved(token, &hello, &said, &mac) => {}
-        // An end with another token has not believed the answer.
-        _ => return Err(Refused::Token),
+    // An end with another token does not believe the answer, and goes.
+    stream.read_exact(&mut mac).await.map_err(|_| Refused::Unproved)?;
+    if !proved(token, &hello, &said, &mac) {
+        return Err(Refused::Token);
     }
     Ok(stream.write_all(&WELCOME).await?)
 }

@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
 use super::client::{Hello, Shared, explain, timed};
-use super::knock::{Connector, Refused};
+use super::knock::{Connector, Refused, innermost};
 use super::vitals::Told;
 use super::{Failure, FailureKind, LaunchEnv};
 use oflow_base::{Error, Result};
@@ -130,7 +130,7 @@ async fn connect(env: &LaunchEnv, limit: Duration) -> Result<Stub> {
         if Instant::now() + CONNECT_RETRY >= deadline {
             let error = Error::comm(format!("cannot connect to the control service at {address}"));
             let error = match why {
-                Some(e) => error.because(e),
+                Some(e) => error.because(innermost(&e)),
                 None => error.because("it accepts connections and does not answer"),
             };
             return Err(error.help("the service lives as long as the oflaunch that started this rank"));

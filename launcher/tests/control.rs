@@ -317,6 +317,8 @@ fn a_service_that_is_not_there() {
     assert_eq!(error.kind(), ErrorKind::Comm, "{error}");
     let error = refused(ControlClient::connect(&dead, hello()));
     assert!(error.message().starts_with("cannot connect to the control service at 127.0.0.1:"), "{error}");
+    // What the system says, and not that the transport has an error.
+    assert!(error.to_string().contains("Connection refused"), "{error}");
     assert!(start.elapsed() < LONG);
 }
 

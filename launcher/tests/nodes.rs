@@ -435,3 +435,80 @@ fn who_listens_in_node_0s_place_learns_nothing() {
         assert!(text.contains(&rdzv), "{text}");
     }
 }
+
+/// Passes connections to a server on, each byte after this time.
+fn slowly(to: String, delay: Duration) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // The threads end with the connections.
+    std::thread::spawn(move || {
+        while let Ok((near, _)) = listener.accept() {
+            // Who finds nobody comes again.
+            let Ok(far) = TcpStream::connect(&to) else { continue };
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                let (later, parts) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
+                std::thread::spawn(move || {
+                    let mut part = [0; 4096];
+                    while let Ok(n @ 1..) = std::io::Read::read(&mut from, &mut part) {
+                        let _gone = later.send((Instant::now() + delay, part[..n].to_vec()));
+                    }
+                });
+                std::thread::spawn(move || {
+                    for (at, part) in parts {
+                        // The latency of the link.
+                        std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                        let _gone = std::io::Write::write_all(&mut to, &part);
+                    }
+                    let _gone = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_round_trip_of_two_seconds_is_waited_for() {
+    let hosts = Hosts::new("2");
+    hosts.folder.sh("ok", "exit 0");
+    let zero = hosts.start(0, 1, "./ok");
+    let far =
+        Hosts { folder: Folder::new(), rdzv: slowly(hosts.rdzv.clone(), Duration::from_secs(1)), ..Hosts::new("2") };
+    far.folder.sh("ok", "exit 0");
+    let one = far.start(1, 1, "./ok");
+    for running in [one, zero] {
+        let (status, text) = running.finish_within(Duration::from_secs(60));
+        assert_eq!(status.code(), Some(0), "{text}");
+        assert!(!text.contains("token"), "{text}");
+    }
+}
+
+#[test]
+fn node_0_waits_for_a_host_that_comes_back() {
+    let hosts = Hosts::new("2").with(&["--max-restarts", "1", "--timeout", "0.5"]);
+    hosts.folder.sh("again", &format!("{TELL_PID}; [ $OFLOW_RESTART = 1 ] && exit 0; while :; do sleep 0.2; done"));
+    for comes_back in [true, false] {
+        let zero = hosts.start(0, 1, "./again");
+        let one = hosts.start(1, 1, "./again");
+        let pids = [hosts.pid(0), hosts.pid(1)];
+        one.signal(Signal::KILL);
+        drop(one);
+        assert_gone(&pids);
+        if comes_back {
+            let (status, text) = hosts.start(1, 1, "./again").finish();
+            assert_eq!(status.code(), Some(0), "{text}");
+        } else {
+            zero.signal(Signal::INT);
+        }
+        let (status, text) = zero.finish();
+        assert_eq!(status.code(), Some(if comes_back { 0 } else { 130 }), "{text}");
+        assert!(
+            text.contains("its oflaunch was killed, or the network is cut; all ranks will be started again"),
+            "{text}"
+        );
+        assert_eq!(text.contains("start 2 of at most 2: 2 ranks"), comes_back, "{text}");
+        for rank in 0..2 {
+            std::fs::remove_file(hosts.folder.path().join(format!("pid{rank}"))).unwrap();
+        }
+    }
+}

@@ -19,6 +19,7 @@ use oflow_proto::control::nodes_client::NodesClient;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
+use rustix::process::Signal;
 use tonic::codegen::tokio_stream;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 
@@ -35,14 +36,14 @@ impl Authority {
         Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// The files of a host: a certificate for `names`, which may have expired.
-    fn files(&self, folder: &Folder, name: &str, names: &[&str], expired: bool) -> PathBuf {
+    /// The files of a host: a certificate for `names`, valid now or for a year from then on.
+    fn files(&self, folder: &Folder, name: &str, names: &[&str], year: Option<i32>) -> PathBuf {
         let dir = folder.path().join(name);
         fs::create_dir_all(&dir).unwrap();
         let mut params = CertificateParams::new(names.iter().map(|n| n.to_string()).collect::<Vec<_>>()).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        if expired {
-            (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        if let Some(year) = year {
+            (params.not_before, params.not_after) = (date_time_ymd(year, 1, 1), date_time_ymd(year + 1, 1, 1));
         }
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
@@ -54,7 +55,7 @@ impl Authority {
     }
 
     fn host(&self, folder: &Folder, name: &str) -> PathBuf {
-        self.files(folder, name, &["localhost", "127.0.0.1"], false)
+        self.files(folder, name, &["localhost", "127.0.0.1"], None)
     }
 }
 
@@ -83,7 +84,14 @@ fn refused(folder: &Folder, zero: Option<&PathBuf>, one: Option<&PathBuf>) -> St
     let (status, text) = Running::of(&mut host(folder, 1, &rdzv, one)).finish();
     assert_eq!(status.code(), Some(1), "{text}");
     // It waits for another host 1: this one is none.
-    drop(root);
+    root.signal(Signal::TERM);
+    let (_, told) = root.finish();
+    if zero.is_some() && one.is_some() {
+        assert!(
+            told.contains(" with the job token: refused in the TLS handshake; the last was from 127.0.0.1: "),
+            "{told}"
+        );
+    }
     text.lines().filter_map(|l| l.strip_prefix("oflaunch: ").or(l.strip_prefix("  "))).collect::<Vec<_>>().join("\n")
 }
 
@@ -149,13 +157,16 @@ fn certificates_of_another_authority_are_refused() {
 }
 
 #[test]
-fn expired_certificates_are_refused() {
+fn expired_and_early_certificates_are_refused() {
     let folder = folder();
     let authority = Authority::new("the job's");
     let good = authority.host(&folder, "good");
-    let expired = authority.files(&folder, "expired", &["127.0.0.1"], true);
+    let expired = authority.files(&folder, "expired", &["127.0.0.1"], Some(2001));
     let text = refused(&folder, Some(&expired), Some(&good));
-    assert!(text.contains("node 0's certificate has expired, or is not valid yet"), "{text}");
+    assert!(text.contains("node 0's certificate has expired\n"), "{text}");
+    let early = authority.files(&folder, "early", &["127.0.0.1"], Some(2901));
+    let text = refused(&folder, Some(&early), Some(&good));
+    assert!(text.contains("node 0's certificate is not valid yet, by the clock of this host"), "{text}");
     let text = refused(&folder, Some(&good), Some(&expired));
     assert!(text.contains("node 0 says that this host's certificate has expired"), "{text}");
 }
@@ -164,7 +175,7 @@ fn expired_certificates_are_refused() {
 fn a_certificate_for_another_name_is_refused() {
     let folder = folder();
     let authority = Authority::new("the job's");
-    let elsewhere = authority.files(&folder, "elsewhere", &["node0.example"], false);
+    let elsewhere = authority.files(&folder, "elsewhere", &["node0.example"], None);
     let text = refused(&folder, Some(&elsewhere), Some(&authority.host(&folder, "good")));
     assert!(text.contains("node 0's certificate is for another name than 127.0.0.1"), "{text}");
     assert!(text.contains("--rdzv"), "{text}");

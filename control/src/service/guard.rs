@@ -16,6 +16,8 @@ use tokio::task::AbortHandle;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 
 use super::Log;
+use super::admitted::Admitted;
+use super::tls::Acceptor;
 use crate::Token;
 use crate::knock::{Refused, admit};
 
@@ -38,8 +40,8 @@ pub struct Admission {
     pub members: usize,
     /// The job's token.
     pub token: Token,
-    /// Connections must use TLS.
-    pub tls: bool,
+    /// TLS of the connections, if they must use it.
+    pub tls: Option<Acceptor>,
     /// The longest outage of the network that connections survive.
     pub outage: Outage,
     /// Where refusals are told.
@@ -48,7 +50,7 @@ pub struct Admission {
 
 /// Returns the stream of a listener's connections that have proved that they know the token. The listener is closed when the
 /// stream is dropped.
-pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<io::Result<TcpStream>> {
+pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<io::Result<Admitted>> {
     let (admitted, stream) = mpsc::channel(QUEUE);
     let room = STRANGERS + 2 * admission.members;
     // All members may knock in the same millisecond; who finds no room comes again after a whole second. Only a wish.
@@ -87,7 +89,7 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
 /// A port and what has been said about its strangers.
 struct Port {
     admission: Admission,
-    told: Mutex<[Lines; 3]>,
+    told: Mutex<[Lines; 4]>,
 }
 
 /// What is told of strangers; each kind has lines of its own.
@@ -96,6 +98,7 @@ enum Told {
     Many,
     Token,
     Tls,
+    Certificate,
 }
 
 #[derive(Default)]
@@ -110,15 +113,24 @@ impl Port {
         self: Arc<Self>,
         mut stream: TcpStream,
         from: IpAddr,
-        admitted: mpsc::Sender<io::Result<TcpStream>>,
+        admitted: mpsc::Sender<io::Result<Admitted>>,
     ) {
         // Small answers at once.
         let _as_it_is = stream.set_nodelay(true);
         self.admission.outage.prepare(&stream);
         let Admission { token, tls, .. } = &self.admission;
-        match tokio::time::timeout(STRANGER_LIMIT, admit(&mut stream, token, *tls)).await {
-            // The server may be closing.
-            Ok(Ok(())) => drop(admitted.send(Ok(stream)).await),
+        match tokio::time::timeout(STRANGER_LIMIT, admit(&mut stream, token, tls.is_some())).await {
+            Ok(Ok(())) => {
+                let connection = match tls {
+                    None => Admitted(Box::new(stream)),
+                    Some(tls) => match tls.accept(stream).await {
+                        Ok(connection) => connection,
+                        Err(why) => return self.tell_of_certificates(from, &why),
+                    },
+                };
+                // The server may be closing.
+                drop(admitted.send(Ok(connection)).await);
+            }
             Ok(Err(Refused::NoTls)) => self.tell(Told::Tls, |n, s| {
                 format!(
                     "{n} connection{s} without TLS: refused; the last was from {from}; start that host with --tls-dir"
@@ -130,6 +142,15 @@ impl Port {
                 format!("{n} connection{s} without the job token: refused; the last was from {from}: {why}")
             }),
         }
+    }
+
+    /// Tells of a host with the token whose TLS handshake has failed.
+    fn tell_of_certificates(&self, from: IpAddr, why: &str) {
+        self.tell(Told::Certificate, |n, s| {
+            format!(
+                "{n} connection{s} with the job token: refused in the TLS handshake; the last was from {from}: {why}"
+            )
+        });
     }
 
     /// Counts a stranger, and tells of those since the last line.

@@ -153,12 +153,12 @@ impl Host {
         let admission = guard::Admission {
             members: *options.nodes.end(),
             token: options.token.clone(),
-            tls: options.tls.is_some(),
+            tls: super::tls::acceptor(options.tls.as_deref())?,
             outage: options.outage,
             log: log.clone(),
         };
         let incoming = guard::incoming(listener, admission);
-        let serving = super::tls::server(builder, options.tls.as_deref())?.serve_with_incoming(service, incoming);
+        let serving = builder.serve_with_incoming(service, incoming);
         let serving = tokio::spawn(async move {
             if let Err(e) = serving.await {
                 log(&format!("the control service for other hosts has stopped: {e}"));

@@ -18,11 +18,14 @@ use super::agent::{Core, End, now_ns};
 use super::host::{FRAME_BYTES, cut};
 use super::root::silence_of;
 use super::tls;
-use crate::knock::{Connector, Refused};
+use crate::knock::{Connector, Refused, innermost};
 use oflow_comm::tcp::{NAMED_AFTER, Outage};
 
 const RETRY: Duration = Duration::from_millis(100);
+/// Time-out of the first attempt to connect; each further one has twice as long, up to the most. A handshake takes several round
+/// trips, and on a slow network one of them may take seconds.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+const MOST_CONNECT_LIMIT: Duration = Duration::from_secs(24);
 /// When to say that the root is not there yet.
 const PATIENCE: Duration = Duration::from_secs(5);
 const SAY_AGAIN: Duration = Duration::from_secs(60);
@@ -57,8 +60,11 @@ pub(super) async fn run(core: Arc<Core>, way: Way) {
     let mut say_at = PATIENCE;
     // The starts that are over.
     let mut starts = 0;
+    let mut attempt = CONNECT_LIMIT;
     loop {
-        let why = match attach(&core, &way).await {
+        let outcome = attach(&core, &way, attempt).await;
+        attempt = (attempt * 2).min(MOST_CONNECT_LIMIT);
+        let why = match outcome {
             Ok((ups, downs)) => {
                 let Parted { why, silent } = carry(&core, &way, ups, downs).await;
                 if core.starts() > starts {
@@ -68,6 +74,7 @@ pub(super) async fn run(core: Arc<Core>, way: Way) {
                     }
                     core.rest().await;
                     (start, say_at, starts) = (Instant::now(), PATIENCE, core.starts());
+                    attempt = CONNECT_LIMIT;
                 }
                 why
             }
@@ -97,12 +104,16 @@ pub(super) async fn run(core: Arc<Core>, way: Way) {
     }
 }
 
-async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, Streaming<pb::FromRoot>), Trouble> {
+async fn attach(
+    core: &Core,
+    way: &Way,
+    limit: Duration,
+) -> Result<(mpsc::Sender<pb::FromNode>, Streaming<pb::FromRoot>), Trouble> {
     let never = |message: String, help: &str| Trouble::Never { message, help: help.to_string() };
     let (address, folder) = (&way.address, way.tls.as_deref());
     let endpoint = Endpoint::from_shared(format!("{}://{address}", tls::scheme(folder)))
         .map_err(|_| never(format!("{address:?} is no address"), "--rdzv is HOST:PORT"))?
-        .connect_timeout(CONNECT_LIMIT);
+        .connect_timeout(limit);
     let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
     let connector = Connector { token: core.token.clone(), tls: folder.is_some(), outage: way.outage };
@@ -134,7 +145,7 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
 fn strange(address: &str, refused: &Refused) -> Trouble {
     let (message, help) = match refused {
         Refused::Io(_) => return Trouble::Later(refused.to_string()),
-        Refused::Token => (
+        Refused::Token | Refused::Unproved => (
             format!("what listens at {address} does not know this job token"),
             "give all hosts the same token: --token-file or OFLOW_TOKEN",
         ),
@@ -158,15 +169,6 @@ fn refusal(address: &str, status: &Status) -> Trouble {
         _ => return Trouble::Later(status.message().to_string()),
     };
     Trouble::Never { message: format!("node 0 refuses this host: {message}"), help: help.into() }
-}
-
-/// The root cause of an error of the transport, whose own text is only `transport error`.
-pub(super) fn innermost(error: &tonic::transport::Error) -> String {
-    let mut error: &dyn std::error::Error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }
 
 /// Why a connection has ended.

@@ -8,6 +8,7 @@
 //! call goes through its node to the root and the answer comes back the same way. The arrivals of one host at a meeting of all
 //! ranks are sent as one message, so the root's work grows with the number of hosts.
 
+mod admitted;
 mod agent;
 mod blame;
 mod board;

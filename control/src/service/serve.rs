@@ -80,7 +80,7 @@ impl Ranks {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
         let (token, log) = (core.token.clone(), core.log.clone());
         let (members, outage) = (state.members(), core.outage);
-        let admission = guard::Admission { members, token, tls: false, outage, log };
+        let admission = guard::Admission { members, token, tls: None, outage, log };
         let incoming = guard::incoming(listener, admission);
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tonic::transport::{Endpoint, Server};
+use tonic::transport::Endpoint;
 
 use oflow_base::Result;
 
@@ -20,10 +20,22 @@ pub(super) struct Mismatch {
 #[cfg(feature = "tls")]
 mod with {
     use super::*;
+    use crate::service::admitted::Admitted;
     use oflow_base::Error;
     use rustls::CertificateError as Wrong;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::server::WebPkiClientVerifier;
+    use rustls::{RootCertStore, ServerConfig};
+    use std::fmt::Display;
     use std::os::unix::fs::MetadataExt;
-    use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::net::TcpStream;
+    use tonic::transport::{Certificate, ClientTlsConfig, Identity};
+
+    /// Time-out of a TLS handshake.
+    const HANDSHAKE: Duration = Duration::from_secs(10);
 
     const TOGETHER: &str = "all hosts of a job need certificates of one authority, valid now, in their --tls-dir";
 
@@ -57,35 +69,83 @@ mod with {
         Ok((authority, Identity::from_pem(read(folder, "cert.pem")?, read_key(folder)?)))
     }
 
-    fn unusable(folder: &Path, e: &tonic::transport::Error) -> Error {
+    fn unusable(folder: &Path, why: impl Display) -> Error {
         Error::io(format!("the certificates in {} cannot be used", folder.display()))
-            .because(super::super::link::innermost(e))
+            .because(why.to_string())
             .help("ca.pem and cert.pem hold certificates, key.pem the private key of the first in cert.pem, all as PEM")
     }
 
-    pub(in super::super) fn server(server: Server, folder: Option<&Path>) -> Result<Server> {
-        let Some(folder) = folder else { return Ok(server) };
-        let (authority, identity) = files(folder)?;
-        let config = ServerTlsConfig::new().identity(identity).client_ca_root(authority);
-        server.tls_config(config).map_err(|e| unusable(folder, &e))
+    /// Node 0's end of TLS. The handshake is made here and not by tonic, which tells nobody why one has failed.
+    pub struct Acceptor(tokio_rustls::TlsAcceptor);
+
+    impl Acceptor {
+        /// Makes the handshake of a connection. The error is a part of a sentence for the user.
+        pub(in super::super) async fn accept(&self, stream: TcpStream) -> std::result::Result<Admitted, String> {
+            match tokio::time::timeout(HANDSHAKE, self.0.accept(stream)).await {
+                Ok(Ok(stream)) => Ok(Admitted(Box::new(stream))),
+                Ok(Err(e)) => Err(match cause(&e) {
+                    Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
+                        Wrong::Expired | Wrong::ExpiredContext { .. } => "its certificate has expired".into(),
+                        Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
+                            "its certificate is not valid yet, by the clock of this host".into()
+                        }
+                        Wrong::UnknownIssuer | Wrong::BadSignature => {
+                            "its certificate is not of the authority in ca.pem".into()
+                        }
+                        other => format!("its certificate is not accepted: {other}"),
+                    },
+                    Some(rustls::Error::AlertReceived(alert)) => {
+                        format!("it does not accept this host's certificate: TLS alert {alert:?}")
+                    }
+                    Some(other) => other.to_string(),
+                    None => e.to_string(),
+                }),
+                Err(_) => Err(format!("the handshake took more than {} s", HANDSHAKE.as_secs())),
+            }
+        }
+    }
+
+    pub(in super::super) fn acceptor(folder: Option<&Path>) -> Result<Option<Acceptor>> {
+        let Some(folder) = folder else { return Ok(None) };
+        let (authority, own, key) = (read(folder, "ca.pem")?, read(folder, "cert.pem")?, read_key(folder)?);
+        let config = config(&authority, &own, &key).map_err(|why| unusable(folder, why))?;
+        Ok(Some(Acceptor(Arc::new(config).into())))
+    }
+
+    fn config(authority: &[u8], own: &[u8], key: &[u8]) -> std::result::Result<ServerConfig, String> {
+        let text = |e: &dyn Display| e.to_string();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(authority) {
+            roots.add(certificate.map_err(|e| text(&e))?).map_err(|e| text(&e))?;
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone());
+        let chain = CertificateDer::pem_slice_iter(own).collect::<std::result::Result<Vec<_>, _>>();
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| text(&e))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| text(&e))?
+            .with_client_cert_verifier(verifier.build().map_err(|e| text(&e))?)
+            .with_single_cert(chain.map_err(|e| text(&e))?, key)
+            .map_err(|e| text(&e))?;
+        config.alpn_protocols.push(b"h2".to_vec());
+        Ok(config)
     }
 
     pub(in super::super) fn client(endpoint: Endpoint, folder: Option<&Path>) -> Result<Endpoint> {
         let Some(folder) = folder else { return Ok(endpoint) };
         let (authority, identity) = files(folder)?;
         let config = ClientTlsConfig::new().identity(identity).ca_certificate(authority);
-        endpoint.tls_config(config).map_err(|e| unusable(folder, &e))
+        endpoint.tls_config(config).map_err(|e| unusable(folder, crate::knock::innermost(&e)))
     }
 
     /// The error of a failed connection to node 0, if TLS is the cause.
     pub(in super::super) fn mismatch(error: &(dyn std::error::Error + 'static), host: &str) -> Option<Mismatch> {
         let (message, help) = match cause(error) {
             Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
-                Wrong::Expired
-                | Wrong::ExpiredContext { .. }
-                | Wrong::NotValidYet
-                | Wrong::NotValidYetContext { .. } => {
-                    ("node 0's certificate has expired, or is not valid yet".into(), TOGETHER)
+                Wrong::Expired | Wrong::ExpiredContext { .. } => ("node 0's certificate has expired".into(), TOGETHER),
+                Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
+                    ("node 0's certificate is not valid yet, by the clock of this host".into(), TOGETHER)
                 }
                 Wrong::UnknownIssuer | Wrong::BadSignature => {
                     ("node 0's certificate is not of the authority in ca.pem".into(), TOGETHER)
@@ -109,7 +169,10 @@ mod with {
 
     fn refused(alert: &str) -> String {
         match alert {
-            "CertificateExpired" => "node 0 says that this host's certificate has expired".into(),
+            // TLS has one alert for both.
+            "CertificateExpired" => {
+                "node 0 says that this host's certificate has expired, or is not valid yet by its clock".into()
+            }
             "UnknownCA" => "node 0 does not know the authority of this host's certificate".into(),
             other => format!("node 0 refuses this host's certificate: TLS alert {other}"),
         }
@@ -148,8 +211,20 @@ fn not_built_in() -> oflow_base::Error {
 mod with {
     use super::*;
 
-    pub(in super::super) fn server(server: Server, folder: Option<&Path>) -> Result<Server> {
-        folder.map_or(Ok(server), |_| Err(not_built_in()))
+    /// There is none.
+    pub enum Acceptor {}
+
+    impl Acceptor {
+        pub(in super::super) async fn accept(
+            &self,
+            _: tokio::net::TcpStream,
+        ) -> std::result::Result<crate::service::admitted::Admitted, String> {
+            match *self {}
+        }
+    }
+
+    pub(in super::super) fn acceptor(folder: Option<&Path>) -> Result<Option<Acceptor>> {
+        folder.map_or(Ok(None), |_| Err(not_built_in()))
     }
 
     pub(in super::super) fn client(endpoint: Endpoint, folder: Option<&Path>) -> Result<Endpoint> {
@@ -161,7 +236,7 @@ mod with {
     }
 }
 
-pub(super) use with::{client, mismatch, server};
+pub(super) use with::{Acceptor, acceptor, client, mismatch};
 
 #[cfg(test)]
 mod tests {
