@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use oflow::comm::tcp::Outage;
 use oflow::control::{SetBy, VARIABLES};
@@ -284,13 +284,26 @@ impl Profile {
 impl Cli {
     /// Reads the command line. Ends the process after `--help`, `--version` and errors, as clap does.
     pub fn from_command_line() -> Cli {
-        let matches = command().get_matches();
+        let matches = command().try_get_matches().unwrap_or_else(|e| with_hint(e).exit());
         let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
         if let Some(contradiction) = cli.hosts.contradiction() {
             command().error(ErrorKind::ArgumentConflict, contradiction).exit();
         }
         cli
     }
+}
+
+/// Says how arguments are given to the program, if one of them was taken for an argument of oflaunch.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
+        _ => return error,
+    };
+    if !unknown.starts_with('-') {
+        let hint = format!("arguments of the program follow `--`, as in `oflaunch PROGRAM -- {unknown}`");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
+    error
 }
 
 /// Returns the command with its full help text.
@@ -384,6 +397,15 @@ mod tests {
         let cli = parse(&["-n", "2", "train.rs", "--", "--nproc", "9", "-x"]).unwrap();
         assert_eq!(cli.size.nproc, Some(2));
         assert_eq!(cli.args, ["--nproc", "9", "-x"]);
+    }
+
+    #[test]
+    fn words_after_the_program_are_told_where_they_belong() {
+        let parsed = |args: &[&str]| command().try_get_matches_from([&["oflaunch"], args].concat());
+        let text = with_hint(parsed(&["-n", "2", "w.py", "ok"]).unwrap_err()).to_string();
+        assert!(text.contains("arguments of the program follow `--`, as in `oflaunch PROGRAM -- ok`"), "{text}");
+        let text = with_hint(parsed(&["--nprocs", "2", "w.py"]).unwrap_err()).to_string();
+        assert!(!text.contains("of the program"), "{text}");
     }
 
     #[test]

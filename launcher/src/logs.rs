@@ -60,8 +60,8 @@ pub fn append(path: &Path) -> io::Result<File> {
 }
 
 impl Logs {
-    /// Makes the logs in a folder, which is created if it does not exist. A file is created when its rank first prints. Restarts
-    /// of the job append to it. What cannot be written is told to `losses`.
+    /// Makes the logs in a folder, which is created if it does not exist. Restarts of the job append
+    /// to the files. What cannot be written is told to `losses`.
     pub fn open(folder: &Path, losses: Losses) -> Result<Logs, Failed> {
         make_folder(folder)?;
         Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new(), losses })

@@ -132,6 +132,33 @@ fn a_log_that_does_not_fit_on_its_disk_is_told() {
 }
 
 #[test]
+fn a_folder_without_room_ends_no_job() {
+    let folder = Folder::new();
+    folder.sh("ok", "touch ran$RANK");
+    let logs = folder.path().join("logs");
+    let Some(_disk) = Mounted::tmpfs(&logs, "64k") else { return };
+    assert!(fs::write(logs.join("fill"), vec![1; 128 << 10]).is_err());
+    let output = run(&folder, &["-n", "2", "--log-dir", "logs", "./ok"]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 0, "{text}");
+    assert!(text.contains("logs/events.jsonl: No space left"), "{text}");
+    assert!(folder.path().join("ran0").exists() && folder.path().join("ran1").exists());
+    // Where it is asked for, it does.
+    let output = run(&folder, &["-n", "2", "--log-dir", "logs", "--require-logs", "./ok"]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn a_silent_rank_has_an_empty_log() {
+    let folder = Folder::new();
+    folder.sh("half", "[ $RANK = 1 ] || echo hello");
+    let output = run(&folder, &["-n", "2", "--log-dir", "logs", "./half"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let size = |rank: u32| fs::metadata(folder.path().join(format!("logs/rank-{rank}.log"))).unwrap().len();
+    assert!(size(0) > 0 && size(1) == 0);
+}
+
+#[test]
 fn what_cannot_be_written_is_said_before_anything_runs() {
     let folder = Folder::new();
     folder.sh("never", "touch ran");

@@ -74,6 +74,22 @@ fn a_launcher_that_is_killed_leaves_the_records_of_a_failed_job() {
 }
 
 #[test]
+fn a_rank_that_sigterm_ends_leaves_records_and_a_job_that_is_called_off_none() {
+    let folder = Folder::new();
+    let (running, pids) = endless(&folder, "logs");
+    kill(pids[1], Signal::TERM);
+    let (status, text) = running.finish();
+    assert_eq!(status.code(), Some(143), "{text}");
+    assert_eq!(files(&folder.path().join("logs"), ".json").len(), 2, "{text}");
+    let folder = Folder::new();
+    let (running, _) = endless(&folder, "logs");
+    running.signal(Signal::TERM);
+    let (status, text) = running.finish();
+    assert_eq!(status.code(), Some(143), "{text}");
+    assert_eq!(files(&folder.path().join("logs"), ".json").len(), 0, "{text}");
+}
+
+#[test]
 fn a_full_disk_does_not_destroy_the_records() {
     let folder = Folder::new();
     let logs = folder.path().join("logs");

@@ -2,7 +2,7 @@
 //! hosts of one job may share the folder.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,10 +44,13 @@ impl Claim {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
                     let text = format!("{job}\noflaunch {} on {}\n", std::process::id(), host_name());
-                    file.set_len(0)
-                        .and_then(|()| file.rewind())
-                        .and_then(|()| file.write_all(text.as_bytes()))
-                        .map_err(cannot)?;
+                    let written =
+                        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+                    match written {
+                        // A full disk ends no job, unless that is asked for; the folder is this job's without its name.
+                        Err(e) if is_full(&e) => return Ok(Claim { _locked: Some(file) }),
+                        written => written.map_err(cannot)?,
+                    }
                     // Between the two locks another job may take the folder.
                     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() && read(&mut file)?.0 == job {
                         return Ok(Claim { _locked: Some(file) });
@@ -71,12 +74,20 @@ impl Claim {
             }
             std::thread::sleep(AGAIN);
         }
+        // Whoever has it could not write the name: it may be another host of this job.
+        if holder.is_empty() && file.metadata().is_ok_and(|m| m.len() == 0) {
+            return Ok(Claim { _locked: None });
+        }
         let who = if holder.is_empty() { String::new() } else { format!(" ({holder})") };
         Err(Failed::new(format!(
             "another job writes to the log folder {}{who}; give each job a --log-dir of its own",
             folder.display()
         )))
     }
+}
+
+fn is_full(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// The job that has the folder, and who wrote that.

@@ -249,6 +249,8 @@ async fn run_ranks(
     let mut bound = Bound::new(job.cores.clone());
     // A host that has waited for a place was in no start before.
     let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
+    // Whether a person or a scheduler wants the end of the job.
+    let mut called_off = false;
     let outcome = loop {
         if part.restart > 0 {
             let what = format!("start {} of at most {}", part.restart + 1, job.max_restarts + 1);
@@ -297,11 +299,13 @@ async fn run_ranks(
                 break Err(failed);
             }
         };
+        called_off |= interrupted;
         let next = tokio::select! {
             next = agent.finish(code) => next,
             // After a Ctrl-C nobody waits for hosts that may come back.
             () = tokio::time::sleep(job.hosts.outage_limit.patience()), if interrupted => break Ok(code),
             signal = signals.next() => {
+                called_off = true;
                 let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
                 let text = format!("node {} was ended by {}", part.node, signal_name(signal.as_raw()));
                 agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
@@ -339,9 +343,10 @@ async fn run_ranks(
             Err(e) => break Err(Failed::new(e.to_string())),
         }
     };
-    // Of a job that a person or a scheduler has ended nobody wants to know more.
-    let failed = !matches!(outcome, Ok(0 | 129 | 130 | 143));
-    for line in flights.map(|f| f.finish(failed)).unwrap_or_default() {
+    // Of a job that was called off nobody wants to know more; of a rank that a signal from elsewhere has ended, somebody may.
+    called_off |= agent.failure().is_some_and(|f| f.kind == FailureKind::Interrupted);
+    let well = matches!(outcome, Ok(0)) || called_off && matches!(outcome, Ok(129 | 130 | 143));
+    for line in flights.map(|f| f.finish(!well)).unwrap_or_default() {
         output.say(&line).await;
     }
     if job.report && part.node == 0 {

@@ -27,6 +27,7 @@ use super::signals::{Signals, stop_here};
 use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::guardian::Guardian;
+use crate::logs;
 use crate::losses::Cause;
 use crate::output::{Output, Stream, Tail, complain};
 use crate::rank::{self, Group, Recipe, Started, Streams};
@@ -209,6 +210,10 @@ impl Watch<'_> {
         let [(out, stdout), (err, stderr)] = terminals;
         let streams = Streams { stdin: stdin_of(rank), output: [stdout, stderr] };
         let Started { mut child, pidfd, group } = rank::start(recipe, streams)?;
+        if let Some(folder) = &self.job.log_dir {
+            // A rank that never prints has an empty log, for which nobody looks in vain. What cannot be written its first line tells.
+            let _empty = logs::append(&logs::path(folder, rank));
+        }
         let tail = Arc::new(Tail::default());
         match self.connect(rank, &mut child, pidfd, [out, err], &tail) {
             Ok((pidfd, pumps)) => {
