@@ -21,7 +21,7 @@ use oflow::comm::proof::nonce;
 use oflow::control::JOB_VARIABLE;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, setsid};
 
-use crate::job::flights::Flights;
+use crate::job::flights::{End, Flights};
 
 /// What the guardian's process is called.
 const NAME: &str = "oflow-guardian";
@@ -125,7 +125,7 @@ pub fn run() -> ExitCode {
         std::thread::sleep(AGAIN);
     }
     if let Some(flights) = flights {
-        let _nobody_to_tell = flights.finish(true);
+        let _nobody_to_tell = flights.finish(End::Badly);
     }
     ExitCode::SUCCESS
 }

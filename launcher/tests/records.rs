@@ -74,6 +74,15 @@ fn a_launcher_that_is_killed_leaves_the_records_of_a_failed_job() {
 }
 
 #[test]
+fn after_a_plain_error_nobody_is_sent_to_the_records() {
+    let folder = Folder::new();
+    let output = run(&folder, &["-n", "2", "--threads", "1", job(), "--", "exit", "7"]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 7, "{text}");
+    assert!(text.contains("oflaunch: flight records are in ") && !text.contains("oflow postmortem"), "{text}");
+}
+
+#[test]
 fn a_rank_that_sigterm_ends_leaves_records_and_a_job_that_is_called_off_none() {
     let folder = Folder::new();
     let (running, pids) = endless(&folder, "logs");

@@ -474,7 +474,7 @@ fn a_silent_host_that_lives_hears_that_it_counts_as_lost() {
 fn a_silent_host_is_named_while_the_job_waits_for_it() {
     let mut job = Job::of_three(0, 3);
     job.root.plan.outage = Outage::default();
-    let mut silent_for = |job: &mut Job, seconds: u32| {
+    let silent_for = |job: &mut Job, seconds: u32| {
         for _ in 0..seconds * 20 {
             job.now += Duration::from_millis(50);
             job.up(1, Up::Beat(pb::NodeBeat::default()));

@@ -26,6 +26,17 @@ pub struct Flights {
     temporary: bool,
 }
 
+/// How a job has ended, for its flight records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nobody wants the records.
+    Well,
+    /// By an error that one rank has told: the records add little to it.
+    Told,
+    /// By a failure of which the records tell more.
+    Badly,
+}
+
 impl Flights {
     /// Opens the user's folder, or makes a temporary one.
     /// Temporary folders of earlier jobs that have failed are removed when they are old or many.
@@ -74,9 +85,12 @@ impl Flights {
 
     /// Ends the job: after a failure converts the records to JSON and returns lines that name the folder and what could not be
     /// converted; else removes them. A memory file stays until its copy is whole.
-    pub fn finish(self, failed: bool) -> Vec<String> {
-        let saved =
-            if failed { Flight::save_all(&self.rings, &self.copies).unwrap_or_default() } else { Saved::default() };
+    pub fn finish(self, end: End) -> Vec<String> {
+        let saved = if end != End::Well {
+            Flight::save_all(&self.rings, &self.copies).unwrap_or_default()
+        } else {
+            Saved::default()
+        };
         let Saved { written, failed: kept } = saved;
         let folder = self.copies.display();
         let mut lines: Vec<String> = kept.first().map(|why| first_line(why)).into_iter().collect();
@@ -84,9 +98,14 @@ impl Flights {
             lines.push(format!("{} more flight records could not be copied", kept.len() - 1));
         }
         if written + kept.len() > 0 {
-            lines.push(format!(
-                "flight records are in {folder}; run `oflow postmortem {folder}` to see which rank failed first"
-            ));
+            lines.push(match end {
+                End::Told => format!("flight records are in {folder}"),
+                _ => {
+                    format!(
+                        "flight records are in {folder}; run `oflow postmortem {folder}` to see which rank failed first"
+                    )
+                }
+            });
         } else if self.temporary {
             let _what_is_left_is_small = fs::remove_dir_all(&self.copies);
         }
@@ -181,12 +200,12 @@ mod tests {
         let began = now_in(given.path());
         let flights = Flights::prepare(Some(given.path()), began).unwrap();
         fs::write(flights.folder().join("flight-0.ring"), b"").unwrap();
-        assert_eq!(flights.finish(false), [""; 0]);
+        assert_eq!(flights.finish(End::Well), [""; 0]);
         assert_eq!(fs::read_dir(given.path()).unwrap().count(), 0);
         let own = Flights::prepare(None, began).unwrap();
         let folder = own.folder().to_path_buf();
         assert!(folder.is_dir());
-        assert_eq!(own.finish(true), [""; 0], "no rank left anything");
+        assert_eq!(own.finish(End::Badly), [""; 0], "no rank left anything");
         assert!(!folder.exists());
     }
 

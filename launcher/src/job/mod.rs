@@ -47,7 +47,7 @@ use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
 use bound::Bound;
 use claim::Claim;
-use flights::Flights;
+use flights::{End, Flights};
 use meeting::Meeting;
 use signals::Signals;
 use supervise::{Outcome, Scene};
@@ -344,9 +344,15 @@ async fn run_ranks(
         }
     };
     // Of a job that was called off nobody wants to know more; of a rank that a signal from elsewhere has ended, somebody may.
-    called_off |= agent.failure().is_some_and(|f| f.kind == FailureKind::Interrupted);
-    let well = matches!(outcome, Ok(0)) || called_off && matches!(outcome, Ok(129 | 130 | 143));
-    for line in flights.map(|f| f.finish(!well)).unwrap_or_default() {
+    let kind = agent.failure().map(|f| f.kind);
+    called_off |= kind == Some(FailureKind::Interrupted);
+    let end = match (&outcome, kind) {
+        (Ok(0), _) => End::Well,
+        (Ok(129 | 130 | 143), _) if called_off => End::Well,
+        (_, Some(FailureKind::Error | FailureKind::Panicked | FailureKind::Exited)) => End::Told,
+        _ => End::Badly,
+    };
+    for line in flights.map(|f| f.finish(end)).unwrap_or_default() {
         output.say(&line).await;
     }
     if job.report && part.node == 0 {
