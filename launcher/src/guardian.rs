@@ -44,7 +44,8 @@ impl Guardian {
     /// If there are no random numbers, or the process cannot be started.
     pub fn start() -> io::Result<Guardian> {
         let mark: String = nonce().map_err(io::Error::other)?.iter().map(|b| format!("{b:02x}")).collect();
-        let mut command = Command::new(std::env::current_exe()?);
+        // This program, also where its file has been replaced since: jobs run long, and restart.
+        let mut command = Command::new("/proc/self/exe");
         command.arg0(NAME).arg(&mark).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Signals of the terminal and to oflaunch's process group are not for it.
         // SAFETY: between fork and exec the closure makes one system call; it neither allocates nor takes a lock.
@@ -120,7 +121,7 @@ pub fn run() -> ExitCode {
         flights = None;
     }
     let end = Instant::now() + LIMIT;
-    let job = Job { mark, groups, until: ticks() };
+    let job = Job { mark, groups, since: fields("self").map_or(0, |own| own.began), until: ticks() };
     while sweep(&job) > 0 && Instant::now() < end {
         std::thread::sleep(AGAIN);
     }
@@ -134,6 +135,8 @@ pub fn run() -> ExitCode {
 struct Job {
     mark: String,
     groups: BTreeSet<i32>,
+    /// When the guardian was started, before the ranks: an environment is not read where it cannot have the mark.
+    since: u64,
     /// When oflaunch was found to be gone. The number of a group that is empty may be somebody else's after that.
     until: u64,
 }
@@ -152,7 +155,10 @@ fn sweep(job: &Job) -> usize {
     let pids = pids.filter_map(|d| Pid::from_raw(d.file_name().to_str()?.parse().ok()?)).filter(|p| *p != own);
     let mut found = 0;
     for pid in pids {
-        // Opened before the process is looked at: the descriptor stays with it, its number may not.
+        if !belongs(pid, job) {
+            continue;
+        }
+        // Opened before the process is looked at again: the descriptor stays with it, its number may not.
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if belongs(pid, job) {
             found += 1;
@@ -162,22 +168,33 @@ fn sweep(job: &Job) -> usize {
     found
 }
 
-fn belongs(pid: Pid, job: &Job) -> bool {
-    let folder = format!("/proc/{}", pid.as_raw_nonzero());
-    let Ok(stat) = fs::read_to_string(format!("{folder}/stat")) else { return false };
+/// What /proc tells of a process.
+struct Fields {
+    ended: bool,
+    group: i32,
+    /// When it was started, in clock ticks since the machine was.
+    began: u64,
+}
+
+fn fields(process: &str) -> Option<Fields> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name stands in brackets and may hold anything: state, parent, group and session come after it.
-    let fields: Vec<&str> = stat.rsplit_once(") ").map_or(vec![], |(_, rest)| rest.split(' ').collect());
-    let group = fields.get(2).and_then(|g| g.parse().ok()).unwrap_or(0);
-    let began = fields.get(19).and_then(|t| t.parse().ok()).unwrap_or(u64::MAX);
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ended = matches!(*fields.first()?, "Z" | "X");
+    Some(Fields { ended, group: fields.get(2)?.parse().ok()?, began: fields.get(19)?.parse().ok()? })
+}
+
+fn belongs(pid: Pid, job: &Job) -> bool {
+    let pid = pid.as_raw_nonzero().to_string();
+    let Some(Fields { ended, group, began }) = fields(&pid) else { return false };
     // A process that has ended is its parent's to reap.
-    let ended = fields.first().is_none_or(|state| matches!(*state, "Z" | "X"));
     if ended {
         return false;
     }
     let entry = format!("{JOB_VARIABLE}={}", job.mark);
     let marked = || {
-        let environment = fs::read(format!("{folder}/environ")).unwrap_or_default();
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|b| *b == 0).any(|e| e == entry.as_bytes())
     };
-    (began <= job.until && job.groups.contains(&group)) || (!job.mark.is_empty() && marked())
+    (began <= job.until && job.groups.contains(&group)) || (!job.mark.is_empty() && began >= job.since && marked())
 }

@@ -154,3 +154,15 @@ fn a_daemon_of_one_start_does_not_live_in_the_next() {
     let output = run(&folder, &["-n", "1", "--max-restarts", "1", "./rank"]);
     assert_eq!(common::code(&output), 0, "{}", stderr(&output));
 }
+
+#[test]
+fn a_launcher_whose_file_is_gone_restarts() {
+    let folder = Folder::new();
+    let copy = folder.path().join("oflaunch");
+    fs::copy(env!("CARGO_BIN_EXE_oflaunch"), &copy).unwrap();
+    folder.sh("rank", "[ $OFLOW_RESTART = 1 ] && exit 0; rm oflaunch; exit 3");
+    let mut command = std::process::Command::new(copy);
+    command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("OFLOW_MODEL", "default");
+    let output = command.args(["-n", "1", "--max-restarts", "1", "./rank"]).output().unwrap();
+    assert_eq!(common::code(&output), 0, "{}", stderr(&output));
+}

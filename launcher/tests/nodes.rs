@@ -6,6 +6,7 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::hosts::Hosts;
@@ -436,8 +437,8 @@ fn who_listens_in_node_0s_place_learns_nothing() {
     }
 }
 
-/// Passes connections to a server on, each byte after this time.
-fn slowly(to: String, delay: Duration) -> String {
+/// Passes connections to a server on, each byte after this time, and nothing while the link is `out`.
+fn slowly(to: String, delay: Duration, out: &'static AtomicBool) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     // The threads end with the connections.
@@ -457,6 +458,10 @@ fn slowly(to: String, delay: Duration) -> String {
                     for (at, part) in parts {
                         // The latency of the link.
                         std::thread::sleep(at.saturating_duration_since(Instant::now()));
+                        while out.load(Ordering::Acquire) {
+                            // The outage of the link.
+                            std::thread::sleep(Duration::from_millis(1));
+                        }
                         let _gone = std::io::Write::write_all(&mut to, &part);
                     }
                     let _gone = to.shutdown(std::net::Shutdown::Both);
@@ -467,13 +472,19 @@ fn slowly(to: String, delay: Duration) -> String {
     address
 }
 
+/// Of a link that is never out.
+static WELL: AtomicBool = AtomicBool::new(false);
+
 #[test]
 fn a_round_trip_of_two_seconds_is_waited_for() {
     let hosts = Hosts::new("2");
     hosts.folder.sh("ok", "exit 0");
     let zero = hosts.start(0, 1, "./ok");
-    let far =
-        Hosts { folder: Folder::new(), rdzv: slowly(hosts.rdzv.clone(), Duration::from_secs(1)), ..Hosts::new("2") };
+    let far = Hosts {
+        folder: Folder::new(),
+        rdzv: slowly(hosts.rdzv.clone(), Duration::from_secs(1), &WELL),
+        ..Hosts::new("2")
+    };
     far.folder.sh("ok", "exit 0");
     let one = far.start(1, 1, "./ok");
     for running in [one, zero] {
@@ -510,5 +521,33 @@ fn node_0_waits_for_a_host_that_comes_back() {
         for rank in 0..2 {
             std::fs::remove_file(hosts.folder.path().join(format!("pid{rank}"))).unwrap();
         }
+    }
+}
+
+#[test]
+fn a_host_that_was_cut_off_comes_back_by_itself() {
+    static OUT: AtomicBool = AtomicBool::new(false);
+    let options = ["--max-restarts", "1", "--timeout", "0.5", "--outage-limit", "1"];
+    let hosts = Hosts::new("2").with(&options);
+    let rdzv = slowly(hosts.rdzv.clone(), Duration::ZERO, &OUT);
+    let far = Hosts { folder: Folder::new(), rdzv, ..Hosts::new("2").with(&options) };
+    for folder in [&hosts.folder, &far.folder] {
+        folder.sh("again", &format!("{TELL_PID}; [ $OFLOW_RESTART = 1 ] && exit 0; while :; do sleep 0.2; done"));
+    }
+    let jobs = [hosts.start(0, 1, "./again"), far.start(1, 1, "./again")];
+    let pids = [hosts.pid(0), far.pid(1)];
+    OUT.store(true, Ordering::Release);
+    // Both ends give the other one up.
+    assert_gone(&pids);
+    OUT.store(false, Ordering::Release);
+    for (running, other) in jobs.into_iter().zip([1, 0]) {
+        let (status, text) = running.finish_within(Duration::from_secs(60));
+        assert_eq!(status.code(), Some(0), "{text}");
+        assert!(
+            text.contains(&format!("node {other} (")) && text.contains(" is lost: nothing heard from it for "),
+            "{text}"
+        );
+        assert!(text.contains("; all ranks will be started again"), "{text}");
+        assert!(text.contains("start 2 of at most 2: 2 ranks"), "{text}");
     }
 }

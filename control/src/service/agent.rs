@@ -50,7 +50,7 @@ pub(super) struct Core {
     /// The longest outage of the network between hosts that the job survives.
     pub(super) outage: Outage,
     max_restarts: u32,
-    /// This host's part in the last start, and the how manieth start that was here.
+    /// In how many starts this host had a part, and its part in the last one.
     assigned: watch::Sender<Option<(u64, Assignment)>>,
     /// Whether all ranks of that start have ended.
     resting: watch::Sender<bool>,
