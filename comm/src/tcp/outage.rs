@@ -3,7 +3,9 @@
 //!
 //! TCP survives an outage by itself: the kernel sends again what was not acknowledged. But it doubles the pause after each try, up
 //! to two minutes, so that a connection may stay silent as long after an outage as the outage has lasted. Linux 6.15 and later can
-//! bound the pause ([`Outage::prepare`]). Elsewhere the silence that is waited for ([`Outage::patience`]) includes it.
+//! bound the pause ([`Outage::prepare`]). Elsewhere the silence that is waited for ([`Outage::patience`]) includes it. The kernel
+//! gives a connection up after a number of tries (`net.ipv4.tcp_retries2`). With short pauses they are over sooner: where they would
+//! not last, pauses are not bounded.
 
 use super::socket::bound_pauses;
 use std::net::TcpStream;
@@ -44,56 +46,73 @@ impl Outage {
         self.limit
     }
 
-    /// Longest pause of the kernel before it sends again. By its count of tries (`tcp_retries2`, 15) it gives a connection up
-    /// after 13 or more of these where they are short and 9 where they are long: an eighth of the limit leaves room.
+    /// Longest pause of the kernel before it sends again, if that is bounded. An eighth of the limit leaves room for the usual 15
+    /// tries.
     fn pause(self) -> Duration {
         (self.limit / 8).max(Duration::from_secs(1))
+    }
+
+    /// The longest silence with bounded pauses; `None` if the kernel would give up before that.
+    fn bounded(self, tries: i32) -> Option<Duration> {
+        let silence = self.limit + self.pause() + Duration::from_secs(1);
+        // Links wait a second longer than the control plane.
+        let needed = silence.as_secs_f64() + 1.0;
+        (given_up(self.pause().as_secs_f64(), tries) > needed).then_some(silence)
     }
 
     /// Returns how long nothing may be heard over a connection before it counts as lost: the limit, and the time after which the
     /// kernel has surely sent again. A second is for what both ends do between two looks.
     pub fn patience(self) -> Duration {
-        let again = if pauses_have_bounds() { self.pause() } else { self.limit + Duration::from_secs(1) };
-        self.limit + again + Duration::from_secs(1)
+        let bounded = pauses_have_bounds().and_then(|tries| self.bounded(tries));
+        bounded.unwrap_or(self.limit * 2 + Duration::from_secs(2))
     }
 
     /// Bounds the pauses of a new connection, where the kernel can do so.
     pub fn prepare(self, stream: impl AsFd) {
-        // Elsewhere `patience` knows.
-        let _bound = bound_pauses(stream.as_fd(), self.pause());
+        if pauses_have_bounds().and_then(|tries| self.bounded(tries)).is_some() {
+            // If it fails for this connection, the connection is as it was.
+            let _bound = bound_pauses(stream.as_fd(), self.pause());
+        }
     }
 }
 
-/// Whether this kernel can bound the pauses between its tries.
-fn pauses_have_bounds() -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
+/// The number of tries after which this kernel gives a connection up; `None` if it cannot bound the pauses between them.
+fn pauses_have_bounds() -> Option<i32> {
+    static KNOWN: OnceLock<Option<i32>> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None);
-        socket.is_ok_and(|s| bound_pauses(TcpStream::from(s).as_fd(), Duration::from_secs(1)))
+        let socket =
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).ok()?;
+        let can = bound_pauses(TcpStream::from(socket).as_fd(), Duration::from_secs(1));
+        let tries = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_retries2");
+        can.then(|| tries.ok().and_then(|t| t.trim().parse().ok()).unwrap_or(USUAL_TRIES))
     })
+}
+
+/// Linux's own number of tries.
+const USUAL_TRIES: i32 = 15;
+
+/// After how many seconds Linux gives a connection up: after so many tries, whose pauses double from 0.2 s to the longest.
+fn given_up(pause: f64, tries: i32) -> f64 {
+    let doubles = ((pause / 0.2).log2().floor() as i32).min(tries);
+    (2f64.powi(doubles + 1) - 1.0) * 0.2 + f64::from(tries - doubles) * pause
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// After how long Linux gives a connection up: after 15 tries, whose pauses double from 0.2 s to the bound.
-    fn given_up(pause: f64) -> f64 {
-        let doubles = (pause / 0.2).log2().floor() as i32;
-        (f64::from(2 << doubles) - 1.0) * 0.2 + f64::from((15 - doubles).max(0)) * pause
-    }
-
     #[test]
     fn the_kernel_is_more_patient_than_a_link() {
         for seconds in Outage::LEAST..=Outage::MOST {
             let outage = Outage::of(Duration::from_secs(seconds)).unwrap();
-            let bounded = outage.limit + outage.pause() + Duration::from_secs(2);
-            assert!(given_up(outage.pause().as_secs_f64()) > bounded.as_secs_f64(), "{seconds} s");
-            assert!(
-                (outage.limit + Duration::from_secs(2)..=outage.limit * 2 + Duration::from_secs(2))
-                    .contains(&outage.patience())
-            );
+            assert!(outage.bounded(USUAL_TRIES).is_some(), "{seconds} s");
+            let allowed = outage.limit + Duration::from_secs(2)..=outage.limit * 2 + Duration::from_secs(2);
+            assert!(allowed.contains(&outage.patience()), "{seconds} s");
         }
+        // By Linux's own account 15 tries with its own longest pause are 924.6 s.
+        assert!((given_up(120.0, USUAL_TRIES) - 924.6).abs() < 0.1);
+        // With 8 tries short pauses would end connections before an outage of 10 s may.
+        assert_eq!(Outage::default().bounded(8), None);
     }
 
     #[test]
