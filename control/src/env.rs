@@ -80,8 +80,7 @@ pub const JOB_VARIABLE: &str = "OFLOW_JOB";
 /// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
-/// `1`: checkpoints and logs are written to folders that other users can write to.
-pub const TRUST_VARIABLE: &str = "OFLOW_TRUST_FOLDERS";
+pub use oflow_files::TRUST_VARIABLE;
 
 /// Every environment variable that oflow reads, in the order of the help text.
 pub const VARIABLES: &[Variable] = &[
@@ -169,7 +168,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: TRUST_VARIABLE,
-        meaning: "1: checkpoints and logs are written also to folders that other users own or can write to [default: 0]",
+        meaning: "1: files and folders are used although other users own them or can write to them: caches, sources and libraries of ops, checkpoints, logs [default: 0]",
         set_by: SetBy::User,
     },
     Variable {

@@ -8,18 +8,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use oflow_base::{Error, Result};
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create};
+use oflow_base::{Error, ErrorKind, Result};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 const BYTES: usize = 32;
 /// Bytes of a token file that are read.
 const MOST_OF_FILE: u64 = 4096;
 
-/// The user that a file belongs to, if that is neither this process's nor root.
+/// The user that a file belongs to, if that user cannot change what this process does anyway.
 pub(crate) fn foreign_owner(uid: u32) -> Option<String> {
-    let own = rustix::process::geteuid().as_raw();
-    (uid != own && uid != 0).then(|| format!("user {uid}"))
+    (!oflow_files::own::is_friend(uid)).then(|| format!("user {uid}"))
 }
 
 /// The job token: 32 random bytes in hexadecimal. A process that has it can join the job, so it is never printed: `Debug` shows
@@ -45,13 +44,9 @@ impl Token {
         let failed = |what: &str| Error::argument(format!("the token file {} {what}", path.display()));
         let make = "`(umask 077; oflow token > FILE)` makes one";
         let unread = |e: std::io::Error| failed("cannot be read").because(e).help(make);
-        // What is checked is what is read. A pipe in its place is not waited for.
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|e| unread(e.into()))?);
+        // What is checked is what is read.
+        let file = oflow_files::open(path).map_err(|e| e.as_kind(ErrorKind::Argument).help(make))?;
         let meta = file.metadata().map_err(unread)?;
-        if !meta.is_file() {
-            return Err(failed("is not a regular file").help(make));
-        }
         if meta.mode() & 0o077 != 0 {
             return Err(failed("can be read by others").help(format!("`chmod 600 {}`", path.display())));
         }

@@ -212,9 +212,7 @@ pub fn not_private(path: &Path) -> Option<String> {
     match () {
         () if !meta.is_dir() => Some("is no folder".into()),
         () if meta.uid() != me => Some(format!("belongs to user {}, not to {me}", meta.uid())),
-        () if meta.mode() & 0o077 != 0 => {
-            Some(format!("has mode {:o}, so others may use it too", meta.mode() & 0o7777))
-        }
+        () if meta.mode() & 0o077 != 0 => Some(format!("is open to other users (mode {:o})", meta.mode() & 0o777)),
         () => None,
     }
 }
@@ -262,7 +260,7 @@ mod tests {
         private_folder(&at("mine")).unwrap();
         std::fs::set_permissions(at("mine"), std::fs::Permissions::from_mode(0o710)).unwrap();
         let e = private_folder(&at("mine")).unwrap_err().to_string();
-        assert!(e.contains("has mode 710, so others may use it too"), "{e}");
+        assert!(e.contains("is open to other users (mode 710)"), "{e}");
         symlink("/", at("link")).unwrap();
         assert!(private_folder(&at("link")).unwrap_err().to_string().contains("is no folder"));
     }

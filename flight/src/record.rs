@@ -1,7 +1,5 @@
 //! The contents of a flight recorder, as data.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::ring::Ring;
 use crate::MAX_WORLD;
 use oflow_base::{Error, Place, Result};
+use oflow_files::Access;
+
+/// Longest record that is read, in bytes of JSON.
+const LONGEST: u64 = 256 << 20;
 
 /// One global op that a rank has issued.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -105,11 +107,11 @@ impl Flight {
     pub fn read(path: &Path) -> Result<Flight> {
         let cannot = |what: String| Error::io(format!("cannot read the flight record {}: {what}", path.display()));
         if path.extension().is_some_and(|e| e == "json") {
-            let text = std::fs::read(path).map_err(|e| cannot(e.to_string()))?;
+            let text = oflow_files::bytes(path, LONGEST).map_err(|e| cannot(e.to_string()))?;
             let flight: Flight = serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()))?;
             return flight.check().map_err(cannot);
         }
-        let file = File::open(path).map_err(|e| cannot(e.to_string()))?;
+        let file = oflow_files::open(path).map_err(|e| cannot(e.to_string()))?;
         let ring = Ring::open(&file).map_err(|e| cannot(e.message().to_string()))?;
         ring.flight().check().map_err(cannot)
     }
@@ -167,14 +169,8 @@ impl Flight {
     /// Writes the record as JSON, whole or not at all.
     fn save(&self, to: &Path) -> Result<()> {
         let path = to.join(Flight::json_name(self.rank));
-        let new = path.with_extension(format!("json.{}.new", std::process::id()));
         let text = serde_json::to_vec(self).map_err(|e| Error::io("cannot write JSON").because(e))?;
-        let mut file = OpenOptions::new();
-        let written = file.write(true).create_new(true).open(&new).and_then(|mut file| file.write_all(&text));
-        written.and_then(|()| std::fs::rename(&new, &path)).map_err(|e| {
-            let _may_not_be_there = std::fs::remove_file(&new);
-            Error::io(format!("cannot write {}", path.display())).because(e)
-        })
+        oflow_files::replace(&path, Access::Readable, &text)
     }
 }
 

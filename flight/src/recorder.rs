@@ -1,8 +1,7 @@
 //! A rank's dispatch stream and its recorder.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::Hasher;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +13,7 @@ use super::{CallRecord, Flight, Marks, OpRecord};
 use oflow_base::CallSite;
 use oflow_base::intern::FixedHasher;
 use oflow_comm::{CallLog, Collective, Tag, now_ns};
+use oflow_files::Access;
 
 /// The text of a call at one line of the program. It is written into the recorder at its first use, and again only if it has been
 /// overwritten since.
@@ -80,7 +80,7 @@ impl Recorder {
             // Another process may still write to the old file.
             let _there_may_be_none = std::fs::remove_file(&path);
             // New, so that no link of somebody else is followed.
-            let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
+            let opened = oflow_files::create(&path, Access::Private);
             opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
         });
         Recorder {
@@ -519,7 +519,7 @@ mod tests {
         recorder.next("add", 7, site(1), None);
         let path = folder.path().join(Flight::ring_name(0));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         for line in 2..5000 {
             recorder.next("add", 7, site(line), None);
         }

@@ -2,17 +2,18 @@
 //!
 //! Every event has `time` (seconds since 1970) and `event`. [`EVENTS`] lists the events and their other fields.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use oflow::control::Failure;
+use oflow_files::{Access, append_where_named};
 use serde_json::{Map, Value, json};
 
+use crate::Failed;
 use crate::losses::Losses;
-use crate::{Failed, logs};
 
 /// Every event with its fields, for the documentation.
 pub const EVENTS: &[(&str, &str)] = &[
@@ -46,9 +47,12 @@ impl Events {
     pub fn to(paths: &[PathBuf], log_dir: Option<&Path>, losses: Losses) -> Result<Events, Failed> {
         let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
             // What the user names may be a link, as /dev/stderr is.
-            let file = if path.parent() == log_dir { logs::append(path) } else { append(path) };
-            file.map(|file| (path.clone(), file))
-                .map_err(|e| Failed::new(format!("cannot write events to {}: {e}", path.display())))
+            let failed = |e: String| Failed::new(format!("cannot write events to {}: {e}", path.display()));
+            let file = match path.parent() == log_dir {
+                true => oflow_files::append(path, Access::Readable).map_err(|e| failed(e.to_string()))?,
+                false => append_where_named(path, Access::Readable).map_err(|e| failed(e.to_string()))?,
+            };
+            Ok((path.clone(), file))
         };
         let open = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open, losses })))))
@@ -90,10 +94,6 @@ fn line(now: SystemTime, event: &str, fields: Value) -> String {
         object.extend(fields);
     }
     format!("{}\n", Value::Object(object))
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

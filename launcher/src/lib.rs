@@ -31,7 +31,7 @@ mod repeats;
 pub mod report;
 pub mod run;
 pub mod script;
-mod terminal;
+pub mod terminal;
 pub mod traceback;
 
 use std::fmt;

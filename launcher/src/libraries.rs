@@ -2,14 +2,15 @@
 //! that oflow uses. The loader reads `LD_LIBRARY_PATH` when a process starts, so the folder is made before the ranks.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use oflow::control::Token;
 use oflow::kernels::cuda::libraries::{LIBRARIES, Library, folders, has_driver, names, python_prefixes};
+use oflow_files::Access;
 
 /// The variable that the loader reads.
 pub const PATH: &str = "LD_LIBRARY_PATH";
@@ -52,7 +53,9 @@ impl Farm {
         let unique = Token::random().map_err(|e| io::Error::other(e.to_string()))?;
         let folder = std::env::temp_dir().join(format!("oflow-libs-{}", &unique.expose()[..16]));
         // Nobody else may put a library there.
-        DirBuilder::new().mode(0o700).create(&folder)?;
+        let made =
+            oflow_files::check(&std::env::temp_dir()).and_then(|()| oflow_files::folder(&folder, Access::Private));
+        made.map_err(|e| io::Error::other(e.to_string()))?;
         let mut farm = Farm { folder, linked: Vec::new() };
         for (library, file) in found {
             symlink(&file, farm.folder.join(library.name))?;

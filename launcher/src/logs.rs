@@ -1,14 +1,12 @@
 //! The output of each rank in a file (`--log-dir`): `rank-N.log`, every line with the time, the rank and the stream.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oflow::checkpoint::check_folder;
-use rustix::fs::OFlags;
+use oflow_files::Access;
 
 use crate::Failed;
 use crate::losses::Losses;
@@ -44,19 +42,8 @@ pub fn path(folder: &Path, rank: usize) -> PathBuf {
 /// # Errors
 /// If it cannot be made, or if another user could replace what is in it.
 pub fn make_folder(folder: &Path) -> Result<(), Failed> {
-    DirBuilder::new()
-        .mode(0o755)
-        .recursive(true)
-        .create(folder)
-        .map_err(|e| Failed::new(format!("cannot make the folder {} for logs: {e}", folder.display())))?;
-    check_folder(folder).map_err(|e| Failed::new(e.to_string()))
-}
-
-/// Opens a file of a log folder for appending. A link in its place is not followed: in a sticky folder it may be anybody's.
-pub fn append(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o644).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    options.open(path)
+    let made = oflow_files::folders(folder, Access::Readable).and_then(|()| oflow_files::check(folder));
+    made.map_err(|e| Failed::new(format!("no logs can be kept: {e}")))
 }
 
 impl Logs {
@@ -97,7 +84,7 @@ impl Logs {
 
 impl Log {
     fn open(path: PathBuf, losses: &Losses) -> Option<Log> {
-        match append(&path) {
+        match oflow_files::append(&path, Access::Readable) {
             Ok(file) => {
                 Some(Log { path, file: BufWriter::new(file), lines: Default::default(), plain: Default::default() })
             }
@@ -219,7 +206,7 @@ mod tests {
         let losses = Losses::new(true);
         let mut logs = Logs::open(folder.path(), losses.clone()).unwrap();
         let path = PathBuf::from("/dev/full");
-        let file = BufWriter::new(OpenOptions::new().write(true).open(&path).unwrap());
+        let file = BufWriter::new(std::fs::OpenOptions::new().write(true).open(&path).unwrap());
         logs.files.insert(0, Some(Log { path, file, lines: Default::default(), plain: Default::default() }));
         logs.write(0, Stream::Out, b"end");
         logs.flush();

@@ -5,12 +5,12 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use oflow::Error;
 use oflow::boxing::Model;
 use oflow::control::MODEL_VARIABLE;
-use rustix::fs::{Mode, OFlags};
+use oflow_files::Access;
 use serde::{Deserialize, Serialize};
 
 use crate::Failed;
@@ -169,7 +169,9 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
             "the cost model {shown} {what}: {why}\n  help: `oflow calibrate --out {shown}` makes it anew; OFLOW_MODEL=default runs with the fixed constants"
         ))
     };
-    let text = text_of(path).map_err(|e| failed("cannot be read", e.to_string()))?;
+    // The path is named already.
+    let why = |e: Error| std::error::Error::source(&e).map_or_else(|| e.message().to_string(), |e| e.to_string());
+    let text = oflow_files::text(path, MOST).map_err(|e| failed("cannot be read", why(e)))?;
     // The version first: a file of another one may have other fields.
     #[derive(Deserialize)]
     struct Version {
@@ -184,28 +186,14 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
     Ok(InForce::Measured(path.to_path_buf(), Box::new(calibration)))
 }
 
-/// The text of a regular file of a reasonable size: a device has no end, a pipe waits.
-fn text_of(path: &Path) -> std::io::Result<String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(std::io::Error::other("it is not a regular file"));
-    }
-    if meta.len() > MOST {
-        return Err(std::io::Error::other(format!("it has {} bytes; {MOST} are the most", meta.len())));
-    }
-    let mut text = String::new();
-    file.take(MOST).read_to_string(&mut text)?;
-    Ok(text)
-}
-
 /// Writes a file atomically.
 ///
 /// # Errors
 /// If it cannot be written. The message says how to write elsewhere.
 pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
-    put(path, &calibration.to_json(), true).map_err(|e| unwritable(path, &e))
+    make_folder(path)
+        .and_then(|()| oflow_files::replace(path, Access::Readable, calibration.to_json().as_bytes()))
+        .map_err(|e| unwritable(path, &e))
 }
 
 /// Checks before a measurement that [`write()`] can write its file.
@@ -213,29 +201,24 @@ pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
 /// # Errors
 /// Those of [`write()`].
 pub fn check_writable(path: &Path) -> Result<(), Failed> {
-    put(path, "", false).map_err(|e| unwritable(path, &e))
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    make_folder(path)
+        .and_then(|()| oflow_files::replace(&beside, Access::Readable, b""))
+        .map_err(|e| unwritable(path, &e))?;
+    fs::remove_file(&beside).map_err(|e| unwritable(path, &Error::io("cannot remove a file").because(e)))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failed {
+fn make_folder(path: &Path) -> oflow::Result<()> {
+    path.parent().map_or(Ok(()), |folder| oflow_files::folders(folder, Access::Readable))
+}
+
+fn unwritable(path: &Path, error: &Error) -> Failed {
     Failed::new(format!(
         "cannot write {}: {error}\n  help: `--out FILE` writes elsewhere; OFLOW_MODEL=FILE makes oflaunch use it",
         path.display()
     ))
-}
-
-/// Writes beside the path, and there only if it shall stay.
-fn put(path: &Path, text: &str, stay: bool) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}", std::process::id()));
-    let new = path.with_file_name(name);
-    let written = fs::write(&new, text).and_then(|()| if stay { fs::rename(&new, path) } else { Ok(()) });
-    if written.is_err() || !stay {
-        let _was_not_made = fs::remove_file(&new);
-    }
-    written
 }
 
 /// Name of this host.
@@ -254,12 +237,12 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         for path in [Path::new("/dev/zero"), &pipe, folder.path()] {
             let why = read(path).unwrap_err().message;
-            assert!(why.contains("it is not a regular file"), "{why}");
+            assert!(why.contains("is no regular file"), "{why}");
         }
         let large = folder.path().join("large");
         fs::File::create(&large).unwrap().set_len(20 << 30).unwrap();
         let why = read(&large).unwrap_err().message;
-        assert!(why.contains("1048576 are the most"), "{why}");
+        assert!(why.contains("more than the 1048576 that are read"), "{why}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use crate::logs::Logs;
 use crate::losses::Losses;
 use crate::repeats::Repeats;
+use crate::terminal::visible;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_RECORD: usize = 64 << 10;
@@ -115,7 +116,7 @@ impl Output {
 
     /// Prints a line of oflaunch.
     pub async fn say(&self, text: &str) {
-        self.send(Stream::Err, Source::Launcher, format!("oflaunch: {text}\n").into_bytes()).await;
+        self.send(Stream::Err, Source::Launcher, line(text)).await;
     }
 
     /// Returns a handle that does not keep the writer running.
@@ -174,7 +175,7 @@ impl WeakOutput {
     /// Prints a line of oflaunch if there is room for it.
     pub fn say_if_room(&self, text: &str) {
         if let Some(records) = self.records.upgrade() {
-            let bytes = format!("oflaunch: {text}\n").into_bytes();
+            let bytes = line(text);
             // Who writes more than the terminal can take loses lines.
             let _no_room = records.try_send(Record { stream: Stream::Err, source: Source::Launcher, bytes });
         }
@@ -241,7 +242,12 @@ impl Unwritten {
 /// Prints a line of oflaunch past the queue, if standard error can be written.
 pub fn complain(text: &str) {
     // There is nobody else to tell; `eprintln!` would panic.
-    let _unwritten = writeln!(io::stderr().lock(), "oflaunch: {text}");
+    let _unwritten = io::stderr().lock().write_all(&line(text));
+}
+
+/// A line of oflaunch. It may tell what a rank has said.
+fn line(text: &str) -> Vec<u8> {
+    format!("oflaunch: {}\n", visible(text)).into_bytes()
 }
 
 /// Cuts a stream of bytes into records: what ends with `\n`, with `\r\n`, or with a `\r` that no `\n` follows.

@@ -1,5 +1,6 @@
 //! A pseudo-terminal for rank 0, where oflaunch itself has a terminal: a program draws progress bars and colours only there.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
@@ -62,6 +63,23 @@ impl AsyncRead for Reader {
     }
 }
 
+/// Makes control characters visible, of which a terminal's escape sequences consist: `\u{1b}[31m`. Ends of lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let shown = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    if text.chars().all(shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if shown(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Removes the escape sequences of terminals from bytes that come in pieces: colours, cursor movements, titles.
 #[derive(Default)]
 pub struct Plain {
@@ -102,6 +120,12 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_made_visible() {
+        assert_eq!(visible("two\n\tlines ü"), "two\n\tlines ü");
+        assert_eq!(visible("\x1b]0;title\x07\r\u{9b}2J"), "\\u{1b}]0;title\\u{7}\\r\\u{9b}2J");
+    }
 
     #[test]
     fn sequences_are_removed_and_text_stays() {

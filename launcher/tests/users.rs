@@ -97,6 +97,28 @@ fn a_script_is_run_by_a_user_who_cannot_write_where_it_was_built() {
     let told = format!("this user cannot write where oflaunch was built; scripts are built in {}", target.display());
     assert!(text.contains(&told), "{text}");
 
+    // What is fresh is run without a build, but not where somebody else could have put it.
+    let above = folder.path().join("above");
+    let planted = above.join("cache");
+    fs::create_dir_all(&planted).unwrap();
+    chown(&planted, Some(NOBODY), Some(NOBODY)).unwrap();
+    let from_there = || {
+        by_nobody(&folder, |command| {
+            command.env("XDG_CACHE_HOME", &planted);
+        })
+    };
+    assert_eq!(stdout(&from_there()), "of nobody\n");
+    let own = fs::read_dir(planted.join("oflow")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!((mode(&planted.join("oflow")), mode(&own)), (0o700, 0o700));
+    fs::remove_file(planted.join("called")).unwrap();
+    allow(&above, 0o777);
+    let output = from_there();
+    let text = stderr(&output);
+    assert_eq!((code(&output), stdout(&output).as_str()), (1, ""), "{text}");
+    let why = format!("{}, on the way to ", above.display());
+    assert!(text.contains(&why) && text.contains("can be written to by other users (mode 777)"), "{text}");
+    assert!(!planted.join("called").exists());
+
     // Where there is no such folder, a sentence says so.
     let output = by_nobody(&folder, |command| {
         command.env_remove("XDG_CACHE_HOME").env_remove("HOME");

@@ -1,6 +1,5 @@
 //! Checkpoints to safetensors files in the layout of Hugging Face, and back, a few MiB at a time.
 
-use super::access;
 use super::file::{dtype_name, header};
 use super::folder::{self, io_error};
 use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
@@ -9,6 +8,7 @@ use super::single::Output;
 use super::sums::{BlockSums, Written, side_name};
 use super::write::file_name;
 use crate::error::{Error, Result};
+use oflow_files::Access;
 use oflow_kernels::{DType, ShardBox};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -88,10 +88,11 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     part.push(".part");
     let part = PathBuf::from(part);
     if let Some(parent) = part.parent() {
-        access::make_folders(parent)?;
+        oflow_files::folders(parent, Access::Readable)?;
     }
     // What an earlier conversion left when it was killed is not mixed with this one.
-    access::make_folder(&part).map_err(|e| e.help("if an interrupted conversion has left it, remove it"))?;
+    oflow_files::folder(&part, Access::Readable)
+        .map_err(|e| e.help("if an interrupted conversion has left it, remove it"))?;
     let make = || -> Result<Converted> {
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;

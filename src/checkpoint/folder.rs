@@ -14,11 +14,11 @@
 //! A checkpoint is written to a folder with another name: its files first, then its manifest, all made durable. Then the folder
 //! is renamed. So at every time a checkpoint is complete or does not exist.
 
-use super::access;
 use super::lock;
 use super::manifest::{MANIFEST, Manifest};
 use super::sums::hex;
 use crate::error::{Error, Result};
+use oflow_files::Access;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::File;
@@ -91,7 +91,7 @@ pub fn sync_name(path: &Path) -> Result<()> {
 /// # Errors
 /// If the file exists or cannot be written.
 pub fn write_new(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
-    let mut f = access::create(path, access::FILE)?;
+    let mut f = oflow_files::create(path, Access::Readable)?;
     f.write_all(content.as_ref()).and_then(|()| f.sync_all()).map_err(failed("write", path))
 }
 
@@ -228,8 +228,8 @@ fn pointer(dir: &Path) -> Result<Option<u64>> {
         Error::storage(format!("{} is broken: {why}", path.display()))
             .help("delete it: then the checkpoint that was written last counts")
     };
-    let Some(file) = access::open_if_there(&path)? else { return Ok(None) };
-    let bytes = access::bytes_of(file, &path, LONGEST_POINTER).map_err(|e| broken(e.message()))?;
+    let Some(file) = oflow_files::open_if_there(&path)? else { return Ok(None) };
+    let bytes = oflow_files::bytes_of(file, &path, LONGEST_POINTER).map_err(|e| broken(e.message()))?;
     let step = std::str::from_utf8(&bytes).ok().and_then(|text| step_of(text.lines().next()?));
     match step {
         Some(step) if pointer_text(step).as_bytes() == bytes => Ok(Some(step)),
@@ -253,7 +253,7 @@ pub fn begin(dir: &Path, step: u64) -> Result<()> {
     }
     remove_halves(dir)?;
     let path = saving(dir, step);
-    access::make_folder(&path)
+    oflow_files::folder(&path, Access::Readable)
 }
 
 /// Removes incomplete checkpoints. Call it under the lock. A folder with the name of a checkpoint but without a manifest was not

@@ -3,16 +3,12 @@
 //! They are `flock`s of files that their owner alone can open. Any user can lock a file that is readable for all, a manifest for
 //! example, and keep it for ever.
 
-use super::access;
-use super::folder::io_error;
 use crate::error::{Error, Result};
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock};
-use rustix::io::Errno;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use oflow_files::lock::Attempt;
+use oflow_files::{Access, Lock};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Lock of the job that writes to a folder.
 const WRITING: &str = ".lock";
@@ -23,10 +19,7 @@ const LONGEST_MARK: u64 = 1024;
 
 /// The lock of the job that writes to a folder, until it is dropped.
 #[derive(Debug)]
-pub struct JobLock {
-    _file: File,
-    mark: String,
-}
+pub struct JobLock(Lock);
 
 impl JobLock {
     /// Makes the folder if it is not there, and takes its lock.
@@ -34,108 +27,40 @@ impl JobLock {
     /// # Errors
     /// If another job has it, and if the folder or the lock is not this user's alone.
     pub fn take(dir: &Path) -> Result<JobLock> {
-        access::make_folders(dir)?;
-        access::check_folder(dir)?;
-        let path = dir.join(WRITING);
-        let failed = |e: Errno| io_error(format!("cannot lock {}", path.display()), e.into());
-        let file = open_own(&path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                let holder = holder(&file).map_or_else(|| "another job".into(), |who| format!("another job ({who})"));
-                return Err(Error::storage(format!("{holder} writes checkpoints to {}", dir.display()))
-                    .help("give each job a folder of its own, or end the other job"));
+        oflow_files::folders(dir, Access::Readable)?;
+        oflow_files::check(dir)?;
+        match Lock::attempt(&dir.join(WRITING))? {
+            Attempt::Taken(lock) => {
+                if !lock.is_held() {
+                    tracing::warn!(
+                        "{} is on a file system without locks: make sure that only one job writes there",
+                        dir.display()
+                    );
+                }
+                Ok(JobLock(lock))
             }
-            Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-                tracing::warn!(
-                    "{} is on a file system without locks: make sure that only one job writes there",
-                    dir.display()
-                );
+            Attempt::Held(holder) => {
+                let holder = holder.map_or_else(|| "another job".into(), |who| format!("another job ({who})"));
+                Err(Error::storage(format!("{holder} writes checkpoints to {}", dir.display()))
+                    .help("give each job a folder of its own, or end the other job"))
             }
-            Err(e) => return Err(failed(e)),
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
-        let mark = format!("{} {} {now}\n", host(), std::process::id());
-        let write = || {
-            file.set_len(0)?;
-            (&file).write_all(mark.as_bytes())?;
-            file.sync_all()
-        };
-        write().map_err(|e| io_error(format!("cannot write {}", path.display()), e))?;
-        Ok(JobLock { _file: file, mark })
     }
 
     /// Returns the text by which other hosts recognise the same folder. Each lock writes another one to its file.
     pub fn mark(&self) -> &str {
-        &self.mark
+        self.0.mark()
     }
 }
 
 /// Returns whether a folder has the lock with this mark.
 pub fn has_mark(dir: &Path, mark: &str) -> bool {
-    access::text(&dir.join(WRITING), LONGEST_MARK).is_ok_and(|found| found == mark)
-}
-
-/// The name of this machine.
-pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Who has a lock, from its mark.
-fn holder(file: &File) -> Option<String> {
-    let mut text = String::new();
-    file.take(LONGEST_MARK).read_to_string(&mut text).ok()?;
-    let mut words = text.split(' ');
-    let (host, pid) = (words.next()?, words.next()?.parse::<u32>().ok()?);
-    // What is shown comes from a file.
-    let host: String = host.chars().filter(|c| !c.is_control()).collect();
-    Some(format!("process {pid} on {host}"))
-}
-
-/// Opens a lock that nobody else can take, or makes it.
-fn open_own(path: &Path) -> Result<File> {
-    let failed = |e: Errno| io_error(format!("cannot open {}", path.display()), e.into());
-    let wrong = |why: String| {
-        Error::storage(format!("{} {why}, so it is no lock of this user", path.display()))
-            .help("delete it if no job writes to the folder, or name another folder")
-    };
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let mode = if access::trusted() { access::SHARED_LOCK } else { access::PRIVATE };
-    let file = match rustix::fs::open(path, flags | OFlags::CREATE, mode) {
-        Ok(fd) => File::from(fd),
-        Err(Errno::LOOP) => return Err(wrong("is a symbolic link".into())),
-        Err(Errno::ISDIR) => return Err(wrong("is a folder".into())),
-        // As root too, where the kernel protects files of others in sticky folders.
-        Err(Errno::ACCESS) => {
-            let owner = path.symlink_metadata().map_or(0, |m| m.uid());
-            return Err(match owner == rustix::process::geteuid().as_raw() {
-                true => failed(Errno::ACCESS),
-                false => wrong(format!("belongs to user {owner}")),
-            });
-        }
-        Err(e) => return Err(failed(e)),
-    };
-    let meta = file.metadata().map_err(|e| io_error(format!("cannot open {}", path.display()), e))?;
-    if !meta.is_file() {
-        return Err(wrong("is no regular file".into()));
-    }
-    if meta.nlink() != 1 {
-        return Err(wrong(format!("is a file with {} names", meta.nlink())));
-    }
-    if !access::trusted() {
-        if meta.uid() != rustix::process::geteuid().as_raw() {
-            return Err(wrong(format!("belongs to user {}", meta.uid())));
-        }
-        if meta.mode() & 0o077 != 0 {
-            fchmod(&file, access::PRIVATE).map_err(failed)?;
-        }
-    }
-    Ok(file)
+    oflow_files::text(&dir.join(WRITING), LONGEST_MARK).is_ok_and(|found| found == mark)
 }
 
 /// Makes the lock of a checkpoint that is being written.
 pub fn make_readable(checkpoint: &Path) -> Result<()> {
-    access::create(&checkpoint.join(READING), access::PRIVATE).map(drop)
+    oflow_files::create(&checkpoint.join(READING), Access::Private).map(drop)
 }
 
 /// Protects a checkpoint from removal until the returned file is dropped. A reader who is not its owner cannot protect it; nor can
@@ -145,8 +70,8 @@ pub fn make_readable(checkpoint: &Path) -> Result<()> {
 /// If the checkpoint is being removed.
 pub fn reading(checkpoint: &Path) -> Result<Option<File>> {
     let Some(file) = open_lock(checkpoint, OFlags::RDONLY) else { return Ok(None) };
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("{} is being removed", checkpoint.display()))
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Err(Error::storage(format!("{} is being removed", checkpoint.display()))
             .help("use another checkpoint: `oflow ckpt ls` lists them")),
         _ => Ok(Some(file)),
     }
@@ -156,8 +81,8 @@ pub fn reading(checkpoint: &Path) -> Result<Option<File>> {
 pub fn removing(checkpoint: &Path) -> Result<Option<File>, ()> {
     // For writing, because NFS gives nobody else an exclusive lock.
     let Some(file) = open_lock(checkpoint, OFlags::RDWR) else { return Ok(None) };
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(()),
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(()),
         // Any other error: the file system has no locks, so readers are not known.
         _ => Ok(Some(file)),
     }
@@ -178,22 +103,14 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let first = JobLock::take(tmp.path()).unwrap();
         let e = JobLock::take(tmp.path()).unwrap_err().to_string();
-        let want = format!("another job (process {} on {}) writes checkpoints to ", std::process::id(), host());
+        let want = format!(
+            "another job (process {} on {}) writes checkpoints to ",
+            std::process::id(),
+            oflow_files::lock::host()
+        );
         assert!(e.contains(&want) && e.contains("a folder of its own"), "{e}");
         drop(first);
         JobLock::take(tmp.path()).unwrap();
-    }
-
-    #[test]
-    fn a_holder_is_named_only_by_a_whole_mark_without_control_characters() {
-        let tmp = tempfile::tempdir().unwrap();
-        let named = |text: &str| {
-            let path = tmp.path().join("x");
-            std::fs::write(&path, text).unwrap();
-            holder(&File::open(path).unwrap())
-        };
-        assert_eq!(named("h\x1b[31m\n 5 7\n").unwrap(), "process 5 on h[31m");
-        assert_eq!(["", "host", "host x 7", "host 5000000000 7"].map(named), [None, None, None, None]);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Saves checkpoints, in the foreground or in the background, and resumes from them.
 
-use super::access;
 use super::folder;
 use super::lock::JobLock;
 use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
@@ -330,7 +329,7 @@ impl CheckpointManager {
 
     fn make_room(&mut self, step: u64) -> Result<()> {
         self.lock = Some(self.take()?);
-        access::check_folder(&self.dir)?;
+        oflow_files::check(&self.dir)?;
         folder::begin(&self.dir, step)
     }
 }

@@ -7,9 +7,12 @@ use super::sums::hex;
 use crate::context::GeneratorState;
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::path::Path;
 
 /// File name of the manifest.
@@ -109,6 +112,34 @@ struct AnyVersion {
     version: u64,
 }
 
+/// Reads a JSON object in which no name is twice. Otherwise programs would differ in which of the two they take.
+///
+/// # Errors
+/// If a name is, or if a value cannot be read.
+pub(super) fn unique<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    from: D,
+) -> std::result::Result<BTreeMap<String, V>, D::Error> {
+    struct Unique<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Unique<V> {
+        type Value = BTreeMap<String, V>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<Self::Value, A::Error> {
+            let mut all = BTreeMap::new();
+            while let Some((name, value)) = entries.next_entry::<String, V>()? {
+                if let Some(_first) = all.insert(name.clone(), value) {
+                    return Err(A::Error::custom(format!("the name '{}' is there twice", name.escape_debug())));
+                }
+            }
+            Ok(all)
+        }
+    }
+    from.deserialize_map(Unique(PhantomData))
+}
+
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -123,8 +154,10 @@ pub struct Manifest {
     /// The files of the checkpoint.
     pub files: Vec<SavedFile>,
     /// The tensors by name.
+    #[serde(deserialize_with = "unique")]
     pub tensors: BTreeMap<String, SavedTensor>,
     /// The plain values by name, in the [`notation`](crate::state::notation).
+    #[serde(deserialize_with = "unique")]
     pub values: BTreeMap<String, Value>,
     /// The generator of global random ops.
     pub generator: Option<SavedGenerator>,
@@ -280,6 +313,25 @@ mod tests {
             tensors: BTreeMap::from([("w".to_string(), w)]),
             values: BTreeMap::from([("user.text".to_string(), Value::from("\":{\"dtype\": \"crc32\":\"deadbeef\""))]),
             ..Manifest::default()
+        }
+    }
+
+    #[test]
+    fn a_name_is_there_once() {
+        let text = sample().to_text().unwrap();
+        for (name, section) in [("w", "tensors"), ("user.text", "values")] {
+            let start = text.find(&format!("\"{name}\":")).unwrap();
+            // As a stranger would write it, with the right checksum.
+            let entry = match section {
+                "tensors" => "\"w\":{\"dtype\":\"F32\",\"shape\":[0],\"layout\":\"[B]\",\"pieces\":[]},",
+                _ => "\"user.text\":1,",
+            };
+            let twice = format!("{}{entry}{}", &text[..start], &text[start..]);
+            let at = twice.rfind("\"crc32\":\"").unwrap();
+            let plain = format!("{}{NO_SUM}{}", &twice[..at], &twice[at + NO_SUM.len()..]);
+            let twice = plain.replacen(NO_SUM, &sum_of(&plain), 1);
+            let e = Manifest::parse(&twice, Path::new("m.json")).unwrap_err().to_string();
+            assert!(e.contains(&format!("m.json is broken: the name '{name}' is there twice")), "{e}");
         }
     }
 

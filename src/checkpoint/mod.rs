@@ -23,7 +23,6 @@ mod single;
 mod sums;
 mod write;
 
-pub use access::check_folder;
 pub use convert::{ConvertOptions, Converted, convert};
 pub use folder::{Found, latest, list, name_of};
 pub use manager::{CheckpointManager, CheckpointOptions};

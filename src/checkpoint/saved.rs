@@ -4,7 +4,7 @@ use super::access::{self, ANOTHER};
 use super::file::read_header;
 use super::folder::{self, latest};
 use super::lock;
-use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain};
+use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain, unique};
 use super::meet::Agreement;
 use super::read::{Fault, Files};
 use crate::context::{RankCtx, current, no_grad};
@@ -17,6 +17,7 @@ use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use crate::state::{LoadState, Stateful};
 use crate::tensor::{Tensor, intern_global};
 use oflow_kernels::{DType, ShardBox};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -485,9 +486,13 @@ pub(super) fn is_index(path: &Path) -> bool {
 /// The manifest of a model in several files.
 fn from_index(path: &Path) -> Result<Manifest> {
     let broken = |why: &str| Error::storage(format!("{} is broken: {why}", path.display()));
-    let index: Value =
+    #[derive(Deserialize)]
+    struct Index {
+        #[serde(deserialize_with = "unique")]
+        weight_map: BTreeMap<String, Value>,
+    }
+    let Index { weight_map: map } =
         serde_json::from_slice(&access::bytes(path, LONGEST_INDEX)?).map_err(|e| broken(&e.to_string()))?;
-    let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(|| broken("it has no weight_map"))?;
     let names: BTreeSet<&str> = map.values().filter_map(Value::as_str).collect();
     if let Some(n) = names.iter().find(|n| !is_plain(n)) {
         return Err(broken(&format!("'{n}' is not the name of a file beside it")));

@@ -1,9 +1,10 @@
 //! Checks that all ranks see the folder that rank 0 writes to. Otherwise each host would have a part of the checkpoint.
 
-use super::lock::{self, host};
+use super::lock;
 use super::meet::Agreement;
 use crate::error::{Error, Result};
 use indexmap::IndexMap;
+use oflow_files::lock::host;
 use std::path::Path;
 
 const SEES: &str = "sees";

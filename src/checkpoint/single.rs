@@ -1,6 +1,5 @@
 //! One safetensors file of tensors, for exchange with other programs.
 
-use super::access;
 use super::file::header;
 use super::folder::{io_error, sync_name};
 use super::meet::Agreement;
@@ -10,6 +9,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::functional::IntoTarget;
 use crate::interpreter::logical_bytes;
 use crate::tensor::Tensor;
+use oflow_files::Access;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl Output {
         let part = PathBuf::from(part);
         // What an interrupted call left, or a link that somebody put there.
         let _may_not_be_there = std::fs::remove_file(&part);
-        let file = access::create(&part, access::FILE);
+        let file = oflow_files::create(&part, Access::Readable);
         Output { path: path.to_path_buf(), part, file }
     }
     /// Adds bytes.

@@ -1,6 +1,5 @@
 //! A rank's part of a save: its bytes, their snapshot, its file.
 
-use super::access;
 use super::file::header;
 use super::folder::{io_error, write_new};
 use super::plan::{TensorSpec, boxes_of_run, shares, volume};
@@ -10,6 +9,7 @@ use crate::control::moved;
 use crate::error::{Error, Result};
 use crate::interpreter::local_bytes;
 use crate::tensor::{LocalTensor, Tensor};
+use oflow_files::Access;
 use oflow_kernels::{DType, ShardBox};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
@@ -122,7 +122,7 @@ impl RankShare {
     fn write_data(&self, path: &Path, head: &[u8], source: &mut Source<'_>) -> Result<(File, Vec<u8>)> {
         let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
         let start = head.len() as u64;
-        let file = access::create(path, access::FILE)?;
+        let file = oflow_files::create(path, Access::Readable)?;
         // A disk that is too small says so now, and the file lies in one place. Some file systems do not know this.
         match fallocate(&file, FallocateFlags::empty(), 0, start + self.bytes() as u64) {
             Ok(()) => {}

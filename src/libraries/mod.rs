@@ -17,7 +17,7 @@ mod shared;
 
 pub use build::{BuildOptions, build_and_load};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ops::{LibraryId, Op, OpDef, exchange, lookup};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -87,7 +87,7 @@ fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 /// library that is loaded returns it; one whose file has changed replaces its ops.
 ///
 /// # Errors
-/// The file cannot be read, is no library of ops, or one for another version of the interface; an op says something that cannot be
+/// The file cannot be read, or another user could replace it; it is no library of ops, or one for another version of the interface; an op says something that cannot be
 /// understood, or is registered already; a gradient calls an op that is neither the library's nor registered, or not as it is called;
 /// the library is loaded in an older build, and an autograd graph holds a call of its ops.
 /// If anything fails nothing is registered.
@@ -97,22 +97,15 @@ fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 pub fn load(path: impl AsRef<Path>) -> Result<Library> {
     let path = path.as_ref();
     let shown = path.display().to_string();
-    let unreadable = |e: std::io::Error| {
-        Error::registry(format!("the library {shown} cannot be read: {e}"))
+    let unreadable = |why: &str| {
+        Error::registry(format!("the library {shown} cannot be read: {why}"))
             .help("give the path of a shared library (.so)")
     };
-    let real = path.canonicalize().map_err(unreadable)?;
-    let bytes = read_regular(&real).map_err(unreadable)?;
+    let real = path.canonicalize().map_err(|e| unreadable(&e.to_string()))?;
+    oflow_files::check(path).map_err(|e| e.as_kind(ErrorKind::Registry))?;
+    let bytes = oflow_files::bytes(&real, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
     let hash = hash_of([bytes.as_slice()]);
     place(vec![real.clone()], &hash, || shared::open(&real, &bytes, &shown, &hash))
-}
-
-/// The bytes of a regular file. A pipe has no end while somebody holds it open, and reading a device may have effects.
-fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
-    match std::fs::metadata(path)?.is_file() {
-        true => std::fs::read(path),
-        false => Err(std::io::Error::other("it is no regular file")),
-    }
 }
 
 /// Registers what `open` gives in the place of what was loaded from the same files, unless that is the same.

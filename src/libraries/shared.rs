@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// What every library is given.
 static HOST: oflow_host = oflow_host { head: oflow_head::of::<oflow_host>(), parallel_for: Some(host_parallel_for) };
 
+/// Longest CUDA source that is read, in bytes.
+const LONGEST_SOURCE: u64 = 64 << 20;
+
 type Body = unsafe extern "C" fn(*mut c_void, usize, usize);
 
 unsafe extern "C" fn host_parallel_for(count: usize, grain: usize, body: Option<Body>, data: *mut c_void) {
@@ -231,7 +234,7 @@ unsafe fn read_kernel(given: *const oflow_kernel, op: &OpDef, path: &Path) -> Re
                 true => cuda_text::kernel(op, Path::new(&format!("{}.cu", op.sig.name)), source, entry, threads)?,
                 false => {
                     let file = path.with_file_name(source);
-                    let read = std::fs::read_to_string(&file);
+                    let read = oflow_files::check(&file).and_then(|()| oflow_files::text(&file, LONGEST_SOURCE));
                     let text = read.map_err(|e| Error::registry(format!("its CUDA source {}: {e}", file.display())))?;
                     cuda_text::kernel(op, &file, &text, entry, threads)?
                 }

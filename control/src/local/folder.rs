@@ -4,19 +4,18 @@
 //! connections therefore has no owner any more, for example after `kill -9`, and the next process removes it. A process that
 //! changes names in the folder holds the folder's lock.
 
-use std::fs::DirBuilder;
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, getpid, getuid, test_kill_process};
 
 use oflow_base::{Error, Result};
+use oflow_files::lock::wait_for;
+use oflow_files::make::{not_private, private_folder};
 
 /// Longest path of a Unix socket, with the end of the text.
 const LONGEST: usize = 107;
@@ -39,13 +38,13 @@ impl Drop for Door {
 }
 
 /// The folder is ours alone until this is dropped. A process that dies gives it back.
-struct Alone(#[allow(dead_code)] OwnedFd);
+struct Alone(#[allow(dead_code)] File);
 
 impl Folder {
     /// The folder of this user, made if need be.
     pub(super) fn open() -> Result<Folder> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute());
-        if let Some(folder) = runtime.filter(|p| private(p).is_ok()).map(|p| p.join("oflow"))
+        if let Some(folder) = runtime.filter(|p| not_private(p).is_none()).map(|p| p.join("oflow"))
             && folder.as_os_str().len() + 64 < LONGEST
         {
             return Folder::at(folder);
@@ -55,14 +54,9 @@ impl Folder {
 
     /// The folder of that path.
     pub(super) fn at(path: PathBuf) -> Result<Folder> {
-        match DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(Error::io(format!("cannot make the folder {}", path.display())).because(e)),
-        }
-        private(&path).map_err(|what| {
-            Error::io(format!("the folder {}, where ranks of this host meet, {what}", path.display()))
-                .help("remove it, or name another place in XDG_RUNTIME_DIR")
+        private_folder(&path).map_err(|e| {
+            let what = format!("ranks of this host cannot meet: {}", e.message());
+            Error::io(what).help("remove it, or name another place in XDG_RUNTIME_DIR")
         })?;
         let folder = Folder(path);
         folder.sweep();
@@ -71,16 +65,12 @@ impl Folder {
 
     /// Waits until no other process changes names here.
     fn alone(&self) -> Result<Alone> {
-        let failed = |e: rustix::io::Errno| Error::io(format!("cannot lock {}", self.0.display())).because(e);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(&self.0, flags, Mode::empty()).map_err(failed)?;
-        loop {
-            match flock(&fd, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Alone(fd)),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(failed(e)),
-            }
-        }
+        let failed = |e: io::Error| Error::io(format!("cannot lock {}", self.0.display())).because(e);
+        let folder = File::open(&self.0).map_err(failed)?;
+        let tell =
+            |_: &str| eprintln!("oflow: another process of this user has locked {}; waiting for it", self.0.display());
+        wait_for(&folder, tell).map_err(failed)?;
+        Ok(Alone(folder))
     }
 
     /// Where the ranks of a job meet.
@@ -164,26 +154,10 @@ pub(super) fn own(stream: &UnixStream) -> Result<i32> {
     Ok(peer.pid.as_raw_nonzero().get())
 }
 
-/// Whether a folder is ours alone; else what is wrong with it.
-fn private(path: &Path) -> std::result::Result<(), String> {
-    // Not of what a link points to: somebody else may have put the link there.
-    let meta = std::fs::symlink_metadata(path).map_err(|e| format!("cannot be looked at: {e}"))?;
-    if !meta.is_dir() {
-        return Err("is no folder".into());
-    }
-    if meta.uid() != getuid().as_raw() {
-        return Err(format!("belongs to user {}, not to {}", meta.uid(), getuid().as_raw()));
-    }
-    if meta.mode() & 0o077 != 0 {
-        return Err(format!("is open to other users (mode {:o})", meta.mode() & 0o777));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     struct Temporary(PathBuf);
     impl Temporary {

@@ -1,18 +1,22 @@
 //! Admits connections to the control plane's ports: each proves that it knows the token before it is served.
 //!
 //! A connection that has not done so is closed after a few seconds. If there are too many of them, a new connection replaces
-//! the oldest, so strangers cannot keep members out.
+//! the oldest, so strangers cannot keep members out. So does one for which the system has no descriptor, and strangers never take
+//! the descriptors with which the process starts ranks.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use oflow_comm::tcp::Outage;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 
 use super::Log;
@@ -31,8 +35,8 @@ const BACKLOG: i32 = 4096;
 const QUEUE: usize = 64;
 /// At most one line about strangers in this time.
 const LOG_EVERY: Duration = Duration::from_secs(5);
-/// Pause when the system has no descriptor for a new connection.
-const NO_DESCRIPTORS: Duration = Duration::from_millis(50);
+/// Pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whom a port admits.
 pub struct Admission {
@@ -52,50 +56,117 @@ pub struct Admission {
 /// stream is dropped.
 pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<io::Result<Admitted>> {
     let (admitted, stream) = mpsc::channel(QUEUE);
-    let room = STRANGERS + 2 * admission.members;
+    let room = room(admission.members);
+    let number = PORTS.fetch_add(1, Ordering::Relaxed);
     // All members may knock in the same millisecond; who finds no room comes again after a whole second. Only a wish.
     let _as_many_as_the_system_lets = rustix::net::listen(&listener, BACKLOG);
     let port = Arc::new(Port { admission, told: Mutex::default() });
     tokio::spawn(async move {
-        let mut strangers: VecDeque<(IpAddr, AbortHandle)> = VecDeque::new();
         loop {
             let connection = tokio::select! {
                 () = admitted.closed() => return,
                 connection = listener.accept() => connection,
             };
-            let Ok((stream, address)) = connection else {
-                // The caller has gone again, or we have no descriptors: those that leave make room.
-                tokio::time::sleep(NO_DESCRIPTORS).await;
-                continue;
+            let (stream, address) = match connection {
+                Ok(accepted) => accepted,
+                Err(e) if is_shortage(&e) => {
+                    match evict(|_| true).await {
+                        Some(from) => port.tell(Told::Shortage, |n, s| {
+                            format!("{n} connection{s} without the job token: closed, because room was needed ({e}); the last was from {from}")
+                        }),
+                        // Those that leave make room.
+                        None => {
+                            port.tell(Told::Full, |_, _| format!("no connection can be accepted for now ({e}); it tries again"));
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                    }
+                    continue;
+                }
+                // The caller has gone again.
+                Err(_) => {
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
             };
-            if strangers.len() >= room {
-                strangers.retain(|(_, task)| !task.is_finished());
-            }
-            if strangers.len() >= room
-                && let Some((from, oldest)) = strangers.pop_front()
+            if is_full(number, room)
+                && let Some(from) = evict(|s| s.port == number).await
             {
-                oldest.abort();
                 port.tell(Told::Many, |n, s| {
                     format!("{n} connection{s} without the job token: closed, more than {room} at once; the last was from {from}")
                 });
             }
             let task = tokio::spawn(port.clone().knocked(stream, address.ip(), admitted.clone()));
-            strangers.push_back((address.ip(), task.abort_handle()));
+            strangers().push_back(Stranger { port: number, from: address.ip(), task });
         }
     });
     ReceiverStream::new(stream)
 }
 
+/// A connection that has not proved that it knows the token.
+struct Stranger {
+    port: usize,
+    from: IpAddr,
+    task: JoinHandle<()>,
+}
+
+/// Those of all ports, the oldest first. Descriptors are the process's: a port that needs one takes it from any port's strangers.
+static WAITING: Mutex<VecDeque<Stranger>> = Mutex::new(VecDeque::new());
+/// Number of ports that there have been.
+static PORTS: AtomicUsize = AtomicUsize::new(0);
+
+fn strangers() -> MutexGuard<'static, VecDeque<Stranger>> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a port has as many strangers as it may have.
+fn is_full(port: usize, room: usize) -> bool {
+    let mut all = strangers();
+    // Those that have left are looked for only where that can matter: thousands of members may come at once.
+    if all.len() < room {
+        return false;
+    }
+    all.retain(|s| !s.task.is_finished());
+    all.iter().filter(|s| s.port == port).count() >= room
+}
+
+/// Closes the oldest connection of which that is so, and returns where it came from.
+async fn evict(which: impl Fn(&Stranger) -> bool) -> Option<IpAddr> {
+    let oldest = {
+        let mut all = strangers();
+        all.retain(|s| !s.task.is_finished());
+        let at = all.iter().position(which)?;
+        all.remove(at)?
+    };
+    oldest.task.abort();
+    // Its descriptor is free when the task has ended.
+    let _was_aborted = oldest.task.await;
+    Some(oldest.from)
+}
+
+/// How many strangers a port may have. Two ports leave half of the descriptors of the process for its own work, with which it
+/// starts ranks.
+fn room(members: usize) -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 4;
+    (STRANGERS + 2 * members).min(usize::try_from(descriptors).unwrap_or(usize::MAX))
+}
+
+/// Whether the system has no room for another connection.
+fn is_shortage(e: &io::Error) -> bool {
+    matches!(Errno::from_io_error(e), Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
+}
+
 /// A port and what has been said about its strangers.
 struct Port {
     admission: Admission,
-    told: Mutex<[Lines; 4]>,
+    told: Mutex<[Lines; 6]>,
 }
 
 /// What is told of strangers; each kind has lines of its own.
 #[derive(Clone, Copy)]
 enum Told {
     Many,
+    Shortage,
+    Full,
     Token,
     Tls,
     Certificate,

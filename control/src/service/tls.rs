@@ -37,11 +37,13 @@ mod with {
     /// Time-out of a TLS handshake.
     const HANDSHAKE: Duration = Duration::from_secs(10);
 
+    /// Longest file that is read.
+    const MOST: u64 = 1 << 20;
     const TOGETHER: &str = "all hosts of a job need certificates of one authority, valid now, in their --tls-dir";
 
     fn read(folder: &Path, name: &str) -> Result<Vec<u8>> {
         let path = folder.join(name);
-        std::fs::read(&path).map_err(|e| {
+        oflow_files::bytes(&path, MOST).map_err(|e| {
             Error::io(format!("cannot read {}", path.display()))
                 .because(e)
                 .help("--tls-dir names a folder with ca.pem, cert.pem and key.pem")

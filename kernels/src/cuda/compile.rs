@@ -3,8 +3,8 @@
 use super::probe::probe;
 use crate::{KernelError, Result};
 use cudarc::nvrtc::{result, sys};
+use oflow_files::Access;
 use std::ffi::CString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -41,7 +41,7 @@ pub(super) struct Unit<'a> {
 /// # Errors
 /// What the compiler says, with its lines.
 pub(super) fn machine_code(unit: &Unit) -> Result<(Vec<u8>, bool)> {
-    let file = cache_dir().map(|d| d.join(format!("{}-{:032x}.cubin", unit.name, key(unit))));
+    let file = usable_cache().map(|d| d.join(format!("{}-{:032x}.cubin", unit.name, key(unit))));
     if let Some(code) = file.as_deref().and_then(read) {
         return Ok((code, false));
     }
@@ -103,9 +103,26 @@ pub fn cache_dir() -> Option<&'static Path> {
     .as_deref()
 }
 
-/// The code in a file, unless it was damaged: the last 16 bytes are the sum of those before.
+/// The cache folder, made if it is not there, unless another user could replace what is in it, which is told once.
+fn usable_cache() -> Option<&'static Path> {
+    static USABLE: OnceLock<bool> = OnceLock::new();
+    let folder = cache_dir()?;
+    let usable = USABLE.get_or_init(|| match oflow_files::cache_folder(folder) {
+        Ok(()) => true,
+        Err(e) => {
+            // Without the cache everything still works, only slower.
+            eprintln!("oflow: compiled kernels are not kept: {e}");
+            false
+        }
+    });
+    usable.then_some(folder)
+}
+
+/// The code in a file, unless it was damaged or is another user's: the last 16 bytes are the sum of those before.
 fn read(file: &Path) -> Option<Vec<u8>> {
-    let mut bytes = std::fs::read(file).ok()?;
+    // In a sticky folder anybody may have made it.
+    oflow_files::check(file).ok()?;
+    let mut bytes = oflow_files::bytes(file, u64::MAX).ok()?;
     let at = bytes.len().checked_sub(16)?;
     let sum = u128::from_le_bytes(bytes[at..].try_into().ok()?);
     bytes.truncate(at);
@@ -113,19 +130,9 @@ fn read(file: &Path) -> Option<Vec<u8>> {
 }
 
 /// Under another name first, so that a reader never sees half of it.
-fn write(file: &Path, code: &[u8]) -> std::io::Result<()> {
-    if let Some(dir) = file.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let id = std::thread::current().id();
-    let partial = file.with_extension(format!("{}-{id:?}.partial", std::process::id()));
-    let written = std::fs::File::create(&partial).and_then(|mut f| {
-        f.write_all(code)?;
-        f.write_all(&checksum(code).to_le_bytes())
-    });
-    written.and_then(|()| std::fs::rename(&partial, file)).inspect_err(|_| {
-        let _ = std::fs::remove_file(&partial);
-    })
+fn write(file: &Path, code: &[u8]) -> oflow_base::Result<()> {
+    let sum = checksum(code).to_le_bytes();
+    oflow_files::replace(file, Access::Private, &[code, &sum].concat())
 }
 
 fn checksum(bytes: &[u8]) -> u128 {
@@ -195,5 +202,32 @@ fn log(program: &Program) -> String {
             String::from_utf8_lossy(&bytes).into_owned()
         }
         Err(e) => format!("(no log: {e:?})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_others_could_have_put_there_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("oflow-kernels-{}", std::process::id()));
+        let file = folder.join("a/relu.cubin");
+        oflow_files::cache_folder(file.parent().unwrap()).unwrap();
+        write(&file, b"code").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
+        assert_eq!(read(&file).unwrap(), b"code");
+        for path in [&file, &folder] {
+            let before = mode(path);
+            fs::set_permissions(path, Permissions::from_mode(before | 0o022)).unwrap();
+            assert_eq!(read(&file), None, "{}", path.display());
+            fs::set_permissions(path, Permissions::from_mode(before)).unwrap();
+        }
+        fs::write(&file, b"damaged, and longer than a sum").unwrap();
+        assert_eq!(read(&file), None);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

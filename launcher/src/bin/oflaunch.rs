@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     match job::run(Cli::from_command_line()) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => {
-            eprintln!("oflaunch: {failed}");
+            oflaunch::output::complain(&failed.message);
             ExitCode::from(failed.code)
         }
     }

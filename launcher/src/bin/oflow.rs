@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     match commands::dispatch(&matches) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => {
-            eprintln!("oflow: {failed}");
+            eprintln!("oflow: {}", oflaunch::terminal::visible(&failed.message));
             ExitCode::from(failed.code)
         }
     }

@@ -1,14 +1,13 @@
 //! One job at a time writes to a log folder: the second would mix its lines with those of the first and remove its records. The
 //! hosts of one job may share the folder.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use oflow::control::service::host_name;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::Failed;
@@ -34,10 +33,8 @@ impl Claim {
     pub fn take(folder: &Path, job: &str) -> Result<Claim, Failed> {
         let path = folder.join(NAME);
         let cannot = |e: std::io::Error| Failed::new(format!("cannot lock the log folder {}: {e}", folder.display()));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
-        let mut file = options.open(&path).map_err(cannot)?;
+        let mut file = oflow_files::lock::open_lock(&path)
+            .map_err(|e| Failed::new(format!("cannot lock the log folder {}: {e}", folder.display())))?;
         let deadline = Instant::now() + PATIENCE;
         let mut holder = String::new();
         while Instant::now() < deadline {

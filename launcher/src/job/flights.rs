@@ -1,11 +1,13 @@
 //! The folder of the flight records of this host's ranks.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use oflow::Error;
 use oflow::control::flight::{Flight, Saved};
+use oflow_files::Access;
+use oflow_files::make::{not_private, private_folder};
 use serde::{Deserialize, Serialize};
 
 /// Folder in the user's log folder in which the ranks of a running job keep their memory files.
@@ -51,7 +53,7 @@ impl Flights {
             Some(folder) => {
                 let rings = folder.join(RINGS);
                 // Another host of this job may have made it.
-                private(&rings).or_else(|e| if is_private(&rings) { Ok(()) } else { Err(none(&rings, &e)) })?;
+                private_folder(&rings).map_err(|e| none(&rings, &e))?;
                 for folder in [folder, &rings] {
                     remove(folder, |name, changed| {
                         let record =
@@ -63,12 +65,13 @@ impl Flights {
             }
             None => {
                 let base = std::env::temp_dir();
+                oflow_files::check(&base).map_err(|e| none(&base, &e))?;
                 remove_kept(&base, SystemTime::now());
                 // Names of folders that an earlier process of this number left are passed over.
                 let names = (0..100).map(|i| base.join(format!("{PREFIX}{}-{i}", std::process::id())));
                 let mut why = String::new();
                 for folder in names {
-                    match private(&folder) {
+                    match oflow_files::folder(&folder, Access::Private) {
                         Ok(()) => return Ok(Flights { rings: folder.clone(), copies: folder, temporary: true }),
                         Err(e) => why = none(&base, &e),
                     }
@@ -124,7 +127,7 @@ impl Flights {
 }
 
 /// Why there are no records.
-fn none(folder: &Path, e: &io::Error) -> String {
+fn none(folder: &Path, e: &Error) -> String {
     format!(
         "no flight records of this job are kept: cannot make a folder for them, {}: {e}; --log-dir or TMPDIR names another",
         folder.display()
@@ -138,7 +141,7 @@ fn first_line(text: &str) -> String {
 /// Removes our folders of failed jobs that are older than [`KEPT_FOR`], and the oldest beyond [`MOST_KEPT`].
 fn remove_kept(base: &Path, now: SystemTime) {
     let all = fs::read_dir(base).into_iter().flatten().flatten();
-    let ours = all.filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX) && is_private(&e.path()));
+    let ours = all.filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX) && not_private(&e.path()).is_none());
     let is_running = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let pid =
@@ -171,23 +174,10 @@ fn remove(folder: &Path, which: impl Fn(&str, Option<SystemTime>) -> bool) {
 pub fn now_in(folder: &Path) -> Option<SystemTime> {
     let mark = folder.join(format!(".began-{}", std::process::id()));
     // A link in its place would be followed, and what it names cut.
-    let made = fs::OpenOptions::new().write(true).create_new(true).open(&mark);
-    let now = made.and_then(|f| f.metadata()?.modified()).ok();
+    let made = oflow_files::create(&mark, Access::Private).ok();
+    let now = made.and_then(|f| f.metadata().and_then(|m| m.modified()).ok());
     let _may_be_gone = fs::remove_file(mark);
     now
-}
-
-/// A new folder that is ours alone: records name the user's files.
-fn private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(path)
-}
-
-/// Whether a path is a folder of ours that nobody else may use, and no link to one.
-fn is_private(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let ours = rustix::process::geteuid().as_raw();
-    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == ours && m.mode() & 0o077 == 0)
 }
 
 #[cfg(test)]
@@ -226,9 +216,9 @@ mod tests {
     fn folders_of_failed_jobs_are_bounded() {
         let base = tempfile::tempdir().unwrap();
         // No process has such a number.
-        let make = |i: usize| private(&base.path().join(format!("{PREFIX}999999999-{i}"))).unwrap();
+        let make = |i: usize| private_folder(&base.path().join(format!("{PREFIX}999999999-{i}"))).unwrap();
         (0..20).for_each(make);
-        private(&base.path().join(format!("{PREFIX}{}-0", std::process::id()))).unwrap();
+        private_folder(&base.path().join(format!("{PREFIX}{}-0", std::process::id()))).unwrap();
         fs::create_dir(base.path().join("another")).unwrap();
         let names = || fs::read_dir(base.path()).unwrap().count();
         remove_kept(base.path(), SystemTime::now());

@@ -542,19 +542,25 @@ fn not_started(job: &Job, rank: usize, error: &std::io::Error) -> Failed {
 /// does not answer.
 fn allow_descriptors(ranks: usize, logs: bool) -> Result<(), Failed> {
     const OWN: u64 = 64;
+    const ROOMY: u64 = 4096;
     // Two pipes, the process, its connection to the control service; its log.
     let per_rank = if logs { 5 } else { 4 };
     let wanted = OWN + per_rank * ranks as u64;
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
+    // Beside them, connections that have not yet proved that they know the token: they may take half.
+    let wished = (2 * wanted).max(ROOMY);
+    if limit.current.is_none_or(|current| current >= wished) {
         return Ok(());
     }
     match limit.maximum {
         Some(most) if most < wanted => Err(Failed::new(format!(
             "{ranks} ranks on this host need {wanted} file descriptors, the limit is {most}\n  help: raise it (`ulimit -Hn {wanted}` as root, or LimitNOFILE= of the service), or start fewer ranks"
         ))),
-        _ => setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit })
-            .map_err(|e| Failed::new(format!("cannot raise the limit of file descriptors to {wanted}: {e}"))),
+        most => {
+            let raised = most.map_or(wished, |most| most.min(wished));
+            setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit })
+                .map_err(|e| Failed::new(format!("cannot raise the limit of file descriptors to {raised}: {e}")))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::Failed;
+use crate::terminal::visible;
 pub use story::Story;
 
 /// Adds the arguments.
@@ -36,7 +37,7 @@ pub fn arguments(command: Command) -> Command {
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let folders: Vec<&PathBuf> = matches.get_many("dir").into_iter().flatten().collect();
     let last = matches.get_one::<usize>("last").copied().unwrap_or(8).max(1);
-    print!("{}", page(&folders, last, matches.get_flag("html"))?);
+    print!("{}", visible(&page(&folders, last, matches.get_flag("html"))?));
     Ok(0)
 }
 

@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::Failed;
 use crate::job::flights::RINGS;
 
+/// Longest log of events that is read, in bytes.
+const MOST_OF_EVENTS: u64 = 1 << 30;
+
 /// The end of a rank.
 pub struct Rank {
     /// The rank's record.
@@ -55,7 +58,7 @@ pub struct Story {
 impl Story {
     /// Reads folders; `last` ops of each rank go into the timeline.
     pub fn read(folders: &[&PathBuf], last: usize) -> Result<Story, Failed> {
-        let (mut flights, mut events, mut unread) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut flights, mut events, mut unread) = (BTreeMap::new(), Vec::<Value>::new(), Vec::new());
         for folder in folders {
             let cannot = |e: std::io::Error| Failed::new(format!("cannot read {}: {e}", folder.display()));
             let list = |folder: &Path| -> std::io::Result<Vec<PathBuf>> {
@@ -81,7 +84,11 @@ impl Story {
                         Err(e) => unread.push(e.to_string()),
                     }
                 } else if name == "events.jsonl" {
-                    events.extend(read_events(&path));
+                    match oflow_files::text(&path, MOST_OF_EVENTS) {
+                        // The last line of a launcher that was killed may be cut.
+                        Ok(text) => events.extend(text.lines().filter_map(|line| serde_json::from_str(line).ok())),
+                        Err(e) => unread.push(e.to_string()),
+                    }
                 }
             }
         }
@@ -136,12 +143,6 @@ impl Story {
         ];
         all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
     }
-}
-
-fn read_events(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    // The last line of a launcher that was killed may be cut.
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// The collective that a rank did not come out of: under way, or failed. Those after it on the stream of a GPU are there too, and

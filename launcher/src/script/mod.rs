@@ -4,6 +4,8 @@
 //! workspace, with the features that oflaunch has: it is the one that oflaunch was built with, and only the script is compiled
 //! and linked to it. A script that has dependencies of its own has the source tree among them, because cargo must choose one
 //! version and one set of features for what both use; there the library is compiled once more. An unchanged script is not built.
+//!
+//! What is there is executed, so it is refused if another user could have put it there.
 
 mod cargo;
 mod frontmatter;
@@ -12,14 +14,16 @@ mod package;
 mod stamp;
 mod told;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{Mode, OFlags};
+use oflow_files::Lock;
+use oflow_files::lock::open_lock;
+use rustix::fs::Mode;
 use rustix::process::umask;
 
 use crate::cli::Profile;
@@ -79,7 +83,7 @@ impl Built {
             lock.try_lock_shared().ok()?;
             self.is_there().then_some(lock)
         };
-        match lock_file(&self.package).ok().and_then(same) {
+        match open_lock(&lock_path(&self.package)).ok().and_then(same) {
             Some(lock) => Start { path, _lock: Some(lock) },
             None => Start { path: self.as_built(), _lock: None },
         }
@@ -91,6 +95,7 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
     // Whatever the user's umask, other users cannot change what is built.
     let _umask = NobodyElseWrites::begin();
     let package = Package::locate(source, profile)?;
+    package.check()?;
     let up_to_date = |package: Package| {
         if verbose {
             eprintln!("oflaunch: {} is up to date", package.executable().display());
@@ -107,7 +112,7 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
         };
     }
     // Those that have nothing to build do not hold up each other.
-    let reading = lock_file(&package).ok().filter(|file| file.try_lock_shared().is_ok());
+    let reading = open_lock(&lock_path(&package)).ok().filter(|file| file.try_lock_shared().is_ok());
     if reading.is_some() && stamp::is_fresh(&package) {
         return up_to_date(package);
     }
@@ -116,8 +121,7 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
     if stamp::is_fresh(&package) {
         return up_to_date(package);
     }
-    let text = fs::read_to_string(source)
-        .map_err(|e| Failed::new(format!("cannot read the script {}: {e}", source.display())))?;
+    let text = oflow_files::text(source, u64::MAX).map_err(|e| Failed::new(e.to_string()))?;
     let frontmatter = frontmatter::parse(&text)
         .map_err(|e| Failed::with_code(EXIT_NOT_COMPILED, format!("{}: {e}", source.display())))?;
     let began = SystemTime::now();
@@ -148,33 +152,16 @@ impl Drop for NobodyElseWrites {
     }
 }
 
-/// Waits until no other oflaunch builds this script. Closing the file gives the lock back.
-fn lock(package: &Package) -> Result<File, Failed> {
-    let failed = |e: io::Error| Failed::new(format!("cannot lock {}: {e}", lock_path(package).display()));
+/// Waits until no other oflaunch builds this script, which this one may do until the result is dropped.
+fn lock(package: &Package) -> Result<Lock, Failed> {
     if package.own_target && !package.target.exists() {
         eprintln!(
             "oflaunch: this user cannot write where oflaunch was built; scripts are built in {}, and the library first",
             package.target.display()
         );
     }
-    fs::create_dir_all(&package.folder).map_err(failed)?;
-    let file = lock_file(package).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            eprintln!("oflaunch: another oflaunch builds {}; waiting for it", package.source.display());
-            file.lock().map_err(failed)?;
-        }
-        Err(TryLockError::Error(e)) => return Err(failed(e)),
-    }
-    Ok(file)
-}
-
-/// Opens the lock of a script's package. Other users cannot open it, so nobody else holds up a build.
-fn lock_file(package: &Package) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).append(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    options.open(lock_path(package))
+    let tell = |who: &str| eprintln!("oflaunch: {who} builds {}; waiting for it", package.source.display());
+    package.make_folder().and_then(|()| Lock::wait(&lock_path(package), tell)).map_err(|e| Failed::new(e.to_string()))
 }
 
 fn lock_path(package: &Package) -> PathBuf {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use oflow_files::Access;
+use rustix::fs::{AtFlags, CWD, accessat};
 
 use super::frontmatter::Frontmatter;
 use super::library::Library;
@@ -88,6 +88,35 @@ impl Package {
         Ok(Package { source: source.to_path_buf(), home, target, own_target, writable, folder, name, profile })
     }
 
+    /// Makes the folder of the package. A target directory of the user's own is made so that other users cannot open it.
+    ///
+    /// # Errors
+    /// If it cannot be made, or if another user could replace what is in it.
+    pub fn make_folder(&self) -> oflow::Result<()> {
+        if self.own_target {
+            oflow_files::cache_folder(&self.target)?;
+        }
+        oflow_files::folders(&self.folder, Access::Readable)?;
+        oflow_files::check(&self.folder)
+    }
+
+    /// Checks that no other user could have put there what is executed or relied on: the folders, the executable, the stamp.
+    ///
+    /// # Errors
+    /// If another user could.
+    pub fn check(&self) -> Result<(), Failed> {
+        let executable = self.executable();
+        let target = self.target.ancestors().find(|p| p.symlink_metadata().is_ok());
+        let list = executable.with_extension("d");
+        let parts = [self.folder.clone(), stamp::path(self), self.manifest_path(), executable, list];
+        let there = parts.iter().map(PathBuf::as_path).filter(|p| p.symlink_metadata().is_ok());
+        target
+            .into_iter()
+            .chain(there)
+            .try_for_each(oflow_files::check)
+            .map_err(|e| Failed::new(format!("scripts are not built or run from {}: {e}", self.target.display())))
+    }
+
     /// Returns the path of the executable.
     pub fn executable(&self) -> PathBuf {
         self.target.join(self.profile.folder()).join(&self.name)
@@ -119,10 +148,10 @@ impl Package {
     ///
     /// `built`: the library that the script is linked to; without one the package depends on the source tree.
     pub fn write(&self, frontmatter: Option<&Frontmatter>, built: Option<&Library>) -> Result<(), Failed> {
-        let failed = |what: &Path, e: io::Error| Failed::new(format!("cannot write {}: {e}", what.display()));
-        fs::create_dir_all(&self.folder).map_err(|e| failed(&self.folder, e))?;
+        let failed = |e: oflow::Error| Failed::new(e.to_string());
+        self.make_folder().map_err(failed)?;
         if let Some(frontmatter) = frontmatter {
-            write_if_changed(&self.copy_path(), &frontmatter.source).map_err(|e| failed(&self.copy_path(), e))?;
+            write_if_changed(&self.copy_path(), &frontmatter.source).map_err(failed)?;
         }
         let library = fs::read_to_string(self.home.join("Cargo.toml"))
             .map_err(|e| Failed::new(format!("cannot read {}: {e}", self.home.join("Cargo.toml").display())))?;
@@ -133,10 +162,10 @@ impl Package {
         };
         let manifest = self.manifest(frontmatter, built, &library, &lock)?;
         let path = self.manifest_path();
-        if write_if_changed(&path, &manifest).map_err(|e| failed(&path, e))? {
+        if write_if_changed(&path, &manifest).map_err(failed)? {
             // The library's own versions, so that what is built already fits.
             let path = self.folder.join("Cargo.lock");
-            fs::write(&path, &lock).map_err(|e| failed(&path, e))?;
+            oflow_files::replace(&path, Access::Readable, lock.as_bytes()).map_err(failed)?;
         }
         Ok(())
     }
@@ -230,7 +259,7 @@ fn own_target(installed: &Path) -> Option<PathBuf> {
 /// Whether this user can write to a file or folder, or make it, as far as permissions and the disk say.
 fn may_write(path: &Path) -> bool {
     let there = path.ancestors().find(|p| p.exists());
-    there.is_some_and(|p| accessat(CWD, p, Access::WRITE_OK, AtFlags::EACCESS).is_ok())
+    there.is_some_and(|p| accessat(CWD, p, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok())
 }
 
 /// A file stem as the beginning of a package name.
@@ -296,11 +325,11 @@ fn utf8(path: &Path) -> Result<&str, Failed> {
 }
 
 /// Whether the file was written.
-fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
+fn write_if_changed(path: &Path, text: &str) -> oflow::Result<bool> {
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(false);
     }
-    fs::write(path, text)?;
+    oflow_files::replace(path, Access::Readable, text.as_bytes())?;
     Ok(true)
 }
 

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use oflow_files::Access;
+
 use super::package::Package;
 
 /// File times are taken from a coarser clock than ours; a change may look older than it is by this much.
@@ -45,7 +47,7 @@ impl Hasher {
 
 /// Returns whether the executable is that of the last build and nothing has changed since.
 pub fn is_fresh(package: &Package) -> bool {
-    let saved = fs::read_to_string(stamp_path(package)).ok();
+    let saved = fs::read_to_string(path(package)).ok();
     saved.as_deref().and_then(|saved| saved.split_once(' ')).is_some_and(|(inputs, compiler)| {
         compute(package, None).is_some_and(|now| inputs == now) && compiler_version().is_none_or(|now| compiler == now)
     })
@@ -54,9 +56,12 @@ pub fn is_fresh(package: &Package) -> bool {
 /// Records that the executable is up to date, unless an input was changed after the start of the build, because it is not known
 /// which version was built.
 pub fn save(package: &Package, began: SystemTime) {
-    let path = stamp_path(package);
+    let path = path(package);
     let saved = match (compute(package, Some(began)), compiler_version()) {
-        (Some(inputs), Some(compiler)) => fs::write(&path, format!("{inputs} {compiler}")).is_ok(),
+        (Some(inputs), Some(compiler)) => {
+            let text = format!("{inputs} {compiler}");
+            oflow_files::replace(&path, Access::Readable, text.as_bytes()).is_ok()
+        }
         _ => false,
     };
     if !saved {
@@ -65,7 +70,8 @@ pub fn save(package: &Package, began: SystemTime) {
     }
 }
 
-fn stamp_path(package: &Package) -> PathBuf {
+/// Returns the path of a package's stamp.
+pub fn path(package: &Package) -> PathBuf {
     package.folder.join(format!("stamp-{}", package.profile.name()))
 }
 

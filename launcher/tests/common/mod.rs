@@ -173,6 +173,10 @@ impl Running {
         self.child.stdout.take().unwrap()
     }
 
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }

@@ -1,16 +1,17 @@
 //! The cache of builds: one folder each, complete or not there.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::libraries::hash_of;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File};
+use oflow_files::{Access, Lock, check};
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The folder for builds.
 ///
 /// # Errors
-/// There is no place for it: no option, no variable, no home.
+/// There is no place for it: no option, no variable, no home; another user could replace what is in it.
 pub(super) fn folder(option: Option<&Path>) -> Result<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = || var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|h| h.join(".cache"))).map(|d| d.join("oflow/ops"));
@@ -19,19 +20,26 @@ pub(super) fn folder(option: Option<&Path>) -> Result<PathBuf> {
         Error::registry("there is no folder to build the op in")
             .help("set OFLOW_OP_CACHE, or give `BuildOptions::cache`")
     })?;
-    fs::create_dir_all(&found).map_err(|e| at(&found, "cannot be made", &e))?;
+    oflow_files::cache_folder(&found).map_err(refused)?;
     // Compilers are run in other folders.
     found.canonicalize().map_err(|e| at(&found, "cannot be found", &e))
 }
 
+/// Makes a folder of the cache that other users cannot open, if it is not there. In a sticky folder another user may have taken its
+/// name.
+pub(super) fn own_folder(path: &Path) -> Result<()> {
+    oflow_files::cache_folder(path).map_err(refused)
+}
+
 /// Locks a file until it is dropped. Other processes that build in `folder` are waited for.
-pub(super) fn locked(file: &Path, folder: &Path) -> Result<File> {
-    let lock = File::create(file).map_err(|e| at(file, "cannot be made", &e))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        eprintln!("oflow: another process builds {}; waiting", folder.display());
-        flock(&lock, FlockOperation::LockExclusive).map_err(|e| at(file, "cannot be locked", &e.into()))?;
-    }
-    Ok(lock)
+pub(super) fn locked(file: &Path, folder: &Path) -> Result<Lock> {
+    let tell = |who: &str| eprintln!("oflow: {who} builds {}; waiting for it", folder.display());
+    Lock::wait(file, tell).map_err(refused)
+}
+
+/// The error of a file or folder that cannot be relied on, as one of a build.
+pub(super) fn refused(e: Error) -> Error {
+    e.as_kind(ErrorKind::Registry)
 }
 
 pub(super) fn at(path: &Path, what: &str, e: &io::Error) -> Error {
@@ -49,13 +57,15 @@ pub(super) struct Slot {
 pub(super) struct Built {
     /// The library, in the folder of the build.
     pub(super) library: PathBuf,
+    /// Its content, whose hash is right.
+    pub(super) bytes: Vec<u8>,
     /// Hash of the key and of the files that the sources include.
     pub(super) hash: String,
 }
 
 /// Name of the library in the folder.
 pub(super) const LIBRARY: &str = "library.so";
-/// Names the files that the sources include, with their hashes: lines `HASH PATH`.
+/// Names the library and the files that the sources include, with their hashes: lines `HASH PATH`.
 const INCLUDED: &str = "included";
 
 impl Slot {
@@ -70,26 +80,30 @@ impl Slot {
     /// # Errors
     /// Those of `build`, and of the file system.
     pub(super) fn built_by(&self, build: impl FnOnce(&Path) -> Result<Vec<PathBuf>>) -> Result<Built> {
-        if let Some(built) = self.valid() {
+        if let Some(built) = self.valid()? {
             return Ok(built);
         }
         let _locked = locked(&self.lock, &self.folder)?;
-        if let Some(built) = self.valid() {
+        if let Some(built) = self.valid()? {
             return Ok(built);
         }
         let partial = self.folder.with_extension("partial");
         let failed = |e: io::Error| at(&partial, "cannot be written", &e);
         remove(&partial).map_err(failed)?;
-        fs::create_dir(&partial).map_err(failed)?;
+        // Nobody else can open what is in it, whatever modes a compiler gives its files.
+        oflow_files::folder(&partial, Access::Private).map_err(refused)?;
         let made = build(&partial).and_then(|included| {
-            let mut text = String::new();
+            let library = partial.join(LIBRARY);
+            fs::set_permissions(&library, fs::Permissions::from_mode(Access::Private.file())).map_err(failed)?;
+            let mut text = format!("{} {LIBRARY}\n", hash_of([fs::read(&library).map_err(failed)?.as_slice()]));
             for path in included {
+                check(&path).map_err(refused)?;
                 // One that were left out could change unseen.
                 let bytes =
                     fs::read(&path).map_err(|e| at(&path, "is included by the source and cannot be read", &e))?;
                 text += &format!("{} {}\n", hash_of([bytes.as_slice()]), path.display());
             }
-            fs::write(partial.join(INCLUDED), text).map_err(failed)?;
+            oflow_files::replace(&partial.join(INCLUDED), Access::Private, text.as_bytes()).map_err(refused)?;
             remove(&self.folder).map_err(failed)?;
             fs::rename(&partial, &self.folder).map_err(failed)
         });
@@ -98,16 +112,35 @@ impl Slot {
             let _ = remove(&partial);
             return Err(e);
         }
-        self.valid().ok_or_else(|| {
+        self.valid()?.ok_or_else(|| {
             Error::registry(format!("the build in {} changed while it was made", self.folder.display()))
                 .help("a file that the source includes was written at the same time: build again")
         })
     }
 
-    /// The build, if it is there and the files that it was made of are the same.
-    fn valid(&self) -> Option<Built> {
+    /// The build, if it is there and it and the files that it was made of are the same.
+    ///
+    /// # Errors
+    /// Another user has made the folder, or could replace what is in it.
+    fn valid(&self) -> Result<Option<Built>> {
+        if self.folder.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        check(&self.folder).map_err(refused)?;
         let library = self.folder.join(LIBRARY);
+        if library.symlink_metadata().is_ok() {
+            check(&library).map_err(refused)?;
+        }
+        Ok(self.same(library))
+    }
+
+    fn same(&self, library: PathBuf) -> Option<Built> {
         let included = fs::read_to_string(self.folder.join(INCLUDED)).ok()?;
+        let (of_library, included) = included.split_once(&format!(" {LIBRARY}\n"))?;
+        let bytes = oflow_files::bytes(&library, u64::MAX).ok()?;
+        if hash_of([bytes.as_slice()]) != of_library {
+            return None;
+        }
         let mut parts: Vec<&[u8]> = vec![self.key.as_bytes()];
         for line in included.lines() {
             let (hash, path) = line.split_once(' ')?;
@@ -117,7 +150,7 @@ impl Slot {
             // Where the file is does not count: ranks of other hosts have it elsewhere.
             parts.push(hash.as_bytes());
         }
-        library.is_file().then(|| Built { library, hash: hash_of(parts) })
+        Some(Built { library, bytes, hash: hash_of(parts) })
     }
 }
 

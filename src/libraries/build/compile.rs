@@ -1,13 +1,14 @@
 //! Running the compilers.
 
-use super::cache::{LIBRARY, at, locked};
+use super::cache::{LIBRARY, at, locked, own_folder, refused};
 use super::{BuildOptions, Language, SourceFile};
 use crate::error::{Error, Result};
 use crate::libraries::hash_of;
+use oflow_files::Access;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
 /// More of what a compiler says is cut.
 const MOST_SAID: usize = 8 << 10;
@@ -24,7 +25,7 @@ pub(super) fn compile(
     // Kernels of CUDA texts are looked for beside the library.
     for s in sources.iter().filter(|s| s.language == Language::Cuda) {
         let copy = to.join(s.name());
-        fs::write(&copy, &s.text).map_err(|e| at(&copy, "cannot be written", &e))?;
+        oflow_files::replace(&copy, Access::Private, &s.text).map_err(refused)?;
     }
     match sources.iter().find(|s| s.language == Language::Rust) {
         Some(source) => rust(source, name, options, &interface, cache, to),
@@ -38,23 +39,19 @@ pub(super) static INTERFACE: LazyLock<String> =
 
 /// The crate `oflow-op` with the headers, as this program knows it.
 fn interface(cache: &Path) -> Result<PathBuf> {
-    // Threads of one process have one name for what they write.
-    static WRITING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = WRITING.lock().unwrap_or_else(|e| e.into_inner());
     let folder = cache.join(format!("oflow-op-{}", &INTERFACE[..16]));
+    own_folder(&folder)?;
     let manifest =
         "[package]\nname = \"oflow-op\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[lib]\nname = \"oflow_op\"\n";
     let files = oflow_op::SOURCES.iter().copied().chain([("Cargo.toml", manifest)]);
     for (path, text) in files {
         let file = folder.join(path);
-        let failed = |e: std::io::Error| at(&file, "cannot be written", &e);
         if fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
             continue;
         }
-        fs::create_dir_all(file.parent().unwrap_or(&folder)).map_err(failed)?;
+        own_folder(file.parent().unwrap_or(&folder))?;
         // Other builds read it at the same time: it is complete under its name.
-        let partial = file.with_extension(format!("{}.partial", std::process::id()));
-        fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file)).map_err(failed)?;
+        oflow_files::replace(&file, Access::Private, text.as_bytes()).map_err(refused)?;
     }
     Ok(folder)
 }
@@ -105,6 +102,7 @@ fn rust(
     let dependencies = options.dependencies.join("\n");
     // Compiled once for all libraries of the cache.
     let target = cache.join("target");
+    own_folder(&target)?;
     // A name of its own: a file may be called `3d.rs` or `fn.rs`.
     let package = format!("op_{name}");
     let manifest = format!(
@@ -113,7 +111,7 @@ fn rust(
          [dependencies]\noflow-op = {{ path = {op} }}\n{dependencies}\n"
     );
     let file = to.join("Cargo.toml");
-    fs::write(&file, manifest).map_err(|e| at(&file, "cannot be written", &e))?;
+    oflow_files::replace(&file, Access::Private, manifest.as_bytes()).map_err(refused)?;
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--lib", "--manifest-path"]).arg(&file).arg("--target-dir").arg(&target);
     if !options.debug {

@@ -2,14 +2,15 @@
 //!
 //! A build has a folder in the cache, named after a hash of all that it depends on before it runs: sources, options, the interface and
 //! the compiler that the environment names. The folder is made beside and renamed into place, so what is there is complete. Files that
-//! the sources include are known after the build; the folder says which and what their hashes were. A lock on a file beside the
-//! folder keeps other processes (the other ranks of a host) waiting while one builds.
+//! the sources include are known after the build; the folder says which and what their hashes were, and the hash of the library, which
+//! is compared before it is loaded. A lock on a file beside the folder keeps other processes (the other ranks of a host) waiting
+//! while one builds. The cache runs code, so other users can neither write to it nor to a folder on its path.
 
 mod cache;
 mod compile;
 
-use super::{Library, cuda_file, hash_of, place, read_regular, shared};
-use crate::error::{Error, Result};
+use super::{Library, cuda_file, hash_of, place, shared};
+use crate::error::{Error, ErrorKind, Result};
 use crate::ops::LibraryId;
 use cache::Slot;
 use std::path::{Path, PathBuf};
@@ -94,9 +95,10 @@ impl SourceFile {
     fn read(given: &Path) -> Result<SourceFile> {
         let shown = given.display().to_string();
         let language = language(given)?;
-        let unreadable = |e: std::io::Error| Error::registry(format!("the source {shown} cannot be read: {e}"));
-        let path = given.canonicalize().map_err(unreadable)?;
-        let text = read_regular(&path).map_err(unreadable)?;
+        let unreadable = |why: &str| Error::registry(format!("the source {shown} cannot be read: {why}"));
+        let path = given.canonicalize().map_err(|e| unreadable(&e.to_string()))?;
+        oflow_files::check(given).map_err(|e| e.as_kind(ErrorKind::Registry))?;
+        let text = oflow_files::bytes(&path, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
         Ok(SourceFile { shown, path, language, text })
     }
 
@@ -146,7 +148,7 @@ fn launches(text: &str) -> bool {
 /// ops. All ranks of a host call this; one of them builds, and the others wait for it.
 ///
 /// # Errors
-/// A source cannot be read or does not compile: the message has the compiler's, with the lines of the source. Otherwise as
+/// A source cannot be read or does not compile, or another user could replace it or the cache: the message has the compiler's, with the lines of the source. Otherwise as
 /// [`load`](super::load).
 pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Result<Library> {
     let sources: Vec<SourceFile> = sources.iter().map(|s| SourceFile::read(s.as_ref())).collect::<Result<_>>()?;
@@ -179,9 +181,7 @@ pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Re
     let slot = Slot::new(&folder, &name, &key);
     let built = slot.built_by(|to| compile::compile(&sources, &name, &options, &folder, to))?;
     place(from, &built.hash, || {
-        let bytes = std::fs::read(&built.library)
-            .map_err(|e| Error::registry(format!("the build {} cannot be read: {e}", built.library.display())))?;
-        let mut opened = shared::open(&built.library, &bytes, &file, &built.hash)?;
+        let mut opened = shared::open(&built.library, &built.bytes, &file, &built.hash)?;
         for source in sources.iter().filter(|s| s.language == Language::Cuda) {
             let text = cuda_source(source)?;
             if cuda_file::declares(text) {
