@@ -80,7 +80,9 @@ impl Story {
                         // Of a rank with both, the copy is whole.
                         Ok(flight) => drop(flights.entry(flight.rank).or_insert(flight)),
                         // A rank that had not begun when it died.
-                        Err(_) if name.ends_with(".ring") && fs::metadata(&path).is_ok_and(|m| m.len() == 0) => {}
+                        Err(_)
+                            if name.ends_with(".ring")
+                                && fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == 0) => {}
                         Err(e) => unread.push(e.to_string()),
                     }
                 } else if name == "events.jsonl" {
