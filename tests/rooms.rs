@@ -156,6 +156,20 @@ fn words(code: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
+fn i23_files_are_made_by_one_crate() {
+    for (_, path, code) in
+        ["src", "control/src", "flight/src", "kernels/src", "launcher/src"].into_iter().flat_map(sources_in)
+    {
+        if path.ends_with("tests.rs") {
+            continue;
+        }
+        for b in ["OpenOptions", "File::create(", "create_dir", "DirBuilder", "fs::write(", "OFlags::CREATE"] {
+            assert!(!code.contains(b), "{path} uses {b}: oflow-files makes files, with modes and checks");
+        }
+    }
+}
+
+#[test]
 fn i4_no_std_hash_map_anywhere() {
     for (_, path, code) in ["src", "base/src", "comm/src", "control/src"].into_iter().flat_map(sources_in) {
         for b in ["HashMap", "HashSet"] {

@@ -21,5 +21,5 @@ pub mod own;
 
 pub use lock::Lock;
 pub use make::{Access, append, append_where_named, cache_folder, create, folder, folders, private_folder, replace};
-pub use open::{bytes, bytes_of, open, open_if_there, text};
+pub use open::{bytes, bytes_of, checked_bytes, open, open_if_there, text};
 pub use own::{TRUST_VARIABLE, check, trusted};

@@ -1,5 +1,6 @@
 //! Opening and reading regular files.
 
+use crate::own::check;
 use oflow_base::{Error, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use std::path::Path;
 /// # Errors
 /// If there is no such file, if it is no regular file, or if it cannot be read.
 pub fn open(path: &Path) -> Result<File> {
-    open_if_there(path)?.ok_or_else(|| failed(path, ErrorKind::NotFound.into()))
+    open_if_there(path)?.ok_or_else(|| failed(path, Errno::NOENT.into()))
 }
 
 /// [`open`](fn@open), or `None` if there is no such file.
@@ -80,6 +81,17 @@ pub fn bytes_of(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
         }
         _ => Ok(bytes),
     }
+}
+
+/// [`bytes`] of a file that is executed, loaded or relied on.
+///
+/// # Errors
+/// The errors of [`bytes`] and of [`check`].
+pub fn checked_bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
+    // What is no file says so first.
+    let file = open(path)?;
+    check(path)?;
+    bytes_of(file, path, most)
 }
 
 /// [`bytes`] as text.

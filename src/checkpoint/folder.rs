@@ -228,7 +228,9 @@ fn pointer(dir: &Path) -> Result<Option<u64>> {
         Error::storage(format!("{} is broken: {why}", path.display()))
             .help("delete it: then the checkpoint that was written last counts")
     };
-    let Some(file) = oflow_files::open_if_there(&path)? else { return Ok(None) };
+    let file = oflow_files::open_if_there(&path)
+        .map_err(|e| e.help("delete it: then the checkpoint that was written last counts"))?;
+    let Some(file) = file else { return Ok(None) };
     let bytes = oflow_files::bytes_of(file, &path, LONGEST_POINTER).map_err(|e| broken(e.message()))?;
     let step = std::str::from_utf8(&bytes).ok().and_then(|text| step_of(text.lines().next()?));
     match step {

@@ -17,7 +17,7 @@ mod shared;
 
 pub use build::{BuildOptions, build_and_load};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ops::{LibraryId, Op, OpDef, exchange, lookup};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -102,8 +102,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Library> {
             .help("give the path of a shared library (.so)")
     };
     let real = path.canonicalize().map_err(|e| unreadable(&e.to_string()))?;
-    oflow_files::check(path).map_err(|e| e.as_kind(ErrorKind::Registry))?;
-    let bytes = oflow_files::bytes(&real, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
+    let bytes = oflow_files::checked_bytes(path, u64::MAX).map_err(|e| match e.help_text() {
+        Some(_) => Error::registry(format!("the library {shown} cannot be used: {e}")),
+        None => unreadable(&e.to_string()),
+    })?;
     let hash = hash_of([bytes.as_slice()]);
     place(vec![real.clone()], &hash, || shared::open(&real, &bytes, &shown, &hash))
 }

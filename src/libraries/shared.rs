@@ -234,8 +234,10 @@ unsafe fn read_kernel(given: *const oflow_kernel, op: &OpDef, path: &Path) -> Re
                 true => cuda_text::kernel(op, Path::new(&format!("{}.cu", op.sig.name)), source, entry, threads)?,
                 false => {
                     let file = path.with_file_name(source);
-                    let read = oflow_files::check(&file).and_then(|()| oflow_files::text(&file, LONGEST_SOURCE));
-                    let text = read.map_err(|e| Error::registry(format!("its CUDA source {}: {e}", file.display())))?;
+                    let wrong =
+                        |e: &dyn std::fmt::Display| Error::registry(format!("its CUDA source {}: {e}", file.display()));
+                    let read = oflow_files::checked_bytes(&file, LONGEST_SOURCE).map_err(|e| wrong(&e))?;
+                    let text = String::from_utf8(read).map_err(|e| wrong(&e))?;
                     cuda_text::kernel(op, &file, &text, entry, threads)?
                 }
             }

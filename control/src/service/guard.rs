@@ -236,3 +236,47 @@ impl Port {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[tokio::test]
+    async fn the_oldest_stranger_makes_room_and_its_descriptor_is_free_then() {
+        let number = PORTS.fetch_add(1, Ordering::Relaxed);
+        let (held, mut closed) = mpsc::channel::<()>(1);
+        for last in 1..=3u8 {
+            let held = held.clone();
+            let task = tokio::spawn(async move {
+                // What it has is dropped with it.
+                let _held = held;
+                std::future::pending::<()>().await;
+            });
+            strangers().push_back(Stranger { port: number, from: Ipv4Addr::new(10, 0, 0, last).into(), task });
+        }
+        drop(held);
+        assert!(!is_full(number, 4) && is_full(number, 3));
+        for last in 1..=3u8 {
+            assert!(closed.try_recv() == Err(mpsc::error::TryRecvError::Empty));
+            assert_eq!(evict(|s| s.port == number).await, Some(Ipv4Addr::new(10, 0, 0, last).into()));
+        }
+        assert!(closed.try_recv() == Err(mpsc::error::TryRecvError::Disconnected), "the last is not closed");
+        assert_eq!(evict(|s| s.port == number).await, None);
+    }
+
+    #[test]
+    fn only_a_shortage_costs_a_stranger_its_place() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(is_shortage(&errno.into()));
+        }
+        assert!(!is_shortage(&Errno::CONNABORTED.into()));
+    }
+
+    #[test]
+    fn two_ports_leave_half_of_the_descriptors() {
+        let limit = usize::try_from(getrlimit(Resource::Nofile).current.unwrap_or(1 << 30)).unwrap();
+        assert!(2 * room(1 << 20) <= limit / 2 + 1);
+        assert!(room(1) <= STRANGERS + 2);
+    }
+}

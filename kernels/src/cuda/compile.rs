@@ -121,8 +121,7 @@ fn usable_cache() -> Option<&'static Path> {
 /// The code in a file, unless it was damaged or is another user's: the last 16 bytes are the sum of those before.
 fn read(file: &Path) -> Option<Vec<u8>> {
     // In a sticky folder anybody may have made it.
-    oflow_files::check(file).ok()?;
-    let mut bytes = oflow_files::bytes(file, u64::MAX).ok()?;
+    let mut bytes = oflow_files::checked_bytes(file, u64::MAX).ok()?;
     let at = bytes.len().checked_sub(16)?;
     let sum = u128::from_le_bytes(bytes[at..].try_into().ok()?);
     bytes.truncate(at);

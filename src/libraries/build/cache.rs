@@ -97,10 +97,10 @@ impl Slot {
             fs::set_permissions(&library, fs::Permissions::from_mode(Access::Private.file())).map_err(failed)?;
             let mut text = format!("{} {LIBRARY}\n", hash_of([fs::read(&library).map_err(failed)?.as_slice()]));
             for path in included {
-                check(&path).map_err(refused)?;
                 // One that were left out could change unseen.
-                let bytes =
-                    fs::read(&path).map_err(|e| at(&path, "is included by the source and cannot be read", &e))?;
+                let bytes = oflow_files::checked_bytes(&path, u64::MAX).map_err(|e| {
+                    Error::registry(format!("{} is included by the source and cannot be used: {e}", path.display()))
+                })?;
                 text += &format!("{} {}\n", hash_of([bytes.as_slice()]), path.display());
             }
             oflow_files::replace(&partial.join(INCLUDED), Access::Private, text.as_bytes()).map_err(refused)?;

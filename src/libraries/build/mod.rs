@@ -10,7 +10,7 @@ mod cache;
 mod compile;
 
 use super::{Library, cuda_file, hash_of, place, shared};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ops::LibraryId;
 use cache::Slot;
 use std::path::{Path, PathBuf};
@@ -97,8 +97,7 @@ impl SourceFile {
         let language = language(given)?;
         let unreadable = |why: &str| Error::registry(format!("the source {shown} cannot be read: {why}"));
         let path = given.canonicalize().map_err(|e| unreadable(&e.to_string()))?;
-        oflow_files::check(given).map_err(|e| e.as_kind(ErrorKind::Registry))?;
-        let text = oflow_files::bytes(&path, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
+        let text = oflow_files::checked_bytes(given, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
         Ok(SourceFile { shown, path, language, text })
     }
 
