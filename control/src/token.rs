@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
-use oflow_base::{Error, ErrorKind, Result};
+use oflow_base::{Error, Result};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -45,7 +45,7 @@ impl Token {
         let make = "`(umask 077; oflow token > FILE)` makes one";
         let unread = |e: std::io::Error| failed("cannot be read").because(e).help(make);
         // What is checked is what is read.
-        let file = oflow_files::open(path).map_err(|e| e.as_kind(ErrorKind::Argument).help(make))?;
+        let file = oflow_files::open(path).map_err(|e| failed(&format!("cannot be read: {e}")).help(make))?;
         let meta = file.metadata().map_err(unread)?;
         if meta.mode() & 0o077 != 0 {
             return Err(failed("can be read by others").help(format!("`chmod 600 {}`", path.display())));
