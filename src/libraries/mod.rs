@@ -87,9 +87,9 @@ fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 /// library that is loaded returns it; one whose file has changed replaces its ops.
 ///
 /// # Errors
-/// The file cannot be read, or another user could replace it; it is no library of ops, or one for another version of the interface; an op says something that cannot be
-/// understood, or is registered already; a gradient calls an op that is neither the library's nor registered, or not as it is called;
-/// the library is loaded in an older build, and an autograd graph holds a call of its ops.
+/// The file cannot be read, or another user could replace it; it is no library of ops, or one for another version of the interface; an
+/// op says something that cannot be understood, or is registered already; a gradient calls an op that is neither the library's nor
+/// registered, or not as it is called; the library is loaded in an older build, and an autograd graph holds a call of its ops.
 /// If anything fails nothing is registered.
 ///
 /// # Safety of the program
