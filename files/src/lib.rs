@@ -9,6 +9,7 @@
 //! | [`lock`] | locks that nobody else can hold, and waiting for them |
 //!
 //! The rules:
+//! - A file that grows beyond the limit of file sizes is an error of the write, not the end of the process.
 //! - What is made can be written by its owner alone. [`Access`] says whether others may read it.
 //! - Only regular files are opened, without blocking: opening a FIFO waits for its other end, and a device may have no end.
 //! - Names that others can foresee are never followed if they are links, and never truncated.
@@ -18,6 +19,7 @@ pub mod lock;
 pub mod make;
 pub mod open;
 pub mod own;
+mod too_large;
 
 pub use lock::Lock;
 pub use make::{Access, append, append_where_named, cache_folder, create, folder, folders, private_folder, replace};

@@ -1,6 +1,7 @@
 //! Making files and folders. Their modes do not depend on the umask, which can only take more permissions away.
 
 use crate::own::{check, others_write, trusted};
+use crate::too_large::refuse_files_too_large;
 use oflow_base::{Error, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -60,6 +61,7 @@ pub(crate) fn failed(what: &str, path: &Path, e: std::io::Error) -> Error {
 /// # Errors
 /// If there is something of that name, a link too, or if it cannot be made.
 pub fn create(path: &Path, access: Access) -> Result<File> {
+    refuse_files_too_large();
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::from_raw_mode(access.file()))
         .map(File::from)
@@ -100,6 +102,7 @@ pub fn append(path: &Path, access: Access) -> Result<File> {
         | OFlags::NONBLOCK
         | OFlags::NOCTTY
         | OFlags::CLOEXEC;
+    refuse_files_too_large();
     let file = named(path, flags, access.file())?;
     let meta = file.metadata().map_err(|e| failed("open", path, e))?;
     if !trusted() && others_write(&meta) {

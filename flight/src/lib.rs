@@ -12,13 +12,11 @@ mod marks;
 mod record;
 mod recorder;
 mod ring;
-mod too_large;
 mod truncated;
 
 pub use marks::Marks;
 pub use record::{CallRecord, Flight, OpRecord, Saved};
 pub use recorder::{OpText, Recorder};
-pub use too_large::refuse_files_too_large;
 
 /// Most ranks of a job.
 pub const MAX_WORLD: usize = 1 << 20;

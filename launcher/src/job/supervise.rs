@@ -212,7 +212,7 @@ impl Watch<'_> {
         let Started { mut child, pidfd, group } = rank::start(recipe, streams)?;
         if let Some(folder) = &self.job.log_dir {
             // A rank that never prints has an empty log, for which nobody looks in vain. What cannot be written its first line tells.
-            let _empty = logs::append(&logs::path(folder, rank));
+            let _empty = oflow_files::append(&logs::path(folder, rank), oflow_files::Access::Readable);
         }
         let tail = Arc::new(Tail::default());
         match self.connect(rank, &mut child, pidfd, [out, err], &tail) {

@@ -4,7 +4,7 @@ use std::sync::Once;
 
 /// From now on a write beyond the limit of file sizes fails with EFBIG, and the error names the file. By default the system ends the process
 /// by SIGXFSZ, which tells nobody which file it was. A handler of the program's own stays.
-pub fn refuse_files_too_large() {
+pub(crate) fn refuse_files_too_large() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: reads and sets what the process does at one signal; zeros are a value of the struct, and no handler is set that could
