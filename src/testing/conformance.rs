@@ -1,6 +1,7 @@
 //! All checks of one op, by one call.
 
 use super::arguments::bad_arguments;
+use super::inputs::keeps_inputs;
 use super::report::{MeshReport, Report};
 use super::sample::derived_ops;
 use super::{
@@ -22,6 +23,8 @@ const QUOTED: usize = 3;
 /// - **signatures**: each declared one on simulated ranks of each mesh in [`MESHES`], with sizes as given, uneven, smaller than the
 ///   mesh and empty, forward and backward, against the same call on one device;
 /// - **layouts**: random ones, for which the inputs must be boxed;
+/// - **memory**: a second call on one device gives the same and leaves the inputs as they are, and so does one on strided inputs of an op
+///   with the trait `strided`;
 /// - **special numbers**: the same with infinities, NaN, zeros of both signs, numbers near zero and the ends of integers among the inputs
 ///   (see [`Set`](super::Set)), on meshes of one and two axes;
 /// - **gradients**: first and second derivatives against finite differences in f64, or in f32 where an input takes no f64;
@@ -67,6 +70,7 @@ fn checked(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<Report> {
     }
     let mut report = Report { op: op.name().to_string(), samples: samples.len(), ..Report::default() };
     let trials = trials(op, wrong)?;
+    wrong.extend(trials.iter().filter_map(|trial| keeps_inputs(trial).err()));
     for mesh in MESHES {
         report.meshes.push(on_mesh(home(op), mesh, &trials, wrong));
     }

@@ -23,6 +23,7 @@ mod conformance;
 mod differences;
 mod exact;
 mod gradcheck;
+mod inputs;
 pub mod layout;
 mod ranks;
 mod report;
