@@ -82,6 +82,8 @@ pub mod vm;
 /// [`build_and_load`](ops::build_and_load) take ops from shared libraries and source files while the program runs.
 pub mod ops {
     pub use crate::declarations::*;
+    #[doc(hidden)]
+    pub use crate::libraries::fuzz;
     pub use crate::libraries::{BuildOptions, Library, build_and_load, load, loaded, unload};
 }
 

@@ -11,6 +11,8 @@ mod cuda_text;
 mod declaration;
 mod dying;
 mod elf;
+#[doc(hidden)]
+pub mod fuzz;
 mod given;
 mod read;
 mod shared;

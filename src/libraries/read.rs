@@ -46,7 +46,8 @@ pub(super) unsafe fn read<T: Struct>(at: *const T, what: &str) -> Result<T> {
         .help("build the library with the oflow_op.h, or the crate oflow-op, of this oflow"));
     }
     let size = head.size as usize;
-    if size < size_of::<oflow_head>() {
+    // Fields are not cut in two: half an address would be called. All structs end at a multiple of their alignment.
+    if size < size_of::<oflow_head>() || !size.is_multiple_of(align_of::<T>()) {
         return bad(format!("says that it has {size} bytes"));
     }
     let mut found = MaybeUninit::<T>::zeroed();

@@ -4,7 +4,7 @@ use super::call::{User, add_rules, run_kernel, workspace_bytes};
 use super::cuda_text;
 use super::declaration::{Declaration, about, priority, taken_dtypes};
 use super::read::{list, read, text, texts};
-use super::{dying, elf};
+use super::{dying, elf, read_regular};
 use crate::error::{Error, Result};
 use crate::ops::{Grad, KernelDef, LibraryId, OpDef};
 use crate::placement::Device;
@@ -112,7 +112,7 @@ fn words(e: &dyn std::error::Error) -> String {
 
 /// # Safety
 /// `given` is null, or a library's struct, which lives as long as the process with all that it leads to.
-unsafe fn read_library(
+pub(super) unsafe fn read_library(
     given: *const oflow_library,
     path: &Path,
     file: &str,

@@ -32,6 +32,9 @@ fn a_library_that_cannot_be_used_is_refused_with_a_sentence() {
         (&["-DWRONG=14"], "is a null pointer"),
         (&["-DWRONG=15"], "is not aligned"),
         (&["-DWRONG=11"], "is a null pointer"),
+        (&["-DWRONG=0", "-DOP_SIZE=4"], "says that it has 4 bytes"),
+        // A field would be cut in two.
+        (&["-DWRONG=0", "-DOP_SIZE=300"], "says that it has 300 bytes"),
         (&["-DWRONG=12"], "op hostile.twice@1 is registered already"),
         (&["-DWRONG=10"], "has neither a function nor a CUDA source"),
         (&["-DWRONG=0", "-DNAME=\"a b\""], "'a b' is no name of a library"),

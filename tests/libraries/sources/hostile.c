@@ -7,6 +7,9 @@
 #ifndef MAJOR
 #define MAJOR OFLOW_OP_MAJOR
 #endif
+#ifndef OP_SIZE
+#define OP_SIZE sizeof(oflow_op_def)
+#endif
 #ifndef DECLARATION
 #define DECLARATION "twice(x: f32) -> y"
 #endif
@@ -98,7 +101,7 @@ static const oflow_kernel *const kernels[] = {&kernel};
 static const oflow_str signatures[] = {TEXT(SIGNATURE)};
 
 static const oflow_op_def op = {
-    .head = HEAD(oflow_op_def),
+    .head = {OP_SIZE, MAJOR, OFLOW_OP_MINOR},
     .declaration = TEXT(DECLARATION),
 #ifdef TRAITS
     .traits = TEXT(TRAITS),

@@ -1,8 +1,10 @@
-//! Ops that a file declares: the comments of a `.cu` file, with all texts that a library may give.
+//! Ops that somebody else declares: the comments of a `.cu` file, and the structs of a shared library.
 
 use super::disk::Folder;
 use super::targets::Taken;
-use oflow::ops::{BuildOptions, build_and_load, unload};
+use oflow::interpreter::Call;
+use oflow::ops::{BuildOptions, Op, build_and_load, fuzz, unload};
+use oflow::prelude::*;
 use oflow::testing::Sample;
 
 /// Loads the file, plans the calls of its samples and unloads it. What was loaded must go again.
@@ -18,6 +20,39 @@ pub fn cuda_file(folder: &Folder, input: &[u8]) -> Taken {
     }
     unload(&library).map_err(|e| e.to_string())?;
     Ok(true)
+}
+
+/// Most elements of a call that is run.
+const MOST: usize = 1 << 10;
+
+/// Registers what the structs describe, plans and runs the calls of its samples and unloads it.
+pub fn library(input: &[u8]) -> Taken {
+    let Ok(fuzzed) = fuzz::load(input) else {
+        return Ok(false);
+    };
+    for op in fuzzed.library.ops() {
+        for sample in Sample::all(op).into_iter().flatten() {
+            let _ran_or_refused = called(op, &sample);
+        }
+    }
+    unload(&fuzzed.library).map_err(|e| e.to_string())?;
+    Ok(true)
+}
+
+/// Plans a call, and runs it where it is small.
+fn called(op: &'static Op, sample: &Sample) -> oflow::Result<()> {
+    let outs = sample.infer(op)?;
+    let inputs = sample.inputs.iter().flatten().map(|s| s.shape.iter().product());
+    let largest = inputs.chain(outs.iter().map(|t| t.len())).max();
+    if sample.inputs.is_empty() || largest.is_none_or(|n| n > MOST) {
+        return Ok(());
+    }
+    let (attrs, runtime) = sample.attributes(op)?;
+    let values = sample.values(1, true);
+    let tensor = |v: &Option<oflow::testing::Value>| v.as_ref().map(|v| v.local(Device::Cpu)).transpose();
+    let inputs = values.iter().map(tensor).collect::<oflow::Result<Vec<Option<Tensor>>>>()?;
+    let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
+    Call::new(op, &refs).attrs(attrs).runtime(runtime).run().map(drop)
 }
 
 /// Files that declare all that there is.
