@@ -440,4 +440,8 @@ fn an_expression_says_what_it_may_read() {
     assert!(e.contains("unknown name 'alpha'") && e.contains("declare `alpha: runtime float`"), "{e}");
     let e = said("scaled_by(x: float) -> y").unwrap();
     assert!(e.contains("unknown name 'alpha'") && !e.contains("declare"), "{e}");
+    for (outputs, n) in [("()", 0), ("", 0), ("(y, z)", 2)] {
+        let e = said(&format!("scaled_by(x: float; alpha: runtime float = 1.0) -> {outputs}")).unwrap();
+        assert!(e.contains(&format!("an expression gives one output; the declaration has {n}")), "{e}");
+    }
 }

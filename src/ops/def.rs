@@ -346,6 +346,11 @@ impl OpDef {
         let names: Vec<&str> = def.sig.inputs.iter().map(|i| i.name.as_str()).collect();
         let scalars: Vec<&str> = def.sig.runtime.iter().map(|a| a.name.as_str()).collect();
         let expr = Expr::parse(expr, &names, &scalars).map_err(|e| def.no_expression(expr, e))?;
+        if def.sig.outputs.len() != 1 {
+            let (name, n) = (&def.sig.name, def.sig.outputs.len());
+            return Err(Error::parse(format!("op {name}: an expression gives one output; the declaration has {n}"))
+                .help("write `-> y`; an op of several outputs has a kernel"));
+        }
         def.set_expr(Arc::new(expr));
         Ok(def)
     }
