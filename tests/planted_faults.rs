@@ -100,6 +100,15 @@ const FAULTS: &[Fault] = &[
         let def = each(op(name, "(x: f32) -> y"), |x| 3.0 * x).signatures(&["S0 -> S0", "P -> P"]).samples(MATRIX);
         def.grad(times(either(bad, 300.0, 3.0)))
     }),
+    fault("gradient_of_one_dtype", "in f32, and -0.65 in f64 (float sample 0)", |name, bad| {
+        let def = each(op(name, "(x: f32|f64) -> y"), |x| x).signatures(&["S0 -> S0", "P -> P"]).samples(MATRIX);
+        def.grad(Grad::rule_saving(&[], &[], move |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let by = either(bad && g.input_dtype(0) == Some(DType::F32), -1.0, 1.0);
+            let dx = g.call("mul_scalar", &[dy], &[("s", by.into())])?;
+            g.set(0, dx)
+        }))
+    }),
     fault("gradient_without_attribute", "(float sample 1)", |name, bad| {
         let def = expression(name, "(x: float; alpha: runtime float = 1.0) -> y", "alpha * x");
         let def = def.samples(&["f32[4, 3]", "f32[4, 3]; alpha=2.5"]);

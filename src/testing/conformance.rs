@@ -27,7 +27,8 @@ const QUOTED: usize = 3;
 ///   with the trait `strided`;
 /// - **special numbers**: the same with infinities, NaN, zeros of both signs, numbers near zero and the ends of integers among the inputs
 ///   (see [`Set`](super::Set)), on meshes of one and two axes;
-/// - **gradients**: first and second derivatives against finite differences in f64, or in f32 where an input takes no f64;
+/// - **gradients**: first and second derivatives against finite differences in f64, or in f32 where an input takes no f64; those of a
+///   sample in f32 are compared with those in f64 too;
 /// - **arguments**: too few inputs, wrong dtypes, ranks, sizes and attributes give an error that names the op, and no panic; what is
 ///   accepted does not depend on the memory around the inputs;
 /// - **completeness**: which signatures give the right result but are not declared. The report lists them; they are no error.
@@ -210,6 +211,13 @@ fn gradients(op: &'static Op, report: &mut Report, wrong: &mut Vec<Complaint>) -
             Err(e) => {
                 wrong.push(format!("{e} (float sample {k})"));
                 continue;
+            }
+        }
+        if dtype == DType::F64 && sample.inputs.iter().flatten().any(|s| s.dtype == DType::F32) {
+            let short = Function::in_dtype(home(op), op, sample, k, DType::F32);
+            let near = guarded(|| at_home(op, || Ok(short.as_in(&f))));
+            if let Err(e) = near.unwrap_or_else(|e| Err(format!("{}: {}", op.name(), e.message()))) {
+                wrong.push(format!("{e} (float sample {k})"));
             }
         }
         match run(Function::second) {

@@ -152,6 +152,29 @@ impl Function {
         self.compare(&g, |v| self.value(&self.tensors(v, false)?)?.item(), "the gradient")
     }
 
+    /// Compares the first derivatives in a dtype of fewer digits with those of the same call in f64: kernels have a gradient for each.
+    ///
+    /// # Errors
+    /// The first that differs, or why there is none.
+    pub(super) fn as_in(&self, exact: &Function) -> Result<(), Complaint> {
+        let err = |e: Error| e.to_string();
+        let of = |f: &Function| f.gradients(&f.tensors(&f.inputs, true)?, false);
+        let (have, want) = (of(self).map_err(err)?, of(exact).map_err(err)?);
+        for (i, (have, want)) in have.iter().zip(&want).enumerate() {
+            let (Some(have), Some(want)) = (have, want) else { continue };
+            let (have, want) = (Value::of(have).map_err(err)?.data, Value::of(want).map_err(err)?.data);
+            let far = |(a, b): (&f64, &f64)| (a - b).abs() > 1e-2 * (1.0 + b.abs());
+            if let Some(k) = have.iter().zip(&want).position(far) {
+                let (name, dtype, a, b) = (self.op.name(), self.dtype, have[k], want[k]);
+                return Err(format!(
+                    "{name}: the gradient of input {i}, element {k} is {a} in {dtype}, and {b} in {}",
+                    exact.dtype
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Compares the derivatives of a fixed weighting of all gradients; returns how many there are.
     ///
     /// # Errors
