@@ -4,7 +4,7 @@ use super::call::{User, add_rules, run_kernel, workspace_bytes};
 use super::cuda_text;
 use super::declaration::{Declaration, about, priority, taken_dtypes};
 use super::read::{list, read, text, texts};
-use super::{dying, elf, read_regular};
+use super::{dying, elf};
 use crate::error::{Error, Result};
 use crate::ops::{Grad, KernelDef, LibraryId, OpDef};
 use crate::placement::Device;

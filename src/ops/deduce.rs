@@ -92,8 +92,22 @@ impl OpDef {
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }
 
-    /// Refuses complex numbers as runtime attributes where nothing complex is computed: their imaginary part would be lost.
+    /// Refuses complex numbers as runtime attributes where nothing complex is computed, and as any attribute of a library's op: their
+    /// imaginary part would be lost.
     fn check_complex_numbers(&self, ctx: &InferCtx<'_>, outs: &[DType]) -> Result<()> {
+        let complex = |v: &AttrValue| match v {
+            AttrValue::List(all) => all.iter().any(|v| matches!(v, AttrValue::Scalar(Scalar::Complex(..)))),
+            v => matches!(v, AttrValue::Scalar(Scalar::Complex(..))),
+        };
+        if self.library.is_some()
+            && let Some(i) = ctx.attrs.iter().position(complex)
+        {
+            let name = self.sig.attrs.get(i).map_or("", |a| a.name.as_str());
+            return Err(Error::dtype(format!(
+                "'{name}' is a complex number, which an op of a library cannot be given"
+            ))
+            .help("give its real and its imaginary part as two attributes"));
+        }
         if !ctx.runtime_kinds.contains(&DTypeKind::Complex) {
             return Ok(());
         }

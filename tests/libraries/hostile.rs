@@ -268,6 +268,12 @@ fn lists_and_values_are_what_the_declaration_says() {
     ];
     assert_eq!(call("lists.sizes", &given), [2.0, 1.0, 3.0, 2.0, 4.0, 3.5]);
     assert_eq!(call("lists.values", &[]), [3.0, 4.5, -4.5, 1.0, 1.0, 0.0]);
+    let complex = AttrValue::Scalar(oflow::kernels::Scalar::Complex(1.0, 2.0));
+    for (name, value) in [("s", complex.clone()), ("all", vec![complex.to_scalar().unwrap()].into())] {
+        let x = from_vec(vec![1.0f32], [1], Device::Cpu).unwrap();
+        let e = oflow::call("lists.takes", &[x.into()], &[(name, Arg::Attr(value))]).unwrap_err().to_string();
+        assert!(e.contains(&format!("'{name}' is a complex number, which an op of a library cannot be given")), "{e}");
+    }
     let numbers = |x: Tensor| oflow::call("lists.numbers", &[x.into()], &[]);
     let x = from_vec(vec![-1.5f32, 2.0], [2], Device::Cpu).unwrap();
     let quantised = x.quantize(DType::qint8(0.5, 3).unwrap()).unwrap();

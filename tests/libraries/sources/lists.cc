@@ -51,6 +51,7 @@ static void numbers(const oflow::Call &call)
 
 OFLOW_LIBRARY(lists)
 {
+    library.op("takes(x: f32[1]; s: scalar = 0, all: scalars = []) -> y").gradient("none").cpu([](const oflow::Call &) {});
     library.op("numbers(x: any[1]) -> y").dtype("f32").gradient("none").cpu(numbers);
     library.op("sizes(x: f32[1]; names: strs = [], flags: bools = [], types: dtypes = [], numbers: scalars = [], dims: ints = []) -> y")
         .shape("[_] -> [6]")
