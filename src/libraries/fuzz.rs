@@ -4,7 +4,7 @@
 //! that is stated beside them: a pointer to anything else cannot be told from a right one.
 
 use super::{Library, place, shared};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use oflow_op::abi::*;
 use std::any::Any;
 use std::ffi::c_void;
@@ -19,19 +19,28 @@ pub struct Fuzzed {
     _memory: Memory,
 }
 
+/// A registered op stays for the life of the process, so libraries beyond this number are read only.
+const MOST_LOADED: u64 = 100_000;
+
 /// Registers what the bytes describe.
 ///
 /// # Errors
-/// What [`load`](super::load) reports of a library that says the same.
+/// What [`load`](super::load) reports of a library that says the same. It has been read, and is not registered, if enough of them are.
 pub fn load(input: &[u8]) -> Result<Fuzzed> {
-    static LOADS: AtomicU64 = AtomicU64::new(0);
-    let hash = LOADS.fetch_add(1, Ordering::Relaxed).to_string();
+    static LOADED: AtomicU64 = AtomicU64::new(0);
+    let loaded = LOADED.load(Ordering::Relaxed);
     let mut memory = Memory::default();
     let given = memory.library(&mut Bytes(input));
-    let (path, file) = (Path::new("/nowhere/fuzzed.so"), "fuzzed.so");
+    let (path, file, hash) = (Path::new("/nowhere/fuzzed.so"), "fuzzed.so", loaded.to_string());
     // SAFETY: null, or a struct in `memory`, which lives until the library is unloaded: nothing runs a callback after that.
     let open = || unsafe { shared::read_library(given, path, file, &hash, false) };
-    Ok(Fuzzed { library: place(vec![PathBuf::from(file)], &hash, open)?, _memory: memory })
+    if loaded >= MOST_LOADED {
+        open()?;
+        return Err(Error::registry("enough libraries were registered"));
+    }
+    let library = place(vec![PathBuf::from(file)], &hash, open)?;
+    LOADED.fetch_add(1, Ordering::Relaxed);
+    Ok(Fuzzed { library, _memory: memory })
 }
 
 /// An input; zeros follow it.
