@@ -184,15 +184,17 @@ const FAULTS: &[Fault] = &[
         let rule = either(bad, DTypeRule::Fixed(vec![DType::F32]), DTypeRule::Fixed(vec![DType::F64]));
         let def = op(name, "(x: f64) -> y").dtype(rule).signatures(&["S0 -> S0"]).samples(&["f64[4, 6]"]);
         // SAFETY: an output, of which no other slice is alive.
-        def.cpu(
-            |cx| Ok(unsafe { cx.output(0).as_mut_slice::<f64>()? }.copy_from_slice(cx.input(0)?.as_slice::<f64>()?)),
-        )
+        def.cpu(|cx| {
+            unsafe { cx.output(0).as_mut_slice::<f64>()? }.copy_from_slice(cx.input(0)?.as_slice::<f64>()?);
+            Ok(())
+        })
     }),
     fault("dtypes_taken", "f64", |name, bad| {
         let def = op(name, either(bad, "(x: float) -> y", "(x: f32) -> y")).signatures(&["S0 -> S0"]).samples(MATRIX);
         // SAFETY: an output, of which no other slice is alive.
         let def = def.cpu(|cx| {
-            Ok(unsafe { cx.output(0).as_mut_slice::<f32>()? }.copy_from_slice(cx.input(0)?.as_slice::<f32>()?))
+            unsafe { cx.output(0).as_mut_slice::<f32>()? }.copy_from_slice(cx.input(0)?.as_slice::<f32>()?);
+            Ok(())
         });
         def.grad(times(1.0))
     }),

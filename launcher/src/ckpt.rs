@@ -108,7 +108,16 @@ fn refused(e: oflow::Error) -> Failed {
 
 /// The checkpoints of a folder, if it is one of a manager.
 fn of_folder(dir: &Path) -> Result<Vec<Found>, Failed> {
-    if !dir.is_dir() || dir.join(MANIFEST).exists() { Ok(vec![]) } else { list(dir).map_err(refused) }
+    if !dir.is_dir() || dir.join(MANIFEST).exists() {
+        return Ok(vec![]);
+    }
+    loop {
+        let all = list(dir).map_err(refused)?;
+        // Where a job replaces the only one while the folder is read, the list may have neither.
+        if !all.is_empty() || !matches!(latest(dir), Ok(Some(_))) {
+            return Ok(all);
+        }
+    }
 }
 
 fn ls(dir: &Path, as_json: bool) -> Result<u8, Failed> {
@@ -208,8 +217,9 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
         eprintln!("oflow: {e}");
         code = 1;
     }
+    let listed = paths != [dir];
     for path in &paths {
-        match verified(path) {
+        match verified(path, listed) {
             Verified::Whole(text) => println!("{text}"),
             Verified::Gone => println!("{}: removed meanwhile by a job that saves", path.display()),
             Verified::Damaged(e) => {
@@ -228,8 +238,8 @@ enum Verified {
     Damaged(oflow::Error),
 }
 
-/// Reads all of a checkpoint. A job that saves meanwhile removes old ones, and writes one of the same step anew.
-fn verified(path: &Path) -> Verified {
+/// Reads all of a checkpoint. A job that saves meanwhile removes old ones that a list has named, and writes one of the same step anew.
+fn verified(path: &Path, listed: bool) -> Verified {
     let folder = || std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     loop {
         let (began, before) = (Instant::now(), folder());
@@ -241,7 +251,7 @@ fn verified(path: &Path) -> Verified {
             Err(e) => e,
         };
         match (before, folder()) {
-            (Some(_), None) => return Verified::Gone,
+            (_, None) if listed => return Verified::Gone,
             (before, after) if before == after => return Verified::Damaged(e),
             // Another folder has the name now.
             _ => {}

@@ -164,7 +164,7 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     let header = u64::from_le_bytes(prefix);
     if header > LONGEST_HEADER.min(len - 8) {
         let e = match OTHER_FORMATS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
-            Some((_, what)) => Error::storage(format!("{shown} is {what}, no safetensors file")),
+            Some((_, what)) => Error::storage(format!("{shown} is {what}, not a safetensors file")),
             None => broken(format!("its first 8 bytes say that its header has {header} bytes; the file has {len}")),
         };
         return Err(e.help(CONVERT));
@@ -252,7 +252,7 @@ mod tests {
         assert!(refused(&[0xff; 64]).contains("its first 8 bytes say that its header has 18446744073709551615 bytes"));
         for (magic, what) in OTHER_FORMATS {
             let bytes = [magic, &[7; 64]].concat();
-            assert!(refused(&bytes).contains(&format!(" is {what}, no safetensors file")), "{what}");
+            assert!(refused(&bytes).contains(&format!(" is {what}, not a safetensors file")), "{what}");
         }
         assert!(
             refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is malformed")

@@ -72,7 +72,7 @@ fn train(job: Job, steps: usize) -> Result<Vec<String>> {
 }
 
 fn compare(job: Job) {
-    let real = oflow::run_ranks(4, |_| train(job, 3)).unwrap();
+    let real = crate::real(4, |_| train(job, 3));
     for (rank, real) in real.iter().enumerate() {
         let dry = oflow::dry_run(4, rank, |_| train(job, 3)).unwrap();
         assert!(real.iter().any(|line| line.contains("backward of")));
@@ -92,7 +92,7 @@ fn a_dry_run_of_gpt_tells_what_a_real_run_tells() {
 #[test]
 fn the_asynchronous_device_is_told_alike() {
     let job = Job { device: Device::Async, ..PLAIN };
-    let real = oflow::run_ranks(4, |_| train(job, 2)).unwrap().remove(0);
+    let real = crate::real(4, |_| train(job, 2)).remove(0);
     let dry = oflow::dry_run(4, 0, |_| train(job, 2)).unwrap();
     let n = real.len() - 1;
     same("async", &real[..n], &dry[..n]);

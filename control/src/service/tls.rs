@@ -43,11 +43,8 @@ mod with {
 
     fn read(folder: &Path, name: &str) -> Result<Vec<u8>> {
         let path = folder.join(name);
-        oflow_files::bytes(&path, MOST).map_err(|e| {
-            Error::io(format!("cannot read {}", path.display()))
-                .because(e)
-                .help("--tls-dir names a folder with ca.pem, cert.pem and key.pem")
-        })
+        oflow_files::bytes(&path, MOST)
+            .map_err(|e| e.help("--tls-dir names a folder with ca.pem, cert.pem and key.pem"))
     }
 
     /// The private key, which must be this user's or root's, and nobody else's to read.

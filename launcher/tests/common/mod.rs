@@ -181,6 +181,18 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// What it prints to stderr up to a text that it prints sooner or later.
+    pub fn said(&mut self, wanted: &str) -> String {
+        let (mut said, mut byte) = (Vec::new(), [0]);
+        let stderr = self.child.stderr.as_mut().unwrap();
+        while !said.ends_with(wanted.as_bytes()) {
+            let n = std::io::Read::read(stderr, &mut byte).unwrap();
+            assert_eq!(n, 1, "it ended before {wanted:?}: {}", String::from_utf8_lossy(&said));
+            said.push(byte[0]);
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
     pub fn finish(self) -> (ExitStatus, String) {
         self.finish_within(LONG)
     }
