@@ -2,7 +2,7 @@
 //!
 //! Who holds a lock alone writes into its file who it is, so that those who wait can be told.
 
-use crate::make::{failed, named};
+use crate::make::{NO_LINK, failed, named};
 use crate::own::trusted;
 use oflow_base::Result;
 use rustix::fs::{Mode, OFlags, fchmod};
@@ -107,15 +107,8 @@ impl Drop for Lock {
 /// # Errors
 /// If it cannot be made, or if it is none.
 pub fn open_lock(path: &Path) -> Result<File> {
-    let flags = OFlags::RDWR
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::NOCTTY
-        | OFlags::CLOEXEC;
     let trusted = trusted();
-    let file = named(path, flags, if trusted { SHARED_MODE } else { MODE })?;
+    let file = named(path, OFlags::RDWR | NO_LINK, if trusted { SHARED_MODE } else { MODE })?;
     let meta = file.metadata().map_err(|e| failed("open", path, e))?;
     if !trusted && meta.mode() & 0o077 != 0 {
         // An earlier version made it so, or another program.

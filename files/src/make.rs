@@ -95,21 +95,23 @@ pub fn replace(path: &Path, access: Access, content: &[u8]) -> Result<()> {
 /// # Errors
 /// If it cannot be opened, if it is no regular file, if another user owns it or can write to it.
 pub fn append(path: &Path, access: Access) -> Result<File> {
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::NOCTTY
-        | OFlags::CLOEXEC;
     refuse_files_too_large();
-    let file = named(path, flags, access.file())?;
+    let file = named(path, OFlags::WRONLY | NO_LINK, access.file())?;
     let meta = file.metadata().map_err(|e| failed("open", path, e))?;
     if !trusted() && others_write(&meta) {
         return Err(wrong(path, &format!("can be written to by other users (mode {:o})", meta.mode() & 0o7777)));
     }
     Ok(file)
 }
+
+/// How a file is opened, or made, whose name others may have taken: no link is followed, nothing is cut or waited for, and writes go
+/// to its end.
+pub(crate) const NO_LINK: OFlags = OFlags::APPEND
+    .union(OFlags::CREATE)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 
 /// Opens a regular file that only this user has, by a name that others may have taken. Without `CREATE` among the flags it must be
 /// there.

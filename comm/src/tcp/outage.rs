@@ -23,7 +23,7 @@ pub struct Outage {
 }
 
 impl Default for Outage {
-    /// Ten seconds.
+    /// A limit of ten seconds: that of a job without `--outage-limit`.
     fn default() -> Outage {
         Outage { limit: Duration::from_secs(10) }
     }
