@@ -18,6 +18,7 @@ mod recorded;
 pub(crate) use data_check::DataCheck;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
+pub(crate) use modes::runs_closures;
 pub(crate) use modes::{
     AskedSbp, FromNumber, asked_again, asked_grad_sbp, asked_sbp, described, detecting, inner_calls, keeping,
     nothing_asked, set_autocast, set_keeping, undetected,

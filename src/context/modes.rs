@@ -77,6 +77,19 @@ impl Mode {
     }
 }
 
+/// Gives a guard the form that cannot be dropped unseen: `no_grad().run(|| …)`.
+macro_rules! runs_closures {
+    ($guard:ty) => {
+        impl $guard {
+            /// Runs `f`; what the guard stands for ends with it.
+            pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+                f()
+            }
+        }
+    };
+}
+pub(crate) use runs_closures;
+
 /// Ends a mode of the thread when dropped. Guards may be dropped in any order: each ends its own mode.
 #[must_use = "the mode ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct ModeGuard {
@@ -85,12 +98,7 @@ pub struct ModeGuard {
     _not_send: PhantomData<*const ()>,
 }
 
-impl ModeGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+runs_closures!(ModeGuard);
 
 impl Drop for ModeGuard {
     fn drop(&mut self) {
@@ -225,12 +233,7 @@ pub struct PinGuard {
     _not_send: PhantomData<*const ()>,
 }
 
-impl PinGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+runs_closures!(PinGuard);
 
 impl Drop for PinGuard {
     fn drop(&mut self) {

@@ -52,12 +52,7 @@ pub struct PolicyGuard {
     _mode: ModeGuard,
 }
 
-impl PolicyGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+crate::context::runs_closures!(PolicyGuard);
 
 /// Sets the policy of this thread until the guard is dropped.
 ///

@@ -55,12 +55,7 @@ pub struct AutocastGuard {
     _mode: ModeGuard,
 }
 
-impl AutocastGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+crate::context::runs_closures!(AutocastGuard);
 
 impl Drop for AutocastGuard {
     fn drop(&mut self) {

@@ -73,12 +73,7 @@ pub struct RecomputeGuard {
     _scope: Option<Scope>,
 }
 
-impl RecomputeGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+crate::context::runs_closures!(RecomputeGuard);
 
 /// Begins such a scope. Where nothing is recorded for backward it changes nothing.
 pub fn recompute() -> RecomputeGuard {

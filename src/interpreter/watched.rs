@@ -25,12 +25,7 @@ pub struct WatchGuard {
     hook: Hook,
 }
 
-impl WatchGuard {
-    /// Runs `f`; what the guard stands for ends with it.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+crate::context::runs_closures!(WatchGuard);
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
