@@ -74,6 +74,41 @@ fn split_classes_reduce_the_maximum_the_sum_and_the_pick_once_each() {
     .unwrap();
 }
 
+/// What the ranks send for a roll and a flip of a grid whose rows are split: the rows that come from other ranks, and no more.
+#[test]
+fn rows_that_move_between_ranks_are_all_that_a_roll_sends() {
+    oflow::run_ranks(4, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let (rows, columns) = (10i64, 4096usize);
+        let whole =
+            from_vec((0..rows * columns as i64).map(|i| i as f64).collect(), [rows as usize, columns], Device::Cpu)?;
+        let x = distribute(&whole, (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+        for shift in [1i64, -1, 12] {
+            oflow::take_receipts();
+            let y = x.roll(shift, 0)?;
+            assert_eq!(y.sbp().unwrap(), &sbp![S(0)]);
+            let sent: u64 = oflow::take_receipts().iter().map(|r| r.bytes_sent()).sum();
+            let owner = |r: i64| [0..3, 3..6, 6..8, 8..10].iter().position(|rows| rows.contains(&r));
+            let away = (0..rows).filter(|r| owner(*r) != owner((r + shift).rem_euclid(rows))).count();
+            assert_eq!(sent, (away * columns * 8) as u64, "all ranks together, rolled by {shift}");
+            assert_eq!(y.to_vec::<f64>()?, whole.roll(shift, 0)?.to_vec::<f64>()?);
+        }
+        let y = x.flip(0)?;
+        assert_eq!((y.sbp().unwrap(), y.to_vec::<f64>()?), (&sbp![S(0)], whole.flip(0)?.to_vec::<f64>()?));
+        // Both turned: the ranks of a mesh of two axes cut rows and columns.
+        let grid = mesh.mesh(&[("rows", 2), ("columns", 2)])?;
+        let z = distribute(&whole, (&grid, sbp![S(0), S(1)]))?;
+        let turned = z.roll([3, -2], [0, 1])?;
+        assert_eq!(turned.sbp().unwrap(), &sbp![S(0), S(1)]);
+        assert_eq!(turned.to_vec::<f64>()?, whole.roll([3, -2], [0, 1])?.to_vec::<f64>()?);
+        let weights = distribute(&whole, (&mesh, sbp![S(0)]))?;
+        x.roll(2, 0)?.mul(&weights)?.sum(())?.backward()?;
+        assert_eq!(x.grad().unwrap().to_vec::<f64>()?, whole.roll(-2, 0)?.to_vec::<f64>()?);
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn reading_on_one_rank_brings_the_value_to_that_rank_only() {
     oflow::run_ranks(4, |w| {

@@ -1348,6 +1348,8 @@ class Tensor:
     @overload
     def roll(self, shifts: builtins.int | Sequence[builtins.int], *dims: builtins.int) -> Tensor:
         """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+    def roll_along(self, dim: builtins.int, shift: builtins.int) -> Tensor:
+        """The elements moved by `shift` places along a dim; what leaves at the end comes in at the front."""
     def root(self) -> Tensor:
         """√x, with the gradient 0 at 0: the root of a sum of squares."""
     @overload
@@ -3108,6 +3110,8 @@ def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtin
 @overload
 def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], *dims: builtins.int) -> Tensor:
     """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+def roll_along(x: Tensor, dim: builtins.int, shift: builtins.int) -> Tensor:
+    """The elements moved by `shift` places along a dim; what leaves at the end comes in at the front."""
 def root(x: Tensor) -> Tensor:
     """√x, with the gradient 0 at 0: the root of a sum of squares."""
 @overload

@@ -230,18 +230,7 @@ pub(super) fn copied(x: &Tensor, site: CallSite) -> Result<Tensor> {
 }
 
 fn rolled_along(x: &Tensor, shift: i64, dim: usize, site: CallSite) -> Result<Tensor> {
-    let n = x.shape()[dim] as i64;
-    let shift = if n == 0 { 0 } else { shift.rem_euclid(n) };
-    if shift == 0 {
-        return copied(x, site);
-    }
-    let d = dim as i64;
-    let inner = inner_calls();
-    let (back, front) =
-        (super::shape::narrow(x, d, n - shift, shift, site)?, super::shape::narrow(x, d, 0, n - shift, site)?);
-    drop(inner);
-    let _scope = site.scope();
-    cat(&[&back, &front], d)
+    invoke1(op!("roll_along"), &[Some(x)], smallvec![(dim as i64).into(), shift.into()], smallvec![], site)
 }
 
 pub(super) fn rot90(x: &Tensor, k: i64, dims: &[i64], site: CallSite) -> Result<Tensor> {

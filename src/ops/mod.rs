@@ -41,7 +41,7 @@ pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
 };
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
-pub(crate) use families::{Diagonal, builtin, quantised};
+pub(crate) use families::{Diagonal, builtin, quantised, roll};
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};

@@ -722,6 +722,8 @@ case("slice_grad", uncut, values((4, 3)), attrs={"dim": 0, "start": 1, "step": 2
 case("concat", lambda *xs: torch.cat(xs, 0), values((2, 3)), values((1, 3), start=4), attrs={"dim": 0})
 case("concat", lambda *xs: torch.cat(xs, -1), values((2, 3)), values((2, 0)), values((2, 2), start=4), attrs={"dim": -1})
 case("concat", lambda *xs: torch.cat(xs, 0), values((2,), "i32"), values((2,), "f32"), attrs={"dim": 0}, backward=False, name="promotion")
+for dim, shift in ((0, 1), (-1, -2), (0, 7), (1, 0)):
+    case("roll_along", lambda x: torch.roll(x, shift, dim), values((4, 3)), attrs={"dim": dim, "shift": shift})
 for offset, d1, d2 in ((0, 0, 1), (1, 0, 2), (-2, 1, -1), (5, 0, 1)):
     case("diagonal", lambda x: torch.diagonal(x, offset, d1, d2), values((3, 4, 5)), attrs={"offset": offset, "dim1": d1, "dim2": d2})
 for op, f in {"tril": torch.tril, "triu": torch.triu}.items():

@@ -2,6 +2,7 @@
 
 use super::{OpKernel, kernel};
 use crate::error::{Error, Result};
+use crate::ops::roll::{sources, towards_end};
 use crate::ops::{Diagonal, KernelCx};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{Dims, Scalar, Strides, View, cpu};
@@ -119,7 +120,23 @@ pub(in crate::backend) fn parts<'a>(cx: &'a KernelCx<'_>) -> Result<impl Iterato
     }))
 }
 
+/// What a roll takes of the elements that lie here, those that wrapped and the others, and where they go. `wrapped` and `others` are the
+/// inputs that they are read from.
+pub(in crate::backend) fn rolled_views(cx: &KernelCx<'_>, [wrapped, others]: [usize; 2]) -> Result<[(View, View); 2]> {
+    let (out, b, dim) = (cx.output(0), cx.output_box(0), cx.dim("dim", 0)?);
+    let (part, n) = (b.offset[dim]..b.offset[dim] + b.size[dim], b.logical[dim]);
+    let [first, rest] = sources(part, towards_end(cx.int("shift")?, n), n);
+    let (k, m) = (first.len(), rest.len());
+    let taken = |i: usize, r: std::ops::Range<usize>| -> Result<View> {
+        Ok(strided(cx.input(i)?, dim, r.start.saturating_sub(cx.input_box(i)?.offset[dim]), 1, r.len()))
+    };
+    Ok([(taken(wrapped, first)?, strided(out, dim, 0, 1, k)), (taken(others, rest)?, strided(out, dim, k, 1, m))])
+}
+
 pub(super) fn kernels() -> Vec<OpKernel> {
+    let rolled = |cx: &KernelCx<'_>, from| -> Result<()> {
+        Ok(rolled_views(cx, from)?.iter().try_for_each(|(x, to)| cpu::copy::copy(x, to))?)
+    };
     let triangle = |lower: bool| {
         kernel(if lower { "tril" } else { "triu" }, move |cx| {
             let (row, col) = corner(cx);
@@ -150,6 +167,8 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             }
             Ok(cpu::copy::copy(&from, &to)?)
         }),
+        kernel("roll_along", move |cx| rolled(cx, [0, 0])),
+        kernel("roll_windows", move |cx| rolled(cx, [0, 1])),
         kernel("concat", |cx| Ok(parts(cx)?.try_for_each(|(x, to)| cpu::copy::copy(x, &to))?)),
         triangle(true),
         triangle(false),

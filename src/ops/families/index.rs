@@ -1,10 +1,12 @@
 //! Elements by index: rows along a dim, the gradient of that, and what assignments by index are made of; and `flip`.
 
 use super::KINDS;
+use super::slide::narrow;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, LocalizeCtx, OpDef, Value};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, Dims, ShardBox};
+use smallvec::SmallVec;
 
 const INDEX_SELECT: &str = "The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
 
@@ -151,25 +153,35 @@ fn last_index() -> Result<OpDef> {
 }
 
 /// The dims to turn round: each once, none if none are given.
-fn turned(c: &InferCtx<'_>) -> Result<()> {
-    if c.ints("dims")?.is_empty() { Ok(()) } else { c.dims("dims", c.shape(0)?.len()).map(drop) }
+fn turned(c: &InferCtx<'_>) -> Result<SmallVec<[usize; 6]>> {
+    if c.ints("dims")?.is_empty() { Ok(SmallVec::new()) } else { c.dims("dims", c.shape(0)?.len()) }
+}
+
+/// A rank turns round the part at the other end.
+fn other_end(c: &LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>>> {
+    let (mut reads, out) = (c.inputs.to_vec(), &c.outputs[0]);
+    let dims = turned(c.logical)?;
+    for b in reads.iter_mut().flatten() {
+        dims.iter().for_each(|d| {
+            narrow(b, *d, out.logical[*d] - out.offset[*d] - out.size[*d]..out.logical[*d] - out.offset[*d])
+        });
+    }
+    Ok(reads)
 }
 
 fn flip() -> Result<OpDef> {
+    let same = |s: Sbp| Signature::new(&[s], &[s]);
     Ok(OpDef::new("flip(x: any; dims: ints) -> y")?
         .doc("The elements of each of the dims in reverse order, in new memory.")
         .strided()
-        .check(turned)
+        .check(|c| turned(c).map(drop))
         .dtype(DTypeRule::Input(0))
-        .get_sbp(|c| {
-            let rank = c.shape(0)?.len();
-            let dims = match c.ints("dims")?.is_empty() {
-                true => Default::default(),
-                false => c.dims("dims", rank)?,
-            };
-            let others = (0..rank).filter(|d| !dims.contains(d)).map(Sbp::Split);
-            Ok(others.chain(KINDS.map(Sbp::Partial)).map(|s| Signature::new(&[s], &[s])).collect())
+        .get_sbp(move |c| {
+            let dims = turned(c)?;
+            let others = (0..c.shape(0)?.len()).filter(|d| !dims.contains(d)).map(Sbp::Split);
+            Ok(others.chain(KINDS.map(Sbp::Partial)).map(same).collect())
         })
+        .windows(move |c| Ok(turned(c)?.into_iter().map(Sbp::Split).map(same).collect()), other_end)
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let dx = g.call("flip", &[dy], &[("dims", g.attr("dims")?)])?;

@@ -28,6 +28,7 @@ mod random;
 mod reduce;
 mod resample;
 mod reshape;
+pub(crate) mod roll;
 mod rotary;
 mod scalar;
 mod scan;
@@ -51,7 +52,7 @@ pub(crate) use shape::Diagonal;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 34] = [
+    let families: [Family; 35] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -82,6 +83,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Networks", rotary::ops),
         ("Shapes", reshape::ops),
         ("Shapes", shape::ops),
+        ("Shapes", roll::ops),
         ("Shapes", strided::ops),
         ("Layouts", layout::ops),
         ("Layouts", custom::ops),

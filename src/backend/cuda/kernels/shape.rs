@@ -1,7 +1,9 @@
 //! Kernels that move elements: copies between views of the input and of the output.
 
 use super::{OpKernel, kernel};
-use crate::backend::cpu::shape::{as_input, corner, cut_views, diagonal_views, expanded, parts, permuted, uncut_views};
+use crate::backend::cpu::shape::{
+    as_input, corner, cut_views, diagonal_views, expanded, parts, permuted, rolled_views, uncut_views,
+};
 use oflow_kernels::Scalar;
 use oflow_kernels::cuda::copy::copy;
 use oflow_kernels::cuda::fill::fill;
@@ -38,6 +40,8 @@ pub(super) fn kernels() -> Vec<OpKernel> {
             }
             Ok(copy(q, &from, &to)?)
         }),
+        kernel("roll_along", |q, cx| Ok(rolled_views(cx, [0, 0])?.iter().try_for_each(|(x, to)| copy(q, x, to))?)),
+        kernel("roll_windows", |q, cx| Ok(rolled_views(cx, [0, 1])?.iter().try_for_each(|(x, to)| copy(q, x, to))?)),
         kernel("concat", |q, cx| Ok(parts(cx)?.try_for_each(|(x, to)| copy(q, x, &to))?)),
         triangle(true),
         triangle(false),
