@@ -289,6 +289,32 @@ fn a_saved_global_tensor_that_was_copied_on_write_is_found_out() {
 }
 
 #[test]
+fn an_output_that_its_gradient_reads_may_not_be_changed_in_any_layout() {
+    world(2, |_, mesh| {
+        let local = ones([4], Device::Cpu)?;
+        for x in [local.copy()?, distribute(&local, (&mesh, sbp![S(0)]))?, distribute(&local, (&mesh, sbp![B]))?] {
+            let x = x.requires_grad_(true)?;
+            for recorded in [true, false] {
+                let y = x.exp()?;
+                let sum = y.sum(())?;
+                match recorded {
+                    true => drop(y.add_(1.0)?),
+                    false => no_grad().run(|| y.add_(1.0).map(drop))?,
+                }
+                drop(y);
+                let e = sum.backward().unwrap_err().to_string();
+                assert!(e.contains("the output of exp was changed in place"), "{}: {e}", x.short());
+            }
+            // One that nothing has saved may.
+            let y = x.mul(2.0)?;
+            y.add_(1.0)?;
+            y.sum(())?.backward()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_long_chain_is_differentiated_and_dropped_without_recursion() {
     let x = ones([1], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     let mut y = x.clone();

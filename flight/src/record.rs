@@ -99,6 +99,9 @@ pub struct Flight {
 }
 
 impl Flight {
+    /// Size of the memory file of a rank's recorder.
+    pub const RING_BYTES: u64 = (super::ring::TOTAL_WORDS * 8) as u64;
+
     /// Reads a rank's record: the memory file of its recorder (`flight-N.ring`), also while the rank runs, or the JSON made of
     /// it.
     ///

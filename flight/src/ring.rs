@@ -28,7 +28,7 @@ const TEXT_WORDS: usize = 24;
 /// Bytes of a text; what is longer is cut.
 pub(super) const TEXT_BYTES: usize = (TEXT_WORDS - 2) * 8;
 const HEAD_WORDS: usize = 64;
-const TOTAL_WORDS: usize = HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + TEXTS * TEXT_WORDS;
+pub(super) const TOTAL_WORDS: usize = HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + TEXTS * TEXT_WORDS;
 /// Where head, ops, collectives and texts lie, and how long they are, in bytes.
 pub(super) const SECTIONS: [(usize, usize); 4] = {
     let ops = HEAD_WORDS * 8;

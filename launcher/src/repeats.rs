@@ -14,6 +14,8 @@ const MOST: usize = 64;
 /// An error that a rank has printed.
 struct Known {
     lines: Vec<Vec<u8>>,
+    /// The rank that printed it first.
+    first: usize,
     /// The other ranks that have printed the same.
     others: BTreeSet<usize>,
 }
@@ -74,7 +76,7 @@ impl Repeats {
             }
             if self.known.len() < MOST {
                 self.ranks.insert(rank, Printing { lines: Lines::First(self.known.len()), reading });
-                self.known.push(Known { lines: vec![line.clone()], others: BTreeSet::new() });
+                self.known.push(Known { lines: vec![line.clone()], first: rank, others: BTreeSet::new() });
             }
         }
         now.push(line);
@@ -104,9 +106,7 @@ impl Repeats {
         let line = |known: &Known| {
             let ranks: Vec<String> = known.others.iter().map(usize::to_string).collect();
             let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-            let python = Reading::begins(&known.lines[0]).and_then(|_| Reading::title(&known.lines));
-            let first = String::from_utf8_lossy(python.unwrap_or(&known.lines[0]));
-            format!("[{noun} {}] the same: {}", ranks.join(", "), first.trim_end())
+            format!("[{noun} {}] the same error as rank {}", ranks.join(", "), known.first)
         };
         (held, several.map(line).collect())
     }
@@ -139,7 +139,7 @@ mod tests {
         let one = [(0, "Error: no"), (0, "  at a.rs:1"), (1, "Error: no"), (1, "  at a.rs:1")];
         let mixed = [one[0], one[2], one[3], one[1]];
         for lines in [one, mixed] {
-            assert_eq!(show(&lines), ["0 Error: no", "0   at a.rs:1", "[rank 1] the same: Error: no"]);
+            assert_eq!(show(&lines), ["0 Error: no", "0   at a.rs:1", "[rank 1] the same error as rank 0"]);
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let both: Vec<(usize, &str)> = all.iter().flat_map(|line| [(0, *line), (1, *line)]).collect();
         let first: Vec<String> = all.iter().map(|line| format!("0 {line}")).collect();
         let told = |rest: &[&str]| first.iter().cloned().chain(rest.iter().map(|l| l.to_string())).collect::<Vec<_>>();
-        assert_eq!(show(&both), told(&["[rank 1] the same: ValueError: no"]));
+        assert_eq!(show(&both), told(&["[rank 1] the same error as rank 0"]));
         // Another error at the end, or another line in it.
         let other = text.replace("ValueError: no", "ValueError: yes");
         let after: Vec<(usize, &str)> = all.iter().map(|l| (0, *l)).chain(other.split('\n').map(|l| (1, l))).collect();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(show(&lines), ["0 Error: no", "0   at a.rs:1", "1 Error: no", "1   at a.rs:2", "2 warning"]);
         // A rank that goes on after the error; a second error of the same rank.
         let lines = [(0, "Error: no"), (1, "Error: no"), (1, "more"), (1, "more"), (0, "Error: no"), (2, "Error: no")];
-        let wanted = ["0 Error: no", "1 more", "1 more", "[ranks 0, 1, 2] the same: Error: no"];
+        let wanted = ["0 Error: no", "1 more", "1 more", "[ranks 0, 1, 2] the same error as rank 0"];
         assert_eq!(show(&lines), wanted);
     }
 }

@@ -76,8 +76,8 @@ impl Ended {
             (Some(_), _) => FailureKind::Killed,
             (None, 101) if panic_message(&self.tail).is_some() => FailureKind::Panicked,
             (None, 1) => match error_message(&self.tail) {
-                Some(message) if NO_MEMORY.iter().any(|text| message.contains(text)) => FailureKind::OutOfMemory,
-                Some(message) if NO_ROOM.iter().any(|text| message.contains(text)) => FailureKind::Storage,
+                Some((message, _)) if NO_MEMORY.iter().any(|text| message.contains(text)) => FailureKind::OutOfMemory,
+                Some((message, _)) if NO_ROOM.iter().any(|text| message.contains(text)) => FailureKind::Storage,
                 Some(_) => FailureKind::Error,
                 None => FailureKind::Exited,
             },
@@ -105,10 +105,19 @@ impl Ended {
         match (self.code(), panic_message(&self.tail)) {
             (101, Some(message)) => format!("{who} panicked: {message}"),
             (code, _) => match error_message(&self.tail) {
-                Some(message) if code == 1 => format!("{who} failed: {message}"),
+                Some((message, place)) if code == 1 => format!("{who} failed: {message}{}", at(place)),
                 _ => format!("{who} exited with code {code}"),
             },
         }
+    }
+
+    /// The same where the rank's stderr has been shown, if the sentence quotes what stands there.
+    pub fn describe_below(&self) -> Option<String> {
+        if self.failure().kind != FailureKind::Error {
+            return None;
+        }
+        let (_, place) = error_message(&self.tail)?;
+        Some(format!("rank {} (pid {}) failed with the error above{}", self.rank, self.pid, at(place)))
     }
 }
 
@@ -140,18 +149,22 @@ fn panic_message(tail: &[String]) -> Option<String> {
     }
 }
 
-/// The error that ended a program: what a Rust program's `main` returned, or Python's last traceback.
-fn error_message(tail: &[String]) -> Option<String> {
+fn at(place: Option<String>) -> String {
+    place.map_or(String::new(), |place| format!(" (at {place})"))
+}
+
+/// The error that ended a program, what a Rust program's `main` returned or Python's last traceback, and its place.
+fn error_message(tail: &[String]) -> Option<(String, Option<String>)> {
     traceback::error(tail).or_else(|| returned_error(tail))
 }
 
 /// The error that a Rust program's `main` returned last: its first line, and the place where oflow's errors name one.
-fn returned_error(tail: &[String]) -> Option<String> {
+fn returned_error(tail: &[String]) -> Option<(String, Option<String>)> {
     let first = tail.iter().rposition(|line| line.starts_with("Error: "))?;
     let message = tail[first].strip_prefix("Error: ")?;
     let place =
         tail[first + 1..].iter().take_while(|line| line.starts_with("  ")).find_map(|l| l.strip_prefix("  at "));
-    Some(place.map_or(message.to_string(), |place| format!("{message} (at {place})")))
+    Some((message.to_string(), place.map(str::to_string)))
 }
 
 #[cfg(test)]
@@ -193,6 +206,13 @@ mod tests {
             assert_eq!(ended.code(), code);
             assert!(!ended.success());
         }
+        // Where the error itself stands above.
+        let below = |raw: i32, tail: &[&str]| ended(raw, tail).describe_below();
+        assert_eq!(below(1 << 8, &error).unwrap(), "rank 2 (pid 123) failed with the error above (at train.rs:7)");
+        assert_eq!(below(1 << 8, &python).unwrap(), "rank 2 (pid 123) failed with the error above (at a.py:3)");
+        assert_eq!(below(1 << 8, &error[..2]).unwrap(), "rank 2 (pid 123) failed with the error above");
+        let others = [(1 << 8, &panic[..0]), (101 << 8, &panic[..]), (2 << 8, &error[..]), (11, &error[..])];
+        others.iter().for_each(|(raw, tail)| assert_eq!(below(*raw, tail), None));
         let kinds = |ended: &Ended| ended.failure().kind;
         assert_eq!(kinds(&ended(7 << 8, &[])), FailureKind::Exited);
         assert_eq!(kinds(&ended(101 << 8, &panic)), FailureKind::Panicked);

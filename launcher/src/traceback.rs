@@ -15,16 +15,14 @@ const ASIDE: [&str; 2] = ["Exception ignored in", "Exception in thread"];
 /// Parts of paths of code that is not the user's.
 const LIBRARIES: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python", "/python/oflow/"];
 
-/// The error that ended a Python program, from the last lines of its stderr: `ValueError: text (at train.py:7)`.
-pub fn error(tail: &[String]) -> Option<String> {
-    let all = errors(tail);
+/// The error that ended a Python program, from the last lines of its stderr, and the line of the user's that it comes from:
+/// `ValueError: text`, `train.py:7`.
+pub fn error(tail: &[String]) -> Option<(String, Option<String>)> {
+    let mut all = errors(tail);
     // What happens after the error, while the interpreter ends, is no reason.
-    let found = all.iter().rev().find(|e| !e.aside).or(all.last())?;
-    let text = &found.message;
-    Some(match &found.place {
-        Some(place) => format!("{text} (at {place})"),
-        None => text.clone(),
-    })
+    let found = all.iter().rposition(|e| !e.aside).unwrap_or(all.len().checked_sub(1)?);
+    let found = all.swap_remove(found);
+    Some((found.message, found.place))
 }
 
 /// The Python line in which a rank crashed in native code, as the fault handler prints it: the innermost one of the user's.
@@ -122,12 +120,6 @@ impl Reading {
             Reading::Exception | Reading::Blank => None,
         }
     }
-
-    /// Of the lines of a traceback the one that names the exception: the last that is not indented.
-    pub fn title(lines: &[Vec<u8>]) -> Option<&[u8]> {
-        let line = |line: &&[u8]| !line.is_empty() && !line.starts_with(b" ");
-        lines.iter().rev().map(|l| l.trim_ascii_end()).find(line)
-    }
 }
 
 #[cfg(test)]
@@ -138,11 +130,17 @@ mod tests {
         text.lines().map(str::to_string).collect()
     }
 
+    /// The error with its place.
+    fn told(tail: &[String]) -> String {
+        let (message, place) = error(tail).unwrap();
+        format!("{message} (at {})", place.unwrap())
+    }
+
     #[test]
     fn an_error_has_its_message_and_the_users_line() {
         let plain = "starts\nTraceback (most recent call last):\n  File \"my job.py\", line 9, in <module>\n    main()\n    ~~~~^^\n  \
                      File \"my job.py\", line 7, in main\n    raise ValueError(\"no: data\")\nValueError: no: data";
-        let error = |text: &str| super::error(&lines(text)).unwrap();
+        let error = |text: &str| told(&lines(text));
         assert_eq!(error(plain), "ValueError: no: data (at my job.py:7)");
         // The innermost line is numpy's.
         let library = plain.replace("my job.py\", line 7", "/x/lib/python3.11/site-packages/numpy/a.py\", line 7");
@@ -168,7 +166,7 @@ mod tests {
         let text = "  + Exception Group Traceback (most recent call last):\n  |   File \"g.py\", line 2, in <module>\n  |     \
                     raise ExceptionGroup(\"two\", [])\n  | ExceptionGroup: two (2 sub-exceptions)\n  +-+---------------- 1 \
                     ----------------\n    | ValueError: a\n    +------------------------------------";
-        assert_eq!(error(&lines(text)).unwrap(), "ExceptionGroup: two (2 sub-exceptions) (at g.py:2)");
+        assert_eq!(told(&lines(text)), "ExceptionGroup: two (2 sub-exceptions) (at g.py:2)");
     }
 
     #[test]

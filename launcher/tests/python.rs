@@ -137,11 +137,11 @@ fn exit_codes_are_those_of_the_program() {
         ("sys.exit(7)", 7, Some("exited with code 7")),
         ("sys.exit('no data')", 1, Some("exited with code 1")),
         ("os._exit(3)", 3, Some("exited with code 3")),
-        ("raise KeyError('x')", 1, Some("failed: KeyError: 'x' (at job.py:3)")),
-        ("[0][1]", 1, Some("failed: IndexError: list index out of range (at job.py:3)")),
+        ("raise KeyError('x')", 1, Some("failed with the error above (at job.py:3)")),
+        ("[0][1]", 1, Some("failed with the error above (at job.py:3)")),
         ("os.kill(os.getpid(), 9)", 137, Some("was killed by signal 9 (SIGKILL)")),
         ("raise MemoryError", 1, Some("failed: MemoryError (at job.py:3)")),
-        ("import nothing_there", 1, Some("failed: ModuleNotFoundError: No module named 'nothing_there' (at job.py:3)")),
+        ("import nothing_there", 1, Some("failed with the error above (at job.py:3)")),
         // A traceback that was printed and got over.
         (
             "import traceback\n    try: 1/0\n    except: traceback.print_exc()\n    sys.exit(5)",
@@ -152,7 +152,7 @@ fn exit_codes_are_those_of_the_program() {
         (
             "import atexit\n    atexit.register(lambda: 1/0)\n    raise KeyError('x')",
             1,
-            Some("failed: KeyError: 'x' (at job.py:5)"),
+            Some("failed with the error above (at job.py:5)"),
         ),
     ] {
         folder.write("job.py", &format!("import os, sys\nif os.environ['RANK'] == '1':\n    {body}\n"));
@@ -180,16 +180,21 @@ fn the_same_traceback_is_printed_once() {
     assert_eq!(code(&output), 1, "{text}");
     assert_eq!(text.matches("Traceback").count(), 1, "{text}");
     assert_eq!(text.matches("line 4, in <module>").count(), 1, "{text}");
-    let same = text.lines().find(|l| l.contains("] the same: ")).unwrap();
-    assert!(same.starts_with("[ranks ") && same.ends_with("the same: ValueError: no data"), "{text}");
+    let same = text.lines().find(|l| l.contains("] the same error as rank ")).unwrap();
+    assert!(same.starts_with("[ranks ") && text.matches("ValueError: no data").count() == 1, "{text}");
     let at = folder.path().join("job.py");
-    assert!(report(&text)[0].ends_with(&format!(" failed: ValueError: no data (at {}:2)", at.display())), "{text}");
+    assert!(report(&text)[0].ends_with(&format!(" failed with the error above (at {}:2)", at.display())), "{text}");
     // A program that cannot even be parsed.
     folder.write("wrong.py", "x = 1\ndef f(:\n    pass\n");
     let output = launch(&folder, python, &["-n", "2", "wrong.py"]).output().unwrap();
     let text = stderr(&output);
     assert_eq!(code(&output), 1, "{text}");
-    assert!(text.contains("failed: SyntaxError: ") && text.contains("wrong.py:2)"), "{text}");
+    assert!(
+        text.contains("SyntaxError: ")
+            && text.contains("failed with the error above (at ")
+            && text.contains("wrong.py:2)"),
+        "{text}"
+    );
     assert_eq!(text.matches("def f(:").count(), 1, "{text}");
 }
 

@@ -192,6 +192,13 @@ impl Node {
             _used: op.hold(),
         }
     }
+    /// An output was changed in place: what was saved of it is not what the call has made.
+    pub(crate) fn output_changed(&self, i: usize) {
+        let mut outputs = self.outputs.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(saved) = outputs.get_mut(i).and_then(Option::as_mut) {
+            saved.version = u64::MAX;
+        }
+    }
 }
 
 /// What falls with a node and may hold further nodes.

@@ -330,6 +330,10 @@ impl Tensor {
     /// A global tensor is about to be changed in place, on every rank.
     pub(crate) fn bump_global_version(&self) {
         self.inner().version.fetch_add(1, Ordering::AcqRel);
+        // What its call has saved of it is a handle of its own, with its own version.
+        if let Edge::Node(node, i) = self.edge() {
+            node.output_changed(i);
+        }
     }
     /// Whether it is a global tensor that came from a view op or `detach`.
     pub(crate) fn is_global_view(&self) -> bool {

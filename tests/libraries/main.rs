@@ -2,6 +2,7 @@
 
 #[path = "../common/cpp.rs"]
 mod cpp;
+mod features;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod hostile;

@@ -31,6 +31,7 @@ fn hello(host: &str, nodes: RangeInclusive<u32>) -> pb::NodeHello {
         min_nodes: *nodes.start(),
         max_nodes: *nodes.end(),
         instance: u64::from(host == "b"),
+        outage_ms: 10_000,
     }
 }
 

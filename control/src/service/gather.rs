@@ -65,6 +65,14 @@ impl RootState {
                 range(hello)
             ));
         }
+        if own.outage_ms != hello.outage_ms {
+            let seconds = |h: &pb::NodeHello| h.outage_ms as f64 / 1000.0;
+            return no(format!(
+                "node 0 ({here}) survives outages of {} s, {there} of {} s: give all the same --outage-limit",
+                seconds(own),
+                seconds(hello)
+            ));
+        }
         let ranks: usize = self.nodes.values().map(|n| n.hello.nproc as usize).sum();
         if hello.nproc == 0 || ranks + hello.nproc as usize > MAX_WORLD {
             return no(format!("{there} brings {} ranks; a job has 1 to {MAX_WORLD}", hello.nproc));

@@ -150,6 +150,7 @@ impl AgentOptions {
             min_nodes: u32::try_from(*self.nodes.start()).unwrap_or(u32::MAX),
             max_nodes: u32::try_from(*self.nodes.end()).unwrap_or(u32::MAX),
             instance: instance(&self.host),
+            outage_ms: u64::try_from(self.outage.limit().as_millis()).unwrap_or(u64::MAX),
         }
     }
 }

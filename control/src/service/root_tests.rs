@@ -10,6 +10,7 @@ fn hello(host: &str, nproc: u32, nodes: RangeInclusive<usize>) -> pb::NodeHello 
         min_nodes: *nodes.start() as u32,
         max_nodes: *nodes.end() as u32,
         instance: 0,
+        outage_ms: 10_000,
     }
 }
 
@@ -127,6 +128,10 @@ fn a_host_that_does_not_fit_is_refused_and_both_are_named() {
         (
             pb::NodeHello { program: 8, ..good.clone() },
             "node 0 (a) has program 0000000000000007, b has 0000000000000008: they are different builds of the program",
+        ),
+        (
+            pb::NodeHello { outage_ms: 2500, ..good.clone() },
+            "node 0 (a) survives outages of 10 s, b of 2.5 s: give all the same --outage-limit",
         ),
         (hello("b", 1, 2..=3), "node 0 (a) was started for 3 hosts, b for 2:3: give all the same --nnodes"),
         (

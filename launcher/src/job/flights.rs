@@ -47,8 +47,20 @@ impl Flights {
     /// are removed. The ranks of this job start later, also those of other hosts that use the same folder.
     ///
     /// # Errors
-    /// Why there can be no records, as a sentence. The job runs without them.
-    pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>) -> Result<Flights, String> {
+    /// Why there can be no records, as a sentence: no folder, or no room in it for the memory files of so many ranks. The job runs
+    /// without them.
+    pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>, ranks: usize) -> Result<Flights, String> {
+        let flights = Flights::open(log_dir, began)?;
+        if let Err(why) = has_room(&flights.rings, ranks) {
+            if flights.temporary {
+                let _stays_empty = fs::remove_dir(&flights.rings);
+            }
+            return Err(why);
+        }
+        Ok(flights)
+    }
+
+    fn open(log_dir: Option<&Path>, began: Option<SystemTime>) -> Result<Flights, String> {
         match log_dir {
             Some(folder) => {
                 let rings = folder.join(RINGS);
@@ -126,10 +138,22 @@ impl Flights {
     }
 }
 
+/// Ranks that find no room would go on without records, and silently.
+fn has_room(folder: &Path, ranks: usize) -> Result<(), String> {
+    // Where it cannot be told the ranks try.
+    let Ok(disk) = rustix::fs::statvfs(folder) else { return Ok(()) };
+    let (free, needed) =
+        (disk.f_bavail.saturating_mul(disk.f_frsize), (ranks as u64).saturating_mul(Flight::RING_BYTES));
+    if needed <= free {
+        return Ok(());
+    }
+    Err(none(folder, &Error::io(format!("the ranks need {needed} bytes there, and {free} are free"))))
+}
+
 /// Why there are no records.
 fn none(folder: &Path, e: &Error) -> String {
     format!(
-        "no flight records of this job are kept: cannot make a folder for them, {}: {e}; --log-dir or TMPDIR names another",
+        "no flight records of this job are kept in {}: {e}; --log-dir or TMPDIR names another folder",
         folder.display()
     )
 }
@@ -185,14 +209,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_folder_without_room_for_the_ranks_is_told() {
+        let given = tempfile::tempdir().unwrap();
+        let e = Flights::prepare(Some(given.path()), None, usize::MAX).err().unwrap();
+        assert!(e.starts_with("no flight records of this job are kept in ") && e.contains(" bytes there, and "), "{e}");
+        Flights::prepare(Some(given.path()), None, 2).unwrap();
+    }
+
+    #[test]
     fn records_stay_after_a_failure_only() {
         let given = tempfile::tempdir().unwrap();
         let began = now_in(given.path());
-        let flights = Flights::prepare(Some(given.path()), began).unwrap();
+        let flights = Flights::prepare(Some(given.path()), began, 2).unwrap();
         fs::write(flights.folder().join("flight-0.ring"), b"").unwrap();
         assert_eq!(flights.finish(End::Well), [""; 0]);
         assert_eq!(fs::read_dir(given.path()).unwrap().count(), 0);
-        let own = Flights::prepare(None, began).unwrap();
+        let own = Flights::prepare(None, began, 2).unwrap();
         let folder = own.folder().to_path_buf();
         assert!(folder.is_dir());
         assert_eq!(own.finish(End::Badly), [""; 0], "no rank left anything");
@@ -205,11 +237,11 @@ mod tests {
         let given = tempfile::tempdir().unwrap();
         fs::create_dir(given.path().join(RINGS)).unwrap();
         fs::set_permissions(given.path().join(RINGS), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Flights::prepare(Some(given.path()), None).is_err());
+        assert!(Flights::prepare(Some(given.path()), None, 2).is_err());
         fs::remove_dir(given.path().join(RINGS)).unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), given.path().join(RINGS)).unwrap();
-        assert!(Flights::prepare(Some(given.path()), None).is_err());
+        assert!(Flights::prepare(Some(given.path()), None, 2).is_err());
     }
 
     #[test]
@@ -239,10 +271,10 @@ mod tests {
             names
         };
         let old = SystemTime::now() - std::time::Duration::from_secs(3600);
-        Flights::prepare(Some(given.path()), Some(old)).unwrap();
+        Flights::prepare(Some(given.path()), Some(old), 2).unwrap();
         assert_eq!(names().len(), 6, "what has come since stays: it may be another host's of this job");
         let later = SystemTime::now() + std::time::Duration::from_secs(3600);
-        Flights::prepare(Some(given.path()), Some(later)).unwrap();
+        Flights::prepare(Some(given.path()), Some(later), 2).unwrap();
         assert_eq!(names(), ["events.jsonl", "flight-plan.txt", "rank-0.log", RINGS]);
     }
 }

@@ -237,7 +237,7 @@ async fn run_ranks(
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
-    let flights = match Flights::prepare(job.log_dir.as_deref(), began) {
+    let flights = match Flights::prepare(job.log_dir.as_deref(), began, job.nproc) {
         Ok(flights) => Some(flights),
         Err(why) => {
             job.events.warning(None, &why);

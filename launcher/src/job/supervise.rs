@@ -90,6 +90,7 @@ pub(super) async fn run(
         groups: Vec::new(),
         began: Instant::now(),
         ended: BTreeMap::new(),
+        below: BTreeMap::new(),
         alive: 0,
         silent: Vec::new(),
         stopped: Stopped::default(),
@@ -192,6 +193,8 @@ struct Watch<'a> {
     began: Instant,
     /// Ranks that have ended, and with which code.
     ended: BTreeMap<usize, u8>,
+    /// How a rank ended whose error its own lines tell: the report for others, and the one below these lines.
+    below: BTreeMap<usize, (String, String)>,
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
@@ -309,6 +312,8 @@ impl Watch<'_> {
             self.job.events.tell("rank-ended", fields);
         }
         self.ended.extend(ends.iter().map(|e| (e.rank, e.code())));
+        let below = ends.iter().filter_map(|e| Some((e.rank, (e.describe(), e.describe_below()?))));
+        self.below.extend(below);
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
@@ -400,7 +405,10 @@ impl Watch<'_> {
             step: Step::Grace(Some(until)),
         });
         let what_next = if restarts { "; all ranks will be started again" } else { "" };
-        self.output.say(&format!("{}{what_next}", failure.message)).await;
+        // What a rank here has printed is not said again.
+        let below = failure.rank.and_then(|rank| self.below.get(&rank)).filter(|(full, _)| *full == failure.message);
+        let text = below.map_or(&failure.message, |(_, short)| short);
+        self.output.say(&format!("{text}{what_next}")).await;
     }
 
     /// Ends the waits in shared memory of this host's ranks, if the rank is one of them.

@@ -361,6 +361,9 @@ pub struct NodeHello {
     /// A number that this run of the agent has made up: a second attempt to attach replaces the first.
     #[prost(fixed64, tag = "8")]
     pub instance: u64,
+    /// The longest outage of the network that it was told to survive, in milliseconds: all hosts wait equally long.
+    #[prost(uint64, tag = "9")]
+    pub outage_ms: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeJoin {

@@ -87,7 +87,7 @@ fn roll_along() -> Result<OpDef> {
 }
 
 fn roll_windows() -> Result<OpDef> {
-    Ok(OpDef::new("roll_windows(wrapped: no_grad any, x: no_grad any; dim: int, shift: int) -> y")?
+    Ok(OpDef::new("roll_windows(wrapped: any, x: any; dim: int, shift: int) -> y")?
         .traits(|t| t.hidden = true)
         .doc(
             "What `roll_along` gives, of a tensor that is given twice: the elements that wrap are read from the first.",
@@ -105,6 +105,7 @@ fn roll_windows() -> Result<OpDef> {
         .dtype(DTypeRule::Input(0))
         .get_sbp(moved)
         .windows(split, reads)
+        .grad(Grad::None)
         .samples(&[
             "f32[6, 4] f32[6, 4]; dim=0, shift=1",
             "f64[3, 7] f64[3, 7]; dim=-1, shift=-2",
