@@ -111,13 +111,20 @@ impl Ended {
         }
     }
 
-    /// The same where the rank's stderr has been shown, if the sentence quotes what stands there.
-    pub fn describe_below(&self) -> Option<String> {
+    /// The same where the rank's stderr has been shown, if the sentence quotes what stands there. `alone`: the job has no other rank.
+    pub fn describe_below(&self, alone: bool) -> Option<String> {
         if self.failure().kind != FailureKind::Error {
             return None;
         }
-        let (_, place) = error_message(&self.tail)?;
-        Some(format!("rank {} (pid {}) failed with the error above{}", self.rank, self.pid, at(place)))
+        let (message, place) = error_message(&self.tail)?;
+        let help = match !alone && MEETS_OTHERS.iter().any(|text| message.contains(text)) {
+            true => {
+                "; the ranks share the file system: let rank 0 make and remove files for all, and the \
+                     others wait for it with `barrier()`"
+            }
+            false => "",
+        };
+        Some(format!("rank {} (pid {}) failed with the error above{}{help}", self.rank, self.pid, at(place)))
     }
 }
 
@@ -152,6 +159,16 @@ fn panic_message(tail: &[String]) -> Option<String> {
 fn at(place: Option<String>) -> String {
     place.map_or(String::new(), |place| format!(" (at {place})"))
 }
+
+/// What systems and languages say where another rank has made or filled what this one makes or removes.
+const MEETS_OTHERS: [&str; 6] = [
+    "File exists (os error 17)",
+    "kind: AlreadyExists",
+    "[Errno 17] File exists",
+    "Directory not empty (os error 39)",
+    "kind: DirectoryNotEmpty",
+    "[Errno 39] Directory not empty",
+];
 
 /// The error that ended a program, what a Rust program's `main` returned or Python's last traceback, and its place.
 fn error_message(tail: &[String]) -> Option<(String, Option<String>)> {
@@ -207,10 +224,15 @@ mod tests {
             assert!(!ended.success());
         }
         // Where the error itself stands above.
-        let below = |raw: i32, tail: &[&str]| ended(raw, tail).describe_below();
+        let below = |raw: i32, tail: &[&str]| ended(raw, tail).describe_below(false);
         assert_eq!(below(1 << 8, &error).unwrap(), "rank 2 (pid 123) failed with the error above (at train.rs:7)");
         assert_eq!(below(1 << 8, &python).unwrap(), "rank 2 (pid 123) failed with the error above (at a.py:3)");
         assert_eq!(below(1 << 8, &error[..2]).unwrap(), "rank 2 (pid 123) failed with the error above");
+        for text in
+            ["Error: File exists (os error 17)", "Error: Os { code: 39, kind: DirectoryNotEmpty, message: \"…\" }"]
+        {
+            assert!(below(1 << 8, &[text]).unwrap().contains("; the ranks share the file system: let rank 0 make"));
+        }
         let others = [(1 << 8, &panic[..0]), (101 << 8, &panic[..]), (2 << 8, &error[..]), (11, &error[..])];
         others.iter().for_each(|(raw, tail)| assert_eq!(below(*raw, tail), None));
         let kinds = |ended: &Ended| ended.failure().kind;

@@ -36,6 +36,13 @@ fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
         return None;
     }
     let (dir, first) = (dir.display(), told[0].1);
+    if told[0].0 != SEES {
+        // Rank 0 has just put its mark there.
+        let text = format!("{dir} was removed or made anew after rank 0 had opened it");
+        return Some(Error::storage(text).help(
+            "a folder that the program clears is cleared by one rank, for which the others wait: if it is rank 0, then `barrier()`",
+        ));
+    }
     let text = format!("{dir} on {first} (rank 0) is not the folder of that name on {}", hosts.join(" and "));
     Some(
         Error::storage(text)
@@ -58,5 +65,7 @@ mod tests {
         assert_eq!(told(&["sees a", "sees a", "does-not-see b"]).unwrap(), want);
         let want = "runs/a on a (rank 0) is not the folder of that name on b (ranks 1, 3) and c (rank 2)";
         assert_eq!(told(&["sees a", "does-not-see b", "does-not-see c", "does-not-see b"]).unwrap(), want);
+        let want = "runs/a was removed or made anew after rank 0 had opened it";
+        assert_eq!(told(&["does-not-see a", "does-not-see a"]).unwrap(), want);
     }
 }

@@ -55,6 +55,18 @@ pub type DTypeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> + S
 pub type SbpFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync>;
 /// Replaces the product over mesh axes: complete nd-signatures (inputs, outputs).
 pub type NdSbpFn = Arc<dyn Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync>;
+/// The signature that an op itself takes for a call, if it does not leave that to the costs.
+pub type NdChooseFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &Wishes<'_>) -> Result<Option<NdSignature>> + Send + Sync>;
+
+/// The layouts that a call has and is asked for, when its signature is chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes<'a> {
+    /// The present layout of each input; none of one that was left out.
+    pub inputs: &'a [Option<NdSbp>],
+    /// The layout that output 0 is to have in the end, if the caller has said one.
+    pub output: Option<&'a NdSbp>,
+}
+
 /// Whether an nd-signature is exact on every rank of the placement.
 pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool + Send + Sync>;
 /// Physical attributes.
@@ -239,6 +251,8 @@ pub struct OpDef {
     pub nd_infer: Option<NdSbpFn>,
     /// Filter over nd-signatures.
     pub nd_valid: Option<NdValidFn>,
+    /// Takes one of the signatures.
+    pub nd_choose: Option<NdChooseFn>,
     /// Lowerings.
     pub lowerings: Vec<Lowering>,
     /// Attribute check.
@@ -314,6 +328,7 @@ impl OpDef {
             nd_extra: None,
             nd_infer: None,
             nd_valid: None,
+            nd_choose: None,
             lowerings: vec![],
             check: None,
             values: None,
@@ -552,6 +567,16 @@ impl OpDef {
         f: impl Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool + Send + Sync + 'static,
     ) -> OpDef {
         self.nd_valid = Some(Arc::new(f));
+        self
+    }
+    /// Takes the signature of a call, from the layouts that its inputs have and the one that is asked for. It must be one of the op's.
+    /// `None` leaves the choice to the costs, as without this.
+    #[must_use]
+    pub fn nd_choose(
+        mut self,
+        f: impl Fn(&InferCtx<'_>, &Placement, &Wishes<'_>) -> Result<Option<NdSignature>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_choose = Some(Arc::new(f));
         self
     }
     /// Adds signatures whose kernel reads windows: boxes of the inputs that are not the rank's shards, as a convolution that is split

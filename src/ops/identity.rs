@@ -55,6 +55,7 @@ impl OpDef {
             self.nd_extra.is_some(),
             self.nd_infer.is_some(),
             self.nd_valid.is_some(),
+            self.nd_choose.is_some(),
             self.check.is_some(),
             self.values.is_some(),
             self.localize.is_some(),

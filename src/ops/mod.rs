@@ -39,6 +39,7 @@ pub(crate) use deduce::{not_made, promote_types, promoted, scalar_of_kind};
 pub(crate) use def::ViewFn;
 pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
+    Wishes,
 };
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
 pub(crate) use families::{Diagonal, builtin, quantised, roll};

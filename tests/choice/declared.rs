@@ -78,6 +78,52 @@ fn a_list_of_its_own_replaces_the_product() {
 }
 
 #[test]
+fn an_op_takes_one_of_its_signatures_by_the_layouts_that_it_is_given() {
+    // Split along dim 1 where the input is whole, the asked-for layout where it is one of the op's, and else by cost.
+    let split = |n: NdSbp| NdSignature {
+        inputs: [n.clone()].into_iter().collect(),
+        outputs: [n].into_iter().collect(),
+        lowering: None,
+    };
+    op("takes", |o| {
+        *o = o.clone().signatures(&["S(0) -> S(0)", "S(1) -> S(1)"]).nd_choose(move |_, mesh, wishes| {
+            let want: Option<NdSbp> = match (wishes.output, &wishes.inputs[0]) {
+                (Some(out), _) => Some(out.clone()),
+                (None, Some(x)) if x.iter().all(|s| s.is_broadcast()) => {
+                    Some(format!("[{}]", vec!["S(1)"; mesh.axes()].join(", ")).parse()?)
+                }
+                _ => None,
+            };
+            Ok(want.map(split))
+        });
+    });
+    let take = |question: &str| answer(&Question::parse(question).choose());
+    assert_eq!(take("takes f32[8,4] [B] on 2"), "[S(1)] -> [S(1)]");
+    assert_eq!(take("takes f32[8,4] [B, B] on 2,2"), "[S(1), S(1)] -> [S(1), S(1)]");
+    assert_eq!(take("takes f32[8,4] [S(0)] on 2"), "[S(0)] -> [S(0)]");
+    assert_eq!(take("takes f32[8,4] [B] on 2 asking [S(0)]"), "[S(0)] -> [S(0)]");
+    // Carried out: the result has the layout, and the values.
+    let def = OpDef::elementwise("takes_split(x: float) -> y", "-x").unwrap().domain("test");
+    register(def.nd_choose(move |_, _, _| Ok(Some(split("S(1)".parse()?))))).unwrap();
+    oflow::run_ranks(2, |_| {
+        use oflow::prelude::*;
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = distribute(&ones([2, 4], Device::Cpu)?, (&mesh, sbp![B]))?;
+        let y = oflow::call("test.takes_split", &[(&x).into()], &[])?.remove(0);
+        assert_eq!((y.sbp()?, y.to_vec::<f32>()?), (&sbp![S(1)], vec![-1.0; 8]));
+        Ok(())
+    })
+    .unwrap();
+    op("takes_none", |o| {
+        *o = o.clone().signatures(&["S(0) -> S(0)"]).nd_choose(move |_, _, _| Ok(Some(split("S(1)".parse()?))));
+    });
+    assert_eq!(
+        take("takes_none f32[8,4] [B] on 2"),
+        "error: test.takes_none takes [[S(1)]] -> [[S(1)]], which is none of its signatures for this call"
+    );
+}
+
+#[test]
 fn declarations_that_do_not_fit_the_call_are_errors_that_name_the_op() {
     op("too_many", |o| *o = o.clone().get_sbp(|_| Ok(vec!["S(0), B -> S(0)".parse()?])));
     op("too_flat", |o| {

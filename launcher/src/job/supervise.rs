@@ -312,7 +312,7 @@ impl Watch<'_> {
             self.job.events.tell("rank-ended", fields);
         }
         self.ended.extend(ends.iter().map(|e| (e.rank, e.code())));
-        let below = ends.iter().filter_map(|e| Some((e.rank, (e.describe(), e.describe_below()?))));
+        let below = ends.iter().filter_map(|e| Some((e.rank, (e.describe(), e.describe_below(self.part.world == 1)?))));
         self.below.extend(below);
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();

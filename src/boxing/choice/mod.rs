@@ -23,7 +23,7 @@ use super::dry::price_lowering;
 use super::plan::cost_within;
 use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
-use crate::ops::{InferCtx, NdSignature, Op, TensorType};
+use crate::ops::{InferCtx, NdSignature, Op, TensorType, Wishes};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 pub use hint::{Hint, hint};
@@ -159,6 +159,9 @@ pub struct Unproven {
 /// When no candidate satisfies a given output or a fixed input; the message lists what would be legal.
 pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
     let space = Space::new(c)?;
+    if let Some(sig) = taken_by_the_op(c, &space)? {
+        return Ok(Choice { sig, unproven: None });
+    }
     let chosen = |found: Found| Choice { sig: found.sig, unproven: found.unproven };
     // Without boxing there is nothing to price but what the candidates bring along.
     let nothing: SmallVec<[Moves; 4]> = smallvec![Moves::Nothing; c.placement.axes()];
@@ -191,6 +194,23 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
         (None, None) => ("no legal signature for these inputs".to_string(), ""),
     };
     Err(Error::sbp(why).help(format!("{way_out}legal along one mesh axis:\n{}", legal.join("\n"))))
+}
+
+/// The signature that the op takes itself.
+fn taken_by_the_op(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<NdSignature>> {
+    let Some(f) = &c.op.nd_choose else { return Ok(None) };
+    let wishes = Wishes { inputs: c.sbps, output: c.request };
+    let Some(want) = f(c.infer, c.placement, &wishes)? else { return Ok(None) };
+    let none = || {
+        Error::registry(format!(
+            "{} takes {:?} -> {:?}, which is none of its signatures for this call",
+            c.op.name(),
+            want.inputs,
+            want.outputs
+        ))
+        .help("`nd_choose` picks among the signatures that the op declares, and leaves inputs that are changed in place as they are")
+    };
+    space.find(c, &want).map(Some).ok_or_else(none)
 }
 
 /// The cheapest assignment, whether it moves anything or not.

@@ -276,6 +276,24 @@ impl Space {
         (!self.listed.is_empty()).then(|| Space::listed_leaf(0))
     }
 
+    /// The candidate with these layouts; none where there is no such.
+    pub(super) fn find(&self, c: &ChoiceInput<'_>, want: &NdSignature) -> Option<NdSignature> {
+        let alike = |s: &NdSignature| s.inputs == want.inputs && s.outputs == want.outputs;
+        let on_axis = |a: usize| {
+            let entry = |of: &[NdSbp], i: usize| of.get(i).filter(|n| a < n.len()).map(|n| n[a]);
+            let alike = |r: &&u16| {
+                let row = &self.rows[**r as usize];
+                (0..row.inputs.len()).all(|i| entry(&want.inputs, i) == Some(row.inputs[i]))
+                    && (0..row.outputs.len()).all(|o| entry(&want.outputs, o) == Some(row.outputs[o]))
+            };
+            self.axes[a].iter().find(alike).copied()
+        };
+        let leaf: Option<Leaf> = (0..self.axes.len()).map(on_axis).collect();
+        let product = leaf.filter(|_| !self.rows.is_empty()).and_then(|leaf| self.signature(c, &leaf));
+        let found = product.or_else(|| self.listed.iter().find(|s| alike(s)).cloned());
+        found.filter(|s| alike(s) && layouts_ok(c, s))
+    }
+
     /// Whether a candidate does not mix lowerings and is exact on every rank.
     pub(super) fn is_legal(&self, c: &ChoiceInput<'_>, leaf: &Leaf) -> bool {
         match c.op.nd_valid {
