@@ -50,6 +50,7 @@ from ._oflow import *  # noqa: E402,F403
 from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # noqa: E402
 from . import functional, sbp  # noqa: E402
 from . import autograd, fft, linalg, ops, testing  # noqa: E402
+from ._function import function  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,
@@ -60,6 +61,7 @@ from ._modes import (  # noqa: E402
     no_grad,
     no_sync,
     pin_sbp,
+    watch_calls,
 )
 from ._namespace import find as _find  # noqa: E402
 from ._op import op  # noqa: E402

@@ -137,3 +137,49 @@ class pin_sbp(_Mode):
 
     def __init__(self, op, sbp):
         super().__init__((op, sbp))
+
+
+class watch_calls:
+    """Hooks that see each call of an op on this thread: those that functions and gradients make too, forward and backward.
+
+        def count(call):
+            counts[call.op] += 1
+
+        with oflow.watch_calls(count):
+            model(x).sum().backward()
+
+    ``before(call)`` is called before a call runs, ``after(call, results)`` with the tensors that it returned. ``call`` has ``op``,
+    ``inputs``, ``attrs``, ``in_place`` and ``site`` (file and line). An exception is that of the call; one of ``before`` keeps it from
+    running. What ``after`` returns, unless that is None, replaces the results: a Tensor, or a tuple of as many, of the same shapes,
+    dtypes and layouts. The hooks' own calls are not seen. On global tensors hooks do the same on every rank.
+
+    PyTorch's counterpart is ``TorchDispatchMode``.
+    """
+
+    def __init__(self, before=None, after=None):
+        if before is None and after is None:
+            raise TypeError("watch_calls() takes a hook: before(call), or after=after(call, results)")
+        for what, hook in (("before", before), ("after", after)):
+            if hook is not None and not callable(hook):
+                raise TypeError(f"{what} must be a function, not {type(hook).__name__}")
+        self._modes = [_watch(name, hook) for name, hook in (("watch_calls", before), ("watch_results", after)) if hook is not None]
+
+    def __enter__(self):
+        for mode in self._modes:
+            mode.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        for mode in reversed(self._modes):
+            mode.__exit__()
+
+
+class _watch(_Mode):
+    """One hook of ``watch_calls``."""
+
+    def __new__(cls, *_):
+        return object.__new__(cls)
+
+    def __init__(self, name, hook):
+        super().__init__(hook)
+        self._name = name

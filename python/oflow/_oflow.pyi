@@ -93,6 +93,30 @@ class Generator:
     def get_state(self) -> tuple[builtins.int, builtins.int]: ...
     def set_state(self, state: tuple[builtins.int, builtins.int]) -> None: ...
 
+class OpCall:
+    """An op with base attributes, made once and called many times."""
+
+    def __init__(self, op: str, /, **attrs: Any) -> None: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def attrs(self) -> dict[str, Any]: ...
+    def __call__(self, *inputs: Tensor | Sequence[Tensor] | None, **attrs: Any) -> Any: ...
+
+class WatchedCall:
+    """A call of an op, as the hooks of `watch_calls` see it."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[Tensor | None, ...]: ...
+    @property
+    def attrs(self) -> dict[str, Any]: ...
+    @property
+    def in_place(self) -> builtins.bool: ...
+    @property
+    def site(self) -> tuple[str, builtins.int]: ...
+
 class HookHandle:
     """Removes its hook when `remove` is called."""
 
@@ -308,6 +332,12 @@ class Tensor:
     def add(self, b: Tensor) -> Tensor:
         """a + b."""
     @overload
+    def add(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """a + alpha b."""
+    @overload
+    def add(self, s: Number, *, alpha: Number) -> Tensor:
+        """x + alpha s."""
+    @overload
     def add(self, s: Number) -> Tensor:
         """x + s."""
     @overload
@@ -316,6 +346,12 @@ class Tensor:
     @overload
     def add_(self, s: Number) -> Tensor:
         """`add` in place: the result is written over the first argument."""
+    @overload
+    def add_(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """a becomes a + `alpha` b, in place."""
+    @overload
+    def add_(self, s: Number, *, alpha: Number) -> Tensor:
+        """x becomes x + `alpha` s, in place."""
     def addcdiv(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
         """x + value a / b."""
     def addcdiv_(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
@@ -1518,6 +1554,12 @@ class Tensor:
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
     @overload
+    def sub(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """a - alpha b."""
+    @overload
+    def sub(self, s: Number, *, alpha: Number) -> Tensor:
+        """x - alpha s."""
+    @overload
     def sub(self, s: Number) -> Tensor:
         """x - s."""
     @overload
@@ -1526,6 +1568,12 @@ class Tensor:
     @overload
     def sub_(self, s: Number) -> Tensor:
         """`sub` in place: the result is written over the first argument."""
+    @overload
+    def sub_(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """a becomes a - `alpha` b, in place."""
+    @overload
+    def sub_(self, s: Number, *, alpha: Number) -> Tensor:
+        """x becomes x - `alpha` s, in place."""
     def subtract_many(self, tensors: Sequence[Tensor]) -> None:
         """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
     def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -1727,6 +1775,7 @@ def _apply_custom(
     name: str, inputs: Sequence[Tensor], forward: Callable[[], Any], backward: Callable[..., Any]
 ) -> tuple[Tensor, ...]: ...
 def _register_op(text: str, said: dict[str, Any]) -> str: ...
+def _register_function(text: str, body: Any, doc: str | None) -> str: ...
 def _conformance(name: str) -> str: ...
 def take_receipts() -> list[Any]: ...
 def report() -> str: ...
@@ -1951,6 +2000,12 @@ def adaptive_max_pool_index(x: Tensor, *size: builtins.int) -> Tensor:
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b."""
 @overload
+def add(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """a + alpha b."""
+@overload
+def add(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """x + alpha s."""
+@overload
 def add(x: Tensor, s: Number) -> Tensor:
     """x + s."""
 @overload
@@ -1959,6 +2014,12 @@ def add_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def add_(x: Tensor, s: Number) -> Tensor:
     """`add` in place: the result is written over the first argument."""
+@overload
+def add_(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """a becomes a + `alpha` b, in place."""
+@overload
+def add_(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """x becomes x + `alpha` s, in place."""
 def addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
     """x + value a / b."""
 def addcdiv_(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
@@ -3290,6 +3351,12 @@ def std_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
 @overload
+def sub(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """a - alpha b."""
+@overload
+def sub(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """x - alpha s."""
+@overload
 def sub(x: Tensor, s: Number) -> Tensor:
     """x - s."""
 @overload
@@ -3301,6 +3368,12 @@ def sub_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def sub_(x: Tensor, s: Number) -> Tensor:
     """`sub` in place: the result is written over the first argument."""
+@overload
+def sub_(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """a becomes a - `alpha` b, in place."""
+@overload
+def sub_(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """x becomes x - `alpha` s, in place."""
 def subtract_many(factors: Tensor, tensors: Sequence[Tensor]) -> None:
     """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
 def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:

@@ -166,7 +166,12 @@ fn int_of(o: &Object<'_, '_>) -> Result<i64, No> {
     o.extract::<i64>().map_err(|e| match e.is_instance_of::<PyOverflowError>(o.py()) {
         true => {
             let text = o.str().map_or_else(|_| "an int".to_string(), |s| s.to_string());
-            No::Raise(PyOverflowError::new_err(format!("{text} does not fit into 64 bits")))
+            // Neither dtypes nor attributes have an unsigned integer of 64 bits.
+            let bits = match o.extract::<u64>() {
+                Ok(n) => format!("; the signed integer of the same bits is {}", n as i64),
+                Err(_) => String::new(),
+            };
+            No::Raise(PyOverflowError::new_err(format!("{text} does not fit into 64 bits with a sign{bits}")))
         }
         false => No::Kind,
     })

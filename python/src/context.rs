@@ -32,6 +32,21 @@ pub fn enter(py: Python<'_>) -> PyResult<()> {
     if ENTERED.get() && !modes::left_elsewhere() { Ok(()) } else { enter_slowly(py) }
 }
 
+/// While it lives, calls from Python run in the context that the thread has.
+pub struct OfTheCaller(bool);
+
+/// For code of Python that the library calls: the thread is in the context of whoever called the library, which may be a simulated
+/// rank of a test. To enter that of the process would put its calls on another rank.
+pub fn of_the_caller() -> OfTheCaller {
+    OfTheCaller(ENTERED.replace(true))
+}
+
+impl Drop for OfTheCaller {
+    fn drop(&mut self) {
+        ENTERED.set(self.0);
+    }
+}
+
 #[cold]
 fn enter_slowly(py: Python<'_>) -> PyResult<()> {
     modes::end_left();

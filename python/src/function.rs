@@ -12,7 +12,7 @@ use oflow::{Error, ErrorKind};
 use pyo3::Borrowed;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// An overload, prepared for calls from Python. A `Target` is given there by the names `device`, `placement` and `sbp`, and new
@@ -60,7 +60,8 @@ impl Overload {
         found.or_else(|| if name == FOR_DIMS { all.iter().position(|p| p.name == "dims") } else { None })
     }
 
-    fn matched(&self, given: &Given<'_, '_>) -> Result<Matched, No> {
+    /// The arguments of a call; `base` has values for parameters that the call leaves out.
+    fn matched(&self, given: &Given<'_, '_>, base: &[Option<Arg>]) -> Result<Matched, No> {
         let params = &self.def.sig.params;
         let mut args: Vec<Option<Arg>> = Vec::with_capacity(params.len());
         let mut positional = given.positional;
@@ -108,6 +109,10 @@ impl Overload {
             if Some(i) == self.target {
                 args[i] = Some(Arg::Target(place.target()?));
             } else if args[i].is_none() {
+                if let Some(Some(value)) = base.get(i) {
+                    args[i] = Some(value.clone());
+                    continue;
+                }
                 match &param.default {
                     Some(value) => args[i] = Some(Arg::Attr(value.clone())),
                     None if param.optional => {}
@@ -242,7 +247,8 @@ impl Place {
 
 /// The overloads of a name, as they were at one time.
 struct Read {
-    generation: u64,
+    /// None: those of one op, which do not change.
+    generation: Option<u64>,
     overloads: Arc<[Overload]>,
 }
 
@@ -257,6 +263,12 @@ impl Function {
     /// The function of that name.
     pub fn find(name: &str) -> oflow::Result<Function> {
         Ok(Function { name: name.to_string(), read: RwLock::new(read(name)?) })
+    }
+
+    /// The function of an op under its own name, without overloads.
+    pub fn of_op(def: FnDef) -> Function {
+        let read = Read { generation: None, overloads: [Overload::new(def.clone())].into() };
+        Function { name: def.sig.name, read: RwLock::new(read) }
     }
 
     /// Its name.
@@ -274,7 +286,7 @@ impl Function {
         let generation = functions_generation();
         {
             let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
-            if read.generation == generation {
+            if read.generation.is_none_or(|of| of == generation) {
                 return Ok(read.overloads.clone());
             }
         }
@@ -286,17 +298,56 @@ impl Function {
 
     /// Calls the first overload that takes the arguments.
     pub fn call(&self, py: Python<'_>, given: &Given<'_, '_>) -> PyResult<Py<PyAny>> {
-        match self.call_fitting(py, given)? {
+        self.call_with(py, given, &[])
+    }
+
+    /// The same, with values for parameters of its one overload that the call leaves out.
+    pub fn call_with(&self, py: Python<'_>, given: &Given<'_, '_>, base: &[Option<Arg>]) -> PyResult<Py<PyAny>> {
+        match self.fitting(py, given, base)? {
             Some(result) => Ok(result),
-            None => Err(self.refused(py, given)?),
+            None => Err(self.refused(py, given, base)?),
         }
+    }
+
+    /// Attributes by name, one for each parameter of its one overload.
+    pub fn base_values(&self, py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Option<Arg>>> {
+        let overloads = self.overloads(py)?;
+        let overload = &overloads[0];
+        let mut base = vec![None; overload.def.sig.params.len()];
+        for (name, object) in attrs.iter().flat_map(|attrs| attrs.iter()) {
+            let name: String = name.extract()?;
+            let refused = |why: String| {
+                let of = words::python(&self.name, &overload.def);
+                PyTypeError::new_err(format!("OpCall({}): {why}\n  it is: {of}", self.name))
+            };
+            let is_attr = |i: &usize| matches!(overload.param(*i).kind, ParamKind::Attr(_));
+            let Some(i) = overload.named(&name).filter(is_attr) else {
+                return Err(refused(format!("the op has no attribute '{name}'")));
+            };
+            let param = overload.param(i);
+            base[i] = match convert(param, object.as_borrowed()) {
+                Ok(value) => Some(value),
+                Err(_) if object.is_none() && overload.may_be_left_out(i) => None,
+                Err(No::Raise(e)) => return Err(e),
+                Err(No::Text(why)) => return Err(refused(why)),
+                Err(No::Kind) => {
+                    let found = found(&object.as_borrowed())?;
+                    return Err(refused(format!("attribute '{name}' must be {}, not {found}", takes(param))));
+                }
+            };
+        }
+        Ok(base)
     }
 
     /// The result of the first overload that takes the arguments; none if there is none.
     pub fn call_fitting(&self, py: Python<'_>, given: &Given<'_, '_>) -> PyResult<Option<Py<PyAny>>> {
+        self.fitting(py, given, &[])
+    }
+
+    fn fitting(&self, py: Python<'_>, given: &Given<'_, '_>, base: &[Option<Arg>]) -> PyResult<Option<Py<PyAny>>> {
         let overloads = self.overloads(py)?;
         for overload in overloads.iter() {
-            match overload.matched(given) {
+            match overload.matched(given, base) {
                 Ok(matched) => return self.run(py, overload, matched, given).map(Some),
                 Err(No::Raise(e)) => return Err(e),
                 Err(_) => {}
@@ -350,11 +401,11 @@ impl Function {
     }
 
     /// The exception of a call that fits no overload.
-    fn refused(&self, py: Python<'_>, given: &Given<'_, '_>) -> PyResult<PyErr> {
+    fn refused(&self, py: Python<'_>, given: &Given<'_, '_>, base: &[Option<Arg>]) -> PyResult<PyErr> {
         let overloads = self.overloads(py)?;
         let mut reasons = vec![];
         for overload in overloads.iter() {
-            match overload.matched(given) {
+            match overload.matched(given, base) {
                 Ok(_) => reasons.push(String::new()),
                 Err(no) => reasons.push(overload.reason(no, given)?),
             }
@@ -430,6 +481,17 @@ fn requiring_grad(returned: Returned) -> oflow::Result<Returned> {
 
 fn read(name: &str) -> oflow::Result<Read> {
     let generation = functions_generation();
-    let overloads = overloads(name)?.into_iter().map(Overload::new).collect();
-    Ok(Read { generation, overloads })
+    let (hidden, shown): (Vec<FnDef>, Vec<FnDef>) = overloads(name)?.into_iter().partition(|d| d.hidden);
+    if shown.is_empty()
+        && let Some(def) = hidden.first()
+    {
+        return Err(hidden_from_python(&def.sig.name));
+    }
+    Ok(Read { generation: Some(generation), overloads: shown.into_iter().map(Overload::new).collect() })
+}
+
+/// The error of a call of what is declared `hidden`.
+pub fn hidden_from_python(name: &str) -> Error {
+    Error::registry(format!("{name} is declared `hidden`: it cannot be called from Python"))
+        .help("Rust calls it by name, and gradient rules do, in every language; without the trait `hidden` Python may call it too")
 }

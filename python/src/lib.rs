@@ -8,6 +8,7 @@
 mod args;
 mod autograd;
 mod checkpoint;
+mod composed;
 mod context;
 mod data;
 mod dlpack;
@@ -20,6 +21,7 @@ mod libraries;
 mod loader;
 mod modes;
 mod nn;
+mod op_call;
 mod operators;
 mod ops;
 mod optim;
@@ -32,6 +34,7 @@ mod signature;
 mod site;
 mod tensor;
 mod types;
+mod watched;
 mod words;
 
 use errors::OrRaise;
@@ -82,6 +85,8 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<types::Generator>()?;
     m.add_class::<Function>()?;
     m.add_class::<libraries::Library>()?;
+    m.add_class::<op_call::OpCall>()?;
+    m.add_class::<watched::WatchedCall>()?;
     m.add_class::<nn::_Replicas>()?;
     m.add_class::<optim::_Optimizer>()?;
     m.add_class::<optim::_Ema>()?;
@@ -105,6 +110,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(receipts::report, m)?,
         wrap_pyfunction!(receipts::_with_sbp, m)?,
         wrap_pyfunction!(ops::_register_op, m)?,
+        wrap_pyfunction!(composed::_register_function, m)?,
         wrap_pyfunction!(ops::_conformance, m)?,
         wrap_pyfunction!(libraries::_load_library, m)?,
         wrap_pyfunction!(libraries::_build_library, m)?,

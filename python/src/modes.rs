@@ -130,6 +130,14 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "warn_above_micros" => Box::new(oflow::boxing_policy(oflow::Policy::WarnAboveMicros(number()?))),
         "deny" => Box::new(oflow::boxing_policy(oflow::Policy::Deny)),
         "deny_all" => Box::new(oflow::boxing_policy(oflow::Policy::DenyAll)),
+        "watch_calls" => {
+            let hook = value.ok_or_else(|| PyValueError::new_err("watch_calls needs a hook"))?;
+            Box::new(crate::watched::watch(hook.clone().unbind()))
+        }
+        "watch_results" => {
+            let hook = value.ok_or_else(|| PyValueError::new_err("watch_results needs a hook"))?;
+            Box::new(crate::watched::watch_results(hook.clone().unbind()))
+        }
         "pin_sbp" => {
             let pair = value.ok_or_else(|| PyValueError::new_err("pin_sbp needs an op and an sbp"))?;
             let (op, sbp): (String, Bound<'_, PyAny>) = pair.extract()?;

@@ -14,6 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
+/// What does what an op cannot.
+const AS_FUNCTION: &str = "`oflow.function` registers a function of several ops";
+
 /// The text of an op from that of its function: tensors of `dtypes`, numbers as attributes of the plan or, for an expression, of
 /// the call.
 fn op_text(sig: &FnSig, dtypes: &str, runtime: bool) -> PyResult<String> {
@@ -29,13 +32,20 @@ fn op_text(sig: &FnSig, dtypes: &str, runtime: bool) -> PyResult<String> {
                 let optional = if p.optional { "?" } else { "" };
                 attrs.push(format!("{}{optional}: {word}{}{default}", p.name, kind.name()));
             }
-            _ => return Err(PyValueError::new_err(format!("an op has no parameter of the type {}", p.kind.name()))),
+            _ => {
+                let text = format!("an op has no parameter of the type {}; {AS_FUNCTION} that takes it", p.kind.name());
+                return Err(PyValueError::new_err(text));
+            }
         }
     }
     let outputs = match &sig.returns {
         FnReturn::Tensor => "y".to_string(),
         FnReturn::Named(names) => format!("({})", names.join(", ")),
-        _ => return Err(PyValueError::new_err("an op returns a Tensor, or several with names: (Tensor a, Tensor b)")),
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "an op returns a Tensor, or several with names: (Tensor a, Tensor b); {AS_FUNCTION} that returns something else"
+            )));
+        }
     };
     let attrs = if attrs.is_empty() { String::new() } else { format!("; {}", attrs.join(", ")) };
     Ok(format!("{}({}{attrs}) -> {outputs}", sig.name, inputs.join(", ")))
@@ -244,6 +254,12 @@ pub fn _register_op(py: Python<'_>, text: &str, said: &Bound<'_, PyDict>) -> PyR
         def = def.grad(Grad::rule(move |g| gradient(g, &plan, outputs)));
     }
     def.samples = texts("samples")?.into_iter().map(Into::into).collect();
+    let name = format!("{}.{}", def.domain, def.sig.name);
+    if oflow::ops::find(&name).is_ok_and(|op| op.name() == name) {
+        let e = oflow::Error::registry(format!("there is an op {name} already; an op has one signature"));
+        return Err(e.help("for overloads give each op a name of its own, and register one function of several signatures with `oflow.function`"))
+            .or_raise(py);
+    }
     let op = oflow::ops::register(def).or_raise(py)?;
     Ok(op.name().to_string())
 }

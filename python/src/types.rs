@@ -430,6 +430,10 @@ pub struct Generator {
 }
 
 impl Generator {
+    /// The object of a generator.
+    pub fn of(inner: oflow::Generator) -> Generator {
+        Generator { inner }
+    }
     /// The generator.
     pub fn inner(&self) -> &oflow::Generator {
         &self.inner

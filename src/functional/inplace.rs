@@ -3,7 +3,7 @@
 //! requires a gradient, and a view of one, can be changed under `no_grad` only.
 
 use super::layout::layout_attrs;
-use super::{create, invoke1, op};
+use super::{Bound, create, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
@@ -25,6 +25,30 @@ functions! {
     /// # Errors
     /// When `other` does not broadcast to x's shape, or x is a leaf that requires a gradient outside `no_grad`.
     "copy_(Tensor x, Tensor other) -> Tensor" = copy_;
+}
+
+by_name! {
+    BY_NAME, "In place", ByName;
+    /// a becomes a + `alpha` b, in place.
+    "add_(Tensor a, Tensor b, *, Scalar alpha) -> Tensor" = |b| scaled_(op!("add_scaled"), b);
+    /// x becomes x + `alpha` s, in place.
+    "add_(Tensor x, Scalar s, *, Scalar alpha) -> Tensor" = |b| scaled_(op!("add_scalar_scaled"), b);
+    /// a becomes a - `alpha` b, in place.
+    "sub_(Tensor a, Tensor b, *, Scalar alpha) -> Tensor" = |b| scaled_(op!("sub_scaled"), b);
+    /// x becomes x - `alpha` s, in place.
+    "sub_(Tensor x, Scalar s, *, Scalar alpha) -> Tensor" = |b| scaled_(op!("sub_scalar_scaled"), b);
+}
+
+/// A sum or difference with a factor, of a tensor and a tensor or a number.
+fn scaled_(op: Result<&'static Op>, b: &Bound) -> Result<Vec<Tensor>> {
+    let x = b.given(0)?;
+    let (other, numbers): (_, RuntimeAttrs) = match b.tensor(1) {
+        Some(other) => (Some(other), smallvec![b.scalar(2)?]),
+        None => (None, smallvec![b.scalar(1)?, b.scalar(2)?]),
+    };
+    let inputs = [Some(x), other];
+    write_over(op, &inputs[..1 + usize::from(other.is_some())], smallvec![], numbers, b.site)?;
+    Ok(vec![x.clone()])
 }
 
 /// Writes the result of an op over its first input.

@@ -61,7 +61,7 @@ pub struct FnDef {
     pub body: FnBody,
     /// Its generated form in Rust, if it has one.
     pub rust: Option<RustForm>,
-    /// Not shown in lists: a function that other functions call.
+    /// Not shown in lists, and not to be called from Python: a function that other functions and gradients call.
     pub hidden: bool,
     /// How it calls its op; clones share it.
     pub(super) form: Arc<OnceLock<OpForm>>,
@@ -92,13 +92,18 @@ impl FnDef {
             form: Arc::default(),
         }
     }
+    /// The function that calls an op under its own name: with its inputs in order, then its attributes.
+    pub fn of_op(op: &Op) -> FnDef {
+        let def = FnDef::of(op.own_function(), FnBody::Op(op.name().to_string())).doc(&op.doc);
+        FnDef { hidden: op.traits.hidden, subject: op.subject.clone(), ..def }
+    }
     /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
     pub fn doc(mut self, doc: &str) -> FnDef {
         self.doc = doc.to_string();
         self
     }
-    /// Leaves it out of lists.
+    /// Leaves it out of lists, and refuses calls from Python.
     #[must_use]
     pub fn hidden(mut self) -> FnDef {
         self.hidden = true;
@@ -197,6 +202,7 @@ const ROWS: &[&[Row]] = &[
     class_losses::FUNCTIONS,
     ctc::FUNCTIONS,
     inplace::FUNCTIONS,
+    inplace::BY_NAME,
     random::IN_PLACE,
     layout::FUNCTIONS,
     layout::BY_NAME,
@@ -273,7 +279,7 @@ pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
         return Ok(found);
     }
     if let Some(op) = ops::lookup(name)? {
-        return Ok(vec![FnDef::of(op.own_function(), FnBody::Op(op.name().to_string())).doc(&op.doc)]);
+        return Ok(vec![FnDef::of_op(op)]);
     }
     let ops = ops::shown();
     let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));

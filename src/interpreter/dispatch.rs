@@ -62,7 +62,8 @@ impl Call<'_> {
             let inputs: SmallVec<[Option<&Tensor>; 4]> = kept.iter().map(Option::as_ref).collect();
             return Call { inputs: &inputs, ..self }.run();
         }
-        let checked = match watched::watching() {
+        let watched = watched::watching();
+        let checked = match watched {
             true => watched::show(&self).and_then(|()| check(&self)),
             false => check(&self),
         };
@@ -82,6 +83,12 @@ impl Call<'_> {
             } else if self.recording {
                 self.ask_of_gradient(made)?;
             }
+        }
+        if watched
+            && let Ok(made) = &mut outs
+            && let Err(e) = watched::show_results(&self, made)
+        {
+            outs = Err(e);
         }
         outs.map_err(|e| e.in_call(|| self.short()).at(self.site))
     }

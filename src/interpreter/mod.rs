@@ -50,4 +50,4 @@ pub use read::{local_bytes, logical_bytes, logical_bytes_on};
 pub use receipts::{Measured, Moved, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
 pub use saved::{RecomputeGuard, recompute, saved_tensors_hooks};
 pub(crate) use supplied::check_assigned;
-pub use watched::{WatchGuard, watch_calls};
+pub use watched::{WatchGuard, watch_calls, watch_results};

@@ -37,7 +37,7 @@ pub struct OpTraits {
     pub cpu_only: bool,
     /// Kernels run although all outputs are empty.
     pub run_empty: bool,
-    /// Not shown in lists (derived gradient ops).
+    /// Not shown in lists, and not to be called from Python: what gradients and functions in Rust or C++ call.
     pub hidden: bool,
     /// Rust programs have no method for it: gradients, optimizers or functions of several ops call it.
     pub by_name_only: bool,

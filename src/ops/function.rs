@@ -263,6 +263,10 @@ impl FnSig {
 
 /// An overload that no call reaches.
 pub(crate) fn hidden_overload(hidden: &FnSig, by: &FnSig) -> Error {
+    if hidden == by {
+        return Error::registry(format!("the function {by} is registered already"))
+            .help("give it a name of its own, or other parameters");
+    }
     let why = format!("no call would reach the overload {hidden}: {by} takes all its calls");
     Error::registry(why).help("register the overload with the narrower types first, or give it a name of its own")
 }

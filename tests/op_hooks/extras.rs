@@ -160,6 +160,60 @@ fn a_hook_sees_each_call_and_may_refuse_it() {
 }
 
 #[test]
+fn a_hook_sees_results_and_may_replace_them() {
+    use oflow::interpreter::{watch_calls, watch_results};
+    let x = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let values = |t: &Tensor| t.to_vec::<f32>().unwrap();
+    {
+        let _first = watch_results(|call, outs| {
+            if call.op.name() == "mul_scalar" {
+                outs[0] = outs[0].mul(10.0)?;
+            }
+            Ok(())
+        });
+        // A later hook sees what the earlier one has put in place.
+        let _second = watch_results(|call, outs| {
+            if call.op.name() == "mul_scalar" {
+                outs[0] = outs[0].add(1.0)?;
+            }
+            Ok(())
+        });
+        let y = x.mul(2.0).unwrap();
+        assert_eq!(values(&y), [21.0; 2]);
+        y.sum(()).unwrap().backward().unwrap();
+    }
+    assert_eq!(values(&x.grad().unwrap()), [20.0; 2]);
+    type Replace = fn(&mut oflow::interpreter::Outputs) -> Result<()>;
+    let cases: [(Replace, &str); 5] = [
+        (|outs| Ok(outs[0] = outs[0].cast(DType::F64)?), "replaced result 0"),
+        (|outs| Ok(outs[0] = outs[0].reshape([1, 2])?), "replaced result 0"),
+        (|outs| Ok(outs.clear()), "left 0 tensors of 1"),
+        (|outs| Ok(outs.push(outs[0].clone())), "left 2 tensors of 1"),
+        (|_| Err(oflow::Error::argument("not this result")), "not this result"),
+    ];
+    for (replace, why) in cases {
+        let _watch = watch_results(move |_, outs| replace(outs));
+        let e = x.relu().unwrap_err().to_string();
+        assert!(e.contains("relu(") && e.contains(why) && e.contains("extras.rs"), "{e}");
+    }
+    {
+        let _watch = watch_results(|_, outs| Ok(outs[0] = outs[0].neg()?));
+        let y = x.detach().mul(2.0).unwrap();
+        let e = y.square_().unwrap_err().to_string();
+        assert!(e.contains("the result of a call in place"), "{e}");
+    }
+    // A call that is refused has no results.
+    let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = seen.clone();
+    let _results = watch_results(move |_, _| Ok(count.set(count.get() + 1)));
+    let refuse = watch_calls(|_| Err(oflow::Error::argument("none")));
+    assert!(x.relu().is_err());
+    drop(refuse);
+    x.relu().unwrap();
+    assert_eq!(seen.get(), 1);
+}
+
+#[test]
 fn guards_of_hooks_may_end_in_any_order_and_beside_those_of_modes() {
     let count = || std::rc::Rc::new(std::cell::Cell::new(0));
     let watch = |n: &std::rc::Rc<std::cell::Cell<i32>>| {

@@ -74,6 +74,61 @@ fn of_their_kind(v: &GivenValues<'_>) -> Result<()> {
     crate::ops::scalar_of_kind("value", v.runtime[0], v.dtypes.iter().copied().flatten())
 }
 
+/// Refuses an alpha of another kind than the result, which would change its dtype or lose alpha's fraction. As in PyTorch, the tensors
+/// and the number decide the result, and a bool is an alpha of bools only.
+fn alpha_of_their_kind(v: &GivenValues<'_>) -> Result<()> {
+    let (alpha, number) = match *v.runtime.as_slice() {
+        [alpha] => (alpha, None),
+        [s, alpha, ..] => (alpha, Some(s.kind())),
+        [] => return Ok(()),
+    };
+    let result = v.dtypes.iter().flatten().map(|d| d.kind()).chain(number).max().unwrap_or(DTypeKind::Float);
+    let (kind, bools) = (alpha.kind(), result == DTypeKind::Bool);
+    if kind <= result && (kind == DTypeKind::Bool) == bools {
+        return Ok(());
+    }
+    let wanted = match result {
+        DTypeKind::Bool => "a bool",
+        DTypeKind::Int => "an integer",
+        DTypeKind::Float => "a real number",
+        DTypeKind::Complex | DTypeKind::Opaque => "a number",
+    };
+    Err(Error::dtype(format!("expected {wanted} for alpha, because the result has that kind, got {alpha}"))
+        .help("`cast` the tensors to a dtype that has such numbers"))
+}
+
+/// `add` and `sub` with a factor for what is added or subtracted. In Rust `mul` says the same.
+fn scaled(name: &str, sign: char) -> Vec<Result<OpDef>> {
+    let by_alpha = |name: &str, args: &str, expr: String, doc: String, function: String, samples: &[&'static str]| {
+        OpDef::elementwise(&format!("{name}({args}) -> y"), &expr)
+            .map(|o| o.doc(&doc).by_name_only().function(&function).values(alpha_of_their_kind).samples(samples))
+    };
+    let two = by_alpha(
+        &format!("{name}_scaled"),
+        "a: number, b: number; alpha: runtime scalar",
+        format!("a {sign} alpha * b"),
+        format!("a {sign} alpha b."),
+        format!("{name}(Tensor a, Tensor b, *, Scalar alpha) -> Tensor"),
+        &[
+            "f32[3, 5] f32[3, 5]; alpha=0.5",
+            "f32[2, 1, 3] f32[4, 1]; alpha=2",
+            "i32[4] i32[4]+; alpha=-3",
+            "f32[2, 3]+ f64[3]+; alpha=1.5",
+            "bf16[4] bf16[4]; alpha=0.25",
+            "c64[3, 2]+ c64[3, 2]+; alpha=0.5+2.0j",
+        ],
+    );
+    let one = by_alpha(
+        &format!("{name}_scalar_scaled"),
+        "x: number; s: runtime scalar, alpha: runtime scalar",
+        format!("x {sign} alpha * s"),
+        format!("x {sign} alpha s."),
+        format!("{name}(Tensor x, Scalar s, *, Scalar alpha) -> Tensor"),
+        &["f32[3, 5]; s=2.0, alpha=0.5", "i32[4]; s=3, alpha=2", "bf16[3]+; s=2.0, alpha=3", "c64[3]; s=1.5, alpha=2"],
+    );
+    vec![two, one]
+}
+
 /// Three tensors, or two and a number.
 fn three() -> Vec<Result<OpDef>> {
     const SAMPLES: &[&str] = &[
@@ -132,6 +187,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     let mut all = two();
     all.extend(inner());
     all.extend(three());
+    all.extend(scaled("add", '+'));
+    all.extend(scaled("sub", '-').into_iter().map(|o| o.map(|o| o.check(subtracts_numbers))));
     all
 }
 
