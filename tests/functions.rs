@@ -371,3 +371,33 @@ fn statistics_and_distances_keep_their_precision_under_autocast() {
         same(a, b);
     }
 }
+
+/// `add` and `sub` take a factor by name, also in place, of the kind of the result.
+#[test]
+fn add_and_sub_have_an_alpha() -> Result<()> {
+    let (x, y) = (from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?, from_vec(vec![3.0f32, 5.0], [2], Device::Cpu)?);
+    let of = |name: &str, other: Arg, alpha: Arg| call(name, &[(&x).into(), other], &[("alpha", alpha)]);
+    let values = |all: Result<Vec<Tensor>>| all?.remove(0).to_vec::<f32>();
+    assert_eq!(values(of("add", (&y).into(), 2.into()))?, [7.0, 12.0]);
+    assert_eq!(values(of("sub", (&y).into(), 0.5.into()))?, [-0.5, -0.5]);
+    assert_eq!(values(of("add", 3.0.into(), 2.into()))?, [7.0, 8.0]);
+    assert_eq!(values(of("sub_", 1.0.into(), 0.5.into()))?, [0.5, 1.5]);
+    assert_eq!(values(of("add_", (&y).into(), 2.0.into()))?, [6.5, 11.5]);
+    let n = arange(3, Device::Cpu)?;
+    let e = call("add", &[(&n).into(), (&n).into()], &[("alpha", 0.5.into())]).unwrap_err().to_string();
+    assert!(e.contains("add_scaled(") && e.contains("expected an integer for alpha"), "{e}");
+    Ok(())
+}
+
+/// A function of another overload's parameters is one more; the same once more is refused.
+#[test]
+fn a_function_is_registered_once() -> Result<()> {
+    let define = |text: &str| {
+        let body = FnBody::Code(Arc::new(|b: &oflow::functional::Bound| Ok(vec![b.given(0)?.clone()])));
+        register_function(FnDef::new(text, body)?)
+    };
+    define("registered_once(Tensor x, Int n) -> Tensor")?;
+    let e = define("registered_once(Tensor x, Int n) -> Tensor").unwrap_err().to_string();
+    assert!(e.contains("the function registered_once(Tensor x, Int n) -> Tensor is registered already"), "{e}");
+    define("registered_once(Tensor x, String how) -> Tensor")
+}

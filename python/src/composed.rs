@@ -125,7 +125,10 @@ impl Composed {
 
     fn refused(&self, returned: &Bound<'_, PyAny>, why: &str) -> PyErr {
         let kind = returned.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
-        PyTypeError::new_err(format!("the body of {} returned {kind}: {why}; its signature is {}", self.sig.name, self.sig))
+        PyTypeError::new_err(format!(
+            "the body of {} returned {kind}: {why}; its signature is {}",
+            self.sig.name, self.sig
+        ))
     }
 
     /// The members of a list or tuple of tensors.
@@ -162,7 +165,9 @@ impl Composed {
                 }
             }
             // A value is read by `value`.
-            FnReturn::TensorTuple | FnReturn::Value(_) => self.members(returned, "it returns a tuple or list of Tensors"),
+            FnReturn::TensorTuple | FnReturn::Value(_) => {
+                self.members(returned, "it returns a tuple or list of Tensors")
+            }
         }
     }
 
@@ -271,12 +276,7 @@ fn check_body(py: Python<'_>, sig: &FnSig, body: &Bound<'_, PyAny>) -> PyResult<
 
 /// Registers a function, or an overload behind those of its name; returns the name.
 #[pyfunction]
-pub fn _register_function(
-    py: Python<'_>,
-    text: &str,
-    body: &Bound<'_, PyAny>,
-    doc: Option<&str>,
-) -> PyResult<String> {
+pub fn _register_function(py: Python<'_>, text: &str, body: &Bound<'_, PyAny>, doc: Option<&str>) -> PyResult<String> {
     let sig = FnSig::parse(text).or_raise(py)?;
     check_names(py, &sig)?;
     check_free(py, &sig)?;

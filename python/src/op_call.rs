@@ -47,7 +47,8 @@ impl OpCall {
         let function = Function::of_op(def.clone());
         let base = function.base_values(py, attrs)?;
         let call = OpCall { function, def, base };
-        let missing = call.attributes().find(|(p, given)| given.is_none() && p.is_required()).map(|(p, _)| p.name.clone());
+        let missing =
+            call.attributes().find(|(p, given)| given.is_none() && p.is_required()).map(|(p, _)| p.name.clone());
         match missing {
             None => Ok(call),
             Some(name) => Err(PyTypeError::new_err(format!(

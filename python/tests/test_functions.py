@@ -9,7 +9,7 @@ import traceback
 import numpy as np
 import oflow as flow
 import pytest
-from jobs import run
+from jobs import ROOT, run
 
 
 @flow.function("mine.scaled_relu(Tensor x, *, Float by=2.0) -> Tensor")
@@ -267,6 +267,14 @@ def test_hidden_ops_are_not_called_from_python():
         flow.strided_read
     with pytest.raises(flow.RegistryError, match="declared `hidden`"):
         flow.OpCall("strided_read")
+
+
+def test_hidden_ops_of_libraries_are_for_their_gradients():
+    library = flow.ops.build_and_load([ROOT / "examples/ops/softclip.cu"])
+    assert "demo.softclip_grad" in library.ops and "softclip" in dir(flow.demo) and "softclip_grad" not in dir(flow.demo)
+    with pytest.raises(AttributeError, match="demo.softclip_grad is declared `hidden`"):
+        flow.demo.softclip_grad
+    flow.ops.unload(library)
 
 
 def test_an_op_with_base_attributes():

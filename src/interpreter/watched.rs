@@ -7,11 +7,14 @@ use crate::tensor::Tensor;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+type BeforeHook = dyn Fn(&Call<'_>) -> Result<()>;
+type AfterHook = dyn Fn(&Call<'_>, &mut Outputs) -> Result<()>;
+
 /// A hook of either kind.
 #[derive(Clone)]
 enum Hook {
-    Before(Rc<dyn Fn(&Call<'_>) -> Result<()>>),
-    After(Rc<dyn Fn(&Call<'_>, &mut Outputs) -> Result<()>>),
+    Before(Rc<BeforeHook>),
+    After(Rc<AfterHook>),
 }
 
 impl Hook {

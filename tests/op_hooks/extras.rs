@@ -183,29 +183,38 @@ fn a_hook_sees_results_and_may_replace_them() {
         y.sum(()).unwrap().backward().unwrap();
     }
     assert_eq!(values(&x.grad().unwrap()), [20.0; 2]);
-    type Replace = fn(&mut oflow::interpreter::Outputs) -> Result<()>;
+    type Replace = fn(&Tensor) -> Result<Vec<Tensor>>;
     let cases: [(Replace, &str); 5] = [
-        (|outs| Ok(outs[0] = outs[0].cast(DType::F64)?), "replaced result 0"),
-        (|outs| Ok(outs[0] = outs[0].reshape([1, 2])?), "replaced result 0"),
-        (|outs| Ok(outs.clear()), "left 0 tensors of 1"),
-        (|outs| Ok(outs.push(outs[0].clone())), "left 2 tensors of 1"),
+        (|y| Ok(vec![y.cast(DType::F64)?]), "replaced result 0"),
+        (|y| Ok(vec![y.unsqueeze(0)?]), "replaced result 0"),
+        (|_| Ok(vec![]), "left 0 tensors of 1"),
+        (|y| Ok(vec![y.clone(), y.clone()]), "left 2 tensors of 1"),
         (|_| Err(oflow::Error::argument("not this result")), "not this result"),
     ];
     for (replace, why) in cases {
-        let _watch = watch_results(move |_, outs| replace(outs));
+        let _watch = watch_results(move |_, outs| {
+            *outs = replace(&outs[0])?.into();
+            Ok(())
+        });
         let e = x.relu().unwrap_err().to_string();
         assert!(e.contains("relu(") && e.contains(why) && e.contains("extras.rs"), "{e}");
     }
     {
-        let _watch = watch_results(|_, outs| Ok(outs[0] = outs[0].neg()?));
         let y = x.detach().mul(2.0).unwrap();
+        let _watch = watch_results(|_, outs| {
+            outs[0] = outs[0].neg()?;
+            Ok(())
+        });
         let e = y.square_().unwrap_err().to_string();
         assert!(e.contains("the result of a call in place"), "{e}");
     }
     // A call that is refused has no results.
     let seen = std::rc::Rc::new(std::cell::Cell::new(0));
     let count = seen.clone();
-    let _results = watch_results(move |_, _| Ok(count.set(count.get() + 1)));
+    let _results = watch_results(move |_, _| {
+        count.set(count.get() + 1);
+        Ok(())
+    });
     let refuse = watch_calls(|_| Err(oflow::Error::argument("none")));
     assert!(x.relu().is_err());
     drop(refuse);
