@@ -139,7 +139,7 @@ class pin_sbp(_Mode):
         super().__init__((op, sbp))
 
 
-class watch_calls:
+class watch_calls(_Mode):
     """Hooks that see each call of an op on this thread: those that functions and gradients make too, forward and backward.
 
         def count(call):
@@ -156,30 +156,16 @@ class watch_calls:
     PyTorch's counterpart is ``TorchDispatchMode``.
     """
 
+    _name = "watch_calls"
+
+    def __new__(cls, *_, **__):
+        # A function alone is a hook, and none to decorate.
+        return object.__new__(cls)
+
     def __init__(self, before=None, after=None):
         if before is None and after is None:
             raise TypeError("watch_calls() takes a hook: before(call), or after=after(call, results)")
         for what, hook in (("before", before), ("after", after)):
             if hook is not None and not callable(hook):
                 raise TypeError(f"{what} must be a function, not {type(hook).__name__}")
-        self._modes = [_watch(name, hook) for name, hook in (("watch_calls", before), ("watch_results", after)) if hook is not None]
-
-    def __enter__(self):
-        for mode in self._modes:
-            mode.__enter__()
-        return self
-
-    def __exit__(self, *_):
-        for mode in reversed(self._modes):
-            mode.__exit__()
-
-
-class _watch(_Mode):
-    """One hook of ``watch_calls``."""
-
-    def __new__(cls, *_):
-        return object.__new__(cls)
-
-    def __init__(self, name, hook):
-        super().__init__(hook)
-        self._name = name
+        super().__init__((before, after))

@@ -131,12 +131,9 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "deny" => Box::new(oflow::boxing_policy(oflow::Policy::Deny)),
         "deny_all" => Box::new(oflow::boxing_policy(oflow::Policy::DenyAll)),
         "watch_calls" => {
-            let hook = value.ok_or_else(|| PyValueError::new_err("watch_calls needs a hook"))?;
-            Box::new(crate::watched::watch(hook.clone().unbind()))
-        }
-        "watch_results" => {
-            let hook = value.ok_or_else(|| PyValueError::new_err("watch_results needs a hook"))?;
-            Box::new(crate::watched::watch_results(hook.clone().unbind()))
+            let pair = value.ok_or_else(|| PyValueError::new_err("watch_calls needs hooks"))?;
+            let (before, after): (Option<Py<PyAny>>, Option<Py<PyAny>>) = pair.extract()?;
+            Box::new((before.map(crate::watched::watch), after.map(crate::watched::watch_results)))
         }
         "pin_sbp" => {
             let pair = value.ok_or_else(|| PyValueError::new_err("pin_sbp needs an op and an sbp"))?;

@@ -304,6 +304,7 @@ def modes():
     policies = [("allow",), ("log",), ("deny",), ("deny_all",), ("warn_above_bytes", 8), ("warn_above_micros", 8)]
     made = {_modes.boxing_policy: policies, _modes.autocast: [(flow.bfloat16,), (flow.float16,)], _modes.name_scope: [("a",)]}
     made[_modes.pin_sbp] = [("matmul", "B")]
+    made[_modes.watch_calls] = [(id,), (None, lambda *_: None)]
     return [(cls, args) for cls in _modes._Mode.__subclasses__() for args in made.get(cls, [()])]
 
 
@@ -328,7 +329,7 @@ def left_elsewhere(mode):
     elsewhere(lambda: mode.__exit__(None, None, None))
 
 
-@pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(map(str, v)) or "plain")
+@pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(getattr(a, "__name__", str(a)) for a in v) or "plain")
 def test_a_decorated_generator_has_its_mode_while_it_runs(cls, args):
     flow.init()
     with cls(*args):
@@ -362,7 +363,7 @@ def test_a_decorated_generator_has_its_mode_while_it_runs(cls, args):
     assert _oflow._modes() == []
 
 
-@pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(map(str, v)) or "plain")
+@pytest.mark.parametrize("cls, args", modes(), ids=lambda v: getattr(v, "__name__", None) or "-".join(getattr(a, "__name__", str(a)) for a in v) or "plain")
 def test_a_mode_ends_with_its_guard_on_any_thread_in_any_order(cls, args):
     flow.init()
     others = modes()
