@@ -12,7 +12,7 @@
 #define OFLOW_OP_MAJOR 1
 
 // Minor version of the interface: structs have grown at their ends, nothing else has changed.
-#define OFLOW_OP_MINOR 0
+#define OFLOW_OP_MINOR 1
 
 // A callback has done its work.
 #define OFLOW_OK 0
@@ -115,6 +115,36 @@
 
 // Attribute: a value of another type; `text` shows it.
 #define OFLOW_ATTR_OTHER 12
+
+// Attribute: `text` is an nd-SBP, such as `[S(0), B]`.
+#define OFLOW_ATTR_SBP 32
+
+// Argument: left out.
+#define OFLOW_ARG_NONE 0
+
+// Argument: `tensors[0]`.
+#define OFLOW_ARG_TENSOR 1
+
+// Argument: `tensors`, `count` of them.
+#define OFLOW_ARG_TENSORS 2
+
+// Argument: `value`.
+#define OFLOW_ARG_VALUE 3
+
+// Argument: where a new tensor lies: beside `tensors[0]`, else on the device that `value` names.
+#define OFLOW_ARG_TARGET 4
+
+// Gradient rule: an input of the forward call.
+#define OFLOW_GRAD_INPUT 0
+
+// Gradient rule: an output of the forward call.
+#define OFLOW_GRAD_OUTPUT 1
+
+// Gradient rule: the gradient of an output.
+#define OFLOW_GRAD_GRADIENT 2
+
+// Gradient rule: no value.
+#define OFLOW_NO_VALUE 4294967295
 
 // Starts each struct.
 typedef struct {
@@ -263,6 +293,32 @@ typedef struct {
   int64_t zero_point;
 } oflow_view;
 
+// A primitive that a kernel launches: the kernel of an op, on memory of the call. Of views the name, the logical sizes and the start are
+// not read.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // `matmul`, `copy`, `add`, …
+  oflow_str op;
+  // Inputs, in memory of the call's inputs, outputs or workspace; a null pointer for an optional one that is left out.
+  const oflow_view *const *inputs;
+  // How many.
+  size_t input_count;
+  // Outputs, in memory of the call's outputs or workspace.
+  const oflow_view *const *outputs;
+  // How many.
+  size_t output_count;
+  // Attributes by name; those that are left out have their defaults.
+  const oflow_attr *const *attrs;
+  // How many.
+  size_t attr_count;
+  // Scratch memory of the primitive, in the call's workspace; a null pointer for none.
+  const oflow_view *scratch;
+} oflow_launch;
+
+// Launches a primitive in the stream of the call that `context` belongs to, from the thread that runs the kernel.
+typedef int32_t (*oflow_launch_fn)(void *context, const oflow_launch *launch, oflow_message *error);
+
 // What a kernel is given.
 typedef struct {
   // Size and version.
@@ -289,6 +345,10 @@ typedef struct {
   int64_t *length;
   // `user` of the kernel.
   void *user;
+  // First argument of `launch`.
+  void *context;
+  // Launches a primitive on memory of this call.
+  oflow_launch_fn launch;
 } oflow_call;
 
 // A computation. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
@@ -323,6 +383,57 @@ typedef struct {
   // Given to `run` and `workspace`.
   void *user;
 } oflow_kernel;
+
+// What a gradient rule is given. A value is a number that holds in this run of the rule. Inputs and outputs are named; if the name is
+// empty, `index` is their position.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Name of the op.
+  oflow_str op;
+  // Attributes of the forward call, runtime attributes too.
+  const oflow_attr *const *attrs;
+  // How many.
+  size_t attr_count;
+  // Inputs of the forward call; optional ones that were left out count.
+  size_t input_count;
+  // `user` of the op.
+  void *user;
+  // First argument of the functions.
+  void *context;
+  // Gives an input, an output or a gradient (`what` is `OFLOW_GRAD_…`). `value` becomes `OFLOW_NO_VALUE` for an optional input that
+  // was left out, and for the gradient of an output that nothing depends on.
+  int32_t (*get)(void *context,
+                 uint32_t what,
+                 oflow_str name,
+                 size_t index,
+                 uint32_t *value,
+                 oflow_message *error);
+  // Whether an input wants a gradient: `needed` becomes 0 or 1.
+  int32_t (*needs)(void *context,
+                   oflow_str name,
+                   size_t index,
+                   uint32_t *needed,
+                   oflow_message *error);
+  // Calls an op or a function: values in order (`OFLOW_NO_VALUE` for one that is left out), other arguments by name. The list of
+  // results lives until the next call.
+  int32_t (*call)(void *context,
+                  oflow_str function,
+                  const uint32_t *inputs,
+                  size_t input_count,
+                  const oflow_attr *const *attrs,
+                  size_t attr_count,
+                  const uint32_t **results,
+                  size_t *result_count,
+                  oflow_message *error);
+  // Says the gradient of an input.
+  int32_t (*set)(void *context, oflow_str name, size_t index, uint32_t value, oflow_message *error);
+  // Says shape and element type of a value. The caller sets the head of `found`; its pointers live until the rule returns.
+  int32_t (*describe)(void *context, uint32_t value, oflow_type *found, oflow_message *error);
+} oflow_grad;
+
+// A gradient rule. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
+typedef int32_t (*oflow_grad_fn)(const oflow_grad *grad, oflow_message *error);
 
 // An op. Empty texts and null pointers say nothing, but for the declaration.
 typedef struct {
@@ -374,7 +485,79 @@ typedef struct {
   const oflow_kernel *const *kernels;
   // How many.
   size_t kernel_count;
+  // The gradient by code, in the place of `gradient`.
+  oflow_grad_fn grad_rule;
+  // Inputs and outputs that `grad_rule` reads, by name; others are not kept for it.
+  oflow_strs grad_saves;
+  // 1 if `grad_saves` says it; 0 keeps all.
+  uint32_t grad_saves_listed;
 } oflow_op_def;
+
+// A tensor, by its number. 0 is none.
+typedef uint64_t oflow_tensor;
+
+// An argument of a function.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // The parameter; empty for an argument by position.
+  oflow_str name;
+  // `OFLOW_ARG_…`: which of the fields below has the argument.
+  uint32_t kind;
+  // Tensors.
+  const oflow_tensor *tensors;
+  // How many.
+  size_t count;
+  // A value that is no tensor.
+  const oflow_attr *value;
+} oflow_arg;
+
+// What the body of a function is given.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Name of the function.
+  oflow_str function;
+  // One for each parameter, in order, with its name and its default.
+  const oflow_arg *const *args;
+  // How many.
+  size_t arg_count;
+  // `user` of the function.
+  void *user;
+} oflow_function_args;
+
+// Where the body of a function puts its results. The functions return `OFLOW_OK`, or `OFLOW_ERROR` for what cannot be a result.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // First argument of the functions.
+  void *context;
+  // Adds a tensor, which stays owned by the caller.
+  int32_t (*tensor)(void *context, oflow_tensor tensor);
+  // Says the value of a function that returns no tensors.
+  int32_t (*value)(void *context, const oflow_attr *value);
+} oflow_function_results;
+
+// The body of a function. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
+typedef int32_t (*oflow_function_fn)(const oflow_function_args *args,
+                                     const oflow_function_results *results,
+                                     oflow_message *error);
+
+// A function that calls ops and other functions.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // `scaled_relu(Tensor x, *, Float by=2.0) -> Tensor`; the library's name is put before the function's.
+  oflow_str signature;
+  // One sentence; paragraphs of Markdown may follow.
+  oflow_str doc;
+  // 1 leaves it out of lists.
+  uint32_t hidden;
+  // What it does.
+  oflow_function_fn run;
+  // Given to `run`.
+  void *user;
+} oflow_function_def;
 
 // What a library gives.
 typedef struct {
@@ -390,7 +573,85 @@ typedef struct {
   const oflow_op_def *const *ops;
   // How many.
   size_t op_count;
+  // Functions that call ops and functions.
+  const oflow_function_def *const *functions;
+  // How many.
+  size_t function_count;
 } oflow_library;
+
+// What a tensor is. Pointers live as long as the tensor's number.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // `OFLOW_F32`, …
+  uint32_t dtype;
+  // Number of dims.
+  uint32_t rank;
+  // Logical sizes.
+  const int64_t *dims;
+  // Of a quantised tensor the difference of two neighbours. 0 elsewhere.
+  double scale;
+  // Of a quantised tensor the stored integer that stands for 0.
+  int64_t zero_point;
+  // The kind of device: `cpu`, `cuda`, …
+  oflow_str device;
+  // 1 for a global tensor, 0 for a local one.
+  uint32_t global;
+  // 1 if gradients flow to it.
+  uint32_t requires_grad;
+  // The nd-SBP of a global tensor; empty elsewhere.
+  oflow_str sbp;
+  // The placement of a global tensor as text; empty elsewhere.
+  oflow_str placement;
+} oflow_tensor_info;
+
+// A call of a function or an op by name.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // `relu`, `mine.scale`.
+  oflow_str function;
+  // Arguments by position, then those by name.
+  const oflow_arg *const *args;
+  // How many.
+  size_t arg_count;
+} oflow_function_call;
+
+// What a call has returned. The lists live until the next call on this thread; the tensors are owned by the caller.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Tensors.
+  const oflow_tensor *tensors;
+  // How many.
+  size_t count;
+  // The value of a function that returns no tensors; else a null pointer.
+  const oflow_attr *value;
+} oflow_returned;
+
+// oflow's functions for the code of libraries.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Owns a tensor once more.
+  int32_t (*retain)(oflow_tensor tensor, oflow_message *error);
+  // Gives a tensor up that was owned.
+  int32_t (*release)(oflow_tensor tensor, oflow_message *error);
+  // Says what a tensor is. The caller sets the head of `info`.
+  int32_t (*describe)(oflow_tensor tensor, oflow_tensor_info *info, oflow_message *error);
+  // Calls a function or an op by name. The caller sets the head of `returned`.
+  int32_t (*call)(const oflow_function_call *call, oflow_returned *returned, oflow_message *error);
+  // Asks for a primitive: the kernel of an op for these types on a kind of device (`OFLOW_CPU`, …). `scratch` becomes the bytes of
+  // scratch memory that it needs, or -1 where there is none.
+  int32_t (*primitive)(oflow_str op,
+                       uint32_t device,
+                       const oflow_type *const *inputs,
+                       size_t input_count,
+                       const oflow_attr *const *attrs,
+                       size_t attr_count,
+                       int64_t *scratch,
+                       oflow_message *error);
+} oflow_api;
 
 // What a library may call while the process lives.
 typedef struct {
@@ -402,6 +663,8 @@ typedef struct {
                        size_t grain,
                        void (*body)(void *data, size_t begin, size_t end),
                        void *data);
+  // Calls of ops and functions.
+  const oflow_api *api;
 } oflow_host;
 
 // The function that a library exports as `oflow_op_library`. It is called once for each load.

@@ -271,6 +271,7 @@ class Value {
 
     // Whether there is a value: optional parameters may be left out.
     bool given() const { return held_.index() != 0; }
+    const Held &held() const { return held_; }
 
     // The value as a T: a number, bool, std::string, or a std::vector of these.
     template <class T> T as() const
@@ -441,6 +442,7 @@ inline Value value_of(const oflow_attr &a)
         return a.integer != 0;
     case OFLOW_ATTR_STR:
     case OFLOW_ATTR_DEVICE:
+    case OFLOW_ATTR_SBP:
     case OFLOW_ATTR_OTHER:
         return string_of(a.text);
     case OFLOW_ATTR_INTS:
@@ -591,6 +593,7 @@ class Call {
     void *workspace() const { return c_->workspace ? c_->workspace->data : nullptr; }
     // The CUstream to put the work on.
     void *stream() const { return c_->stream; }
+    const oflow_call *raw() const { return c_; }
     // Says the length of dim 0 of the outputs, for ops with the trait length_by_kernel.
     void set_length(int64_t length) const
     {
@@ -737,6 +740,13 @@ struct Kernel {
 
 } // namespace detail
 
+} // namespace oflow
+
+#include "oflow_call.hpp"
+#include "oflow_function.hpp"
+
+namespace oflow {
+
 // An op. The texts are those of oflow_op_def in oflow_op.h.
 class Op {
   public:
@@ -798,6 +808,19 @@ class Op {
         get_sbp_ = std::move(f);
         return *this;
     }
+    // The gradient by code, in the place of `gradient`: g.set("x", g.call("mul", {g.grad("y"), g.input("x")})). `saves`: the inputs and
+    // outputs that it reads, by name; all of them are kept for it if nothing is said.
+    Op &grad_rule(std::function<void(Grad &)> f)
+    {
+        grad_rule_ = std::move(f);
+        return *this;
+    }
+    Op &grad_rule(std::function<void(Grad &)> f, std::vector<std::string> saves)
+    {
+        grad_saves_listed_ = true;
+        grad_saves_ = std::move(saves);
+        return grad_rule(std::move(f));
+    }
     // Kernels. `dtypes` are the element types of float inputs that it takes ("f32|f64"), all if it is empty.
     Op &cpu(std::function<void(const Call &)> run, std::string dtypes = "") { return kernel("cpu", run, dtypes); }
     // Puts work on call.stream() and does not wait for it.
@@ -852,6 +875,9 @@ class Op {
         exported_.infer_shapes = shapes_ ? &Op::run_shapes : nullptr;
         exported_.infer_dtypes = dtypes_ ? &Op::run_dtypes : nullptr;
         exported_.infer_signatures = get_sbp_ ? &Op::run_signatures : nullptr;
+        exported_.grad_rule = grad_rule_ ? &Op::run_grad : nullptr;
+        exported_.grad_saves = list(grad_saves_);
+        exported_.grad_saves_listed = grad_saves_listed_;
         exported_.user = this;
         for (auto &k : kernels_)
             kernel_list_.push_back(k.finish());
@@ -911,6 +937,13 @@ class Op {
                 taken(r->dtype(r->context, o++, dtype));
         });
     }
+    static int32_t run_grad(const oflow_grad *g, oflow_message *error)
+    {
+        return detail::guarded(error, [&] {
+            Grad grad(g);
+            static_cast<Op *>(g->user)->grad_rule_(grad);
+        });
+    }
     static int32_t run_signatures(const oflow_infer *i, const oflow_results *r, oflow_message *error)
     {
         return rule(i, error, [r](Op &op, const Infer &infer) {
@@ -926,6 +959,9 @@ class Op {
     std::function<std::vector<Shape>(const Infer &)> shapes_;
     std::function<std::vector<uint32_t>(const Infer &)> dtypes_;
     std::function<std::vector<std::string>(const Infer &)> get_sbp_;
+    std::function<void(Grad &)> grad_rule_;
+    detail::Texts grad_saves_;
+    bool grad_saves_listed_ = false;
     std::deque<detail::Kernel> kernels_;
     std::vector<const oflow_kernel *> kernel_list_;
     std::deque<std::vector<oflow_str>> lists_;
@@ -937,6 +973,12 @@ class Library {
   public:
     // Adds an op; its texts and functions follow.
     Op &op(std::string declaration) { return ops_.emplace_back(std::move(declaration)); }
+    // Adds a function that calls ops and functions: function("twice(Tensor x) -> Tensor", [](const oflow::Arguments &a) { return
+    // oflow::call("mul", {a.tensor("x"), 2.0}); }).
+    Function &function(std::string signature, Function::Body body)
+    {
+        return functions_.emplace_back(std::move(signature), std::move(body));
+    }
     // The version of the library, for lists.
     Library &version(std::string version)
     {
@@ -955,6 +997,8 @@ class Library {
             declare(*library);
             for (auto &op : library->ops_)
                 library->op_list_.push_back(op.finish());
+            for (auto &function : library->functions_)
+                library->function_list_.push_back(function.finish());
         } catch (const std::exception &e) {
             library->error_ = e.what();
         } catch (...) {
@@ -966,6 +1010,8 @@ class Library {
         out.error = detail::str(library->error_);
         out.ops = library->op_list_.data();
         out.op_count = library->op_list_.size();
+        out.functions = library->function_list_.data();
+        out.function_count = library->function_list_.size();
         return &out;
     }
 
@@ -973,6 +1019,8 @@ class Library {
     std::string name_, version_, error_;
     std::deque<Op> ops_;
     std::vector<const oflow_op_def *> op_list_;
+    std::deque<Function> functions_;
+    std::vector<const oflow_function_def *> function_list_;
     oflow_library exported_{};
 };
 

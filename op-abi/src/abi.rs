@@ -10,12 +10,13 @@
 //! - Callbacks run on any thread, several at once.
 #![allow(non_camel_case_types)]
 
+pub use crate::calls::*;
 use std::ffi::c_void;
 
 /// Major version of the interface. A library made with another one is refused.
 pub const OFLOW_OP_MAJOR: u16 = 1;
 /// Minor version of the interface: structs have grown at their ends, nothing else has changed.
-pub const OFLOW_OP_MINOR: u16 = 0;
+pub const OFLOW_OP_MINOR: u16 = 1;
 
 /// A callback has done its work.
 pub const OFLOW_OK: i32 = 0;
@@ -277,6 +278,10 @@ pub struct oflow_call {
     pub length: *mut i64,
     /// `user` of the kernel.
     pub user: *mut c_void,
+    /// First argument of `launch`.
+    pub context: *mut c_void,
+    /// Launches a primitive on memory of this call.
+    pub launch: oflow_launch_fn,
 }
 
 /// A rule: what it gives goes into `results`. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
@@ -371,6 +376,12 @@ pub struct oflow_op_def {
     pub kernels: *const *const oflow_kernel,
     /// How many.
     pub kernel_count: usize,
+    /// The gradient by code, in the place of `gradient`.
+    pub grad_rule: oflow_grad_fn,
+    /// Inputs and outputs that `grad_rule` reads, by name; others are not kept for it.
+    pub grad_saves: oflow_strs,
+    /// 1 if `grad_saves` says it; 0 keeps all.
+    pub grad_saves_listed: u32,
 }
 
 /// What a library gives.
@@ -389,6 +400,10 @@ pub struct oflow_library {
     pub ops: *const *const oflow_op_def,
     /// How many.
     pub op_count: usize,
+    /// Functions that call ops and functions.
+    pub functions: *const *const oflow_function_def,
+    /// How many.
+    pub function_count: usize,
 }
 
 /// What a library may call while the process lives.
@@ -407,7 +422,12 @@ pub struct oflow_host {
             data: *mut c_void,
         ),
     >,
+    /// Calls of ops and functions.
+    pub api: *const oflow_api,
 }
+
+// SAFETY: functions, and a pointer to a struct of functions that lives as long as the process.
+unsafe impl Sync for oflow_host {}
 
 /// The function that a library exports as `oflow_op_library`. It is called once for each load.
 pub type oflow_library_fn = Option<unsafe extern "C" fn(host: *const oflow_host) -> *const oflow_library>;

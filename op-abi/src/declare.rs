@@ -282,6 +282,9 @@ impl Op {
             user: kept(self.rules).cast_mut().cast(),
             kernel_count: kernels.len(),
             kernels: Vec::leak(kernels).as_ptr(),
+            grad_rule: None,
+            grad_saves: oflow_strs::EMPTY,
+            grad_saves_listed: 0,
         }
     }
 }
@@ -340,6 +343,8 @@ pub unsafe fn export(host: *const oflow_host, make: impl FnOnce() -> Library) ->
         error: text(error),
         op_count: ops.len(),
         ops: ops.leak().as_ptr(),
+        functions: std::ptr::null(),
+        function_count: 0,
     })
 }
 

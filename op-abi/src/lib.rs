@@ -31,6 +31,7 @@
 
 pub mod abi;
 mod call;
+mod calls;
 mod declare;
 mod infer;
 
@@ -79,10 +80,13 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("src/lib.rs", include_str!("lib.rs")),
     ("src/abi.rs", include_str!("abi.rs")),
     ("src/call.rs", include_str!("call.rs")),
+    ("src/calls.rs", include_str!("calls.rs")),
     ("src/declare.rs", include_str!("declare.rs")),
     ("src/infer.rs", include_str!("infer.rs")),
     ("include/oflow_op.h", include_str!("../include/oflow_op.h")),
     ("include/oflow_op.hpp", include_str!("../include/oflow_op.hpp")),
+    ("include/oflow_call.hpp", include_str!("../include/oflow_call.hpp")),
+    ("include/oflow_function.hpp", include_str!("../include/oflow_function.hpp")),
     ("include/oflow_tensor.h", TENSOR_HEADER),
 ];
 

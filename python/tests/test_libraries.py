@@ -184,3 +184,43 @@ def test_results_have_the_names_of_their_overload_and_none_where_an_output_is_le
     assert build(["u", "v"]) is not library
     assert flow.results.f(x).v.item() == 2
     flow.ops.unload(flow.ops.loaded()[-1])
+
+
+COMPOSED = """
+#include "oflow_op.hpp"
+OFLOW_LIBRARY(pycomposed) {
+    library.function("scaled_relu(Tensor x, *, Float by=2.0) -> Tensor", [](const oflow::Arguments &a) {
+        return oflow::call("mul", {oflow::call("relu", {a.tensor("x")})[0], a.param("by").as<double>()});
+    }).doc("relu(x) times a number.");
+    library.function("ends(Tensor x) -> (Tensor first, Tensor last)", [](const oflow::Arguments &a) -> oflow::Results {
+        auto x = a.tensor("x");
+        return {oflow::call("slice", {x, 0, 0, 1})[0], oflow::call("slice", {x, 0, x.shape()[0] - 1, x.shape()[0]})[0]};
+    });
+    library.function("numbers(Tensor x) -> Int", [](const oflow::Arguments &a) { return oflow::Results(a.tensor("x").numel()); });
+}
+"""
+
+
+def test_a_function_of_cpp_composes_ops(cache, tmp_path):
+    source = tmp_path / "pycomposed.cc"
+    source.write_text(COMPOSED)
+    library = flow.ops.build_and_load([source], cache=cache)
+    x = flow.tensor([-1.0, 3.0]).requires_grad_()
+    y = flow.pycomposed.scaled_relu(x, by=4.0)
+    y.sum().backward()
+    assert y.tolist() == [0.0, 12.0] and x.grad.tolist() == [0.0, 4.0]
+    assert "relu(x) times a number." in flow.pycomposed.scaled_relu.__doc__
+    assert "scaled_relu(x: Tensor, *, by: float = 2.0) -> Tensor" in flow.pycomposed.scaled_relu.__doc__
+    ends = flow.pycomposed.ends(x)
+    assert ends.first.tolist() == [-1.0] and ends.last.tolist() == [3.0]
+    assert flow.pycomposed.numbers(x) == 2
+    p = flow.placement.all("cpu")
+    shards = flow.ones((4,), placement=p, sbp=flow.sbp.split(0))
+    assert flow.pycomposed.scaled_relu(shards).sbp == shards.sbp
+    with pytest.raises(TypeError, match="by"):
+        flow.pycomposed.scaled_relu(x, 4.0)
+    with pytest.raises(flow.Error, match="slice"):
+        flow.pycomposed.ends(flow.tensor(1.0))
+    flow.ops.unload(library)
+    with pytest.raises(AttributeError):
+        flow.pycomposed.scaled_relu(x)

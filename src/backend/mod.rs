@@ -14,12 +14,14 @@ pub mod cuda;
 mod dry;
 pub mod host;
 mod kernels;
+mod primitive;
 mod staged;
 mod table;
 
 pub(crate) use dry::{no_values, open as open_dry};
 pub(crate) use kernels::copy_plan;
 pub use kernels::{Experimental, OpKernel, add_kernel, kernels_of, select, use_experimental};
+pub use primitive::Primitive;
 pub use staged::{SyncDevice, staged};
 pub(crate) use table::of;
 pub use table::register;

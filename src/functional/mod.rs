@@ -93,6 +93,7 @@ pub(crate) use attend::attention_weights;
 pub(crate) use image::{interpolate as interpolate_at, pad as pad_at};
 use layout::everywhere;
 pub(crate) use rules::offer_functions;
+pub(crate) use table::exchange_functions;
 
 use crate::error::{CallSite, Result};
 use crate::interpreter::{Call, Outputs, Target, first};

@@ -12,9 +12,11 @@ use super::{
     random, recurrent, reduce, select, shape, signal, sort, statistics, values,
 };
 use crate::error::{Error, Result};
-use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
+use crate::intern::FixedHasher;
+use crate::ops::{self, AttrValue, FnReturn, FnSig, LibraryId, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
 use std::borrow::Cow;
+use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, RwLock};
 
@@ -63,6 +65,8 @@ pub struct FnDef {
     pub rust: Option<RustForm>,
     /// Not shown in lists, and not to be called from Python: a function that other functions and gradients call.
     pub hidden: bool,
+    /// The library that it comes from; none for others.
+    pub(crate) library: Option<Arc<LibraryId>>,
     /// How it calls its op; clones share it.
     pub(super) form: Arc<OnceLock<OpForm>>,
 }
@@ -89,6 +93,7 @@ impl FnDef {
             body,
             rust: None,
             hidden: false,
+            library: None,
             form: Arc::default(),
         }
     }
@@ -96,6 +101,11 @@ impl FnDef {
     pub fn of_op(op: &Op) -> FnDef {
         let def = FnDef::of(op.own_function(), FnBody::Op(op.name().to_string())).doc(&op.doc);
         FnDef { hidden: op.traits.hidden, subject: op.subject.clone(), ..def }
+    }
+    /// A function of a library, which gives tensors or another value as its signature says.
+    pub(crate) fn of_library(sig: FnSig, body: FnBody, library: Arc<LibraryId>) -> FnDef {
+        let subject = Cow::Owned(format!("Functions of {}", library.name));
+        FnDef { library: Some(library), subject, ..FnDef::of(sig, body) }
     }
     /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
@@ -274,9 +284,13 @@ pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
     if !found.is_empty() {
         return Ok(found);
     }
+    let of_libraries = of_libraries(&t.defs, name)?;
     let found = declared_elsewhere(name)?;
-    if !found.is_empty() {
-        return Ok(found);
+    match (of_libraries.first(), found.first()) {
+        (Some(a), Some(b)) => return Err(several_domains(name, &a.sig.name, &b.sig.name)),
+        (Some(_), None) => return Ok(of_libraries),
+        (None, Some(_)) => return Ok(found),
+        (None, None) => {}
     }
     if let Some(op) = ops::lookup(name)? {
         return Ok(vec![FnDef::of_op(op)]);
@@ -291,6 +305,25 @@ pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
             None => e.help("`oflow ops` lists the ops"),
         },
     })
+}
+
+fn several_domains(name: &str, one: &str, other: &str) -> Error {
+    Error::registry(format!("'{name}' is the name of functions of several domains"))
+        .help(format!("write the domain too: '{one}' or '{other}'"))
+}
+
+/// The functions of libraries of that name: by `domain::name`, or by the bare name where one library has it.
+fn of_libraries(defs: &[FnDef], name: &str) -> Result<Vec<FnDef>> {
+    let full = name.replace("::", ".");
+    let named = |d: &&FnDef| {
+        let bare = d.sig.name.rsplit_once('.').map(|(_, bare)| bare);
+        d.library.is_some() && (d.sig.name == full || bare == Some(full.as_str()))
+    };
+    let found: Vec<FnDef> = defs.iter().filter(named).cloned().collect();
+    match found.iter().find(|d| d.sig.name != found[0].sig.name) {
+        Some(other) => Err(several_domains(name, &found[0].sig.name, &other.sig.name)),
+        None => Ok(found),
+    }
 }
 
 /// The functions of that name that ops of other crates declare: by `domain.name`, or by the bare name where one domain has it.
@@ -347,6 +380,50 @@ pub fn register_function(def: FnDef) -> Result<()> {
     TABLE.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
     ADDED.fetch_add(1, Ordering::Release);
     Ok(())
+}
+
+/// Puts functions of a library in the place of those of another build of it, and does what belongs to it: all of it, or nothing
+/// changes. `taken`: names that functions of ops have.
+///
+/// # Errors
+/// A name is taken, or an overload would not be reached; otherwise those of `and`.
+pub(crate) fn exchange_functions<R>(
+    old: Option<&Arc<LibraryId>>,
+    new: Vec<FnDef>,
+    taken: &[String],
+    and: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    let mut table = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let stays = |d: &&FnDef| d.library.is_none() || d.library.as_ref() != old;
+    let mut changed = Table { defs: table.defs.iter().filter(stays).cloned().collect() };
+    let there = |name: &str| {
+        Error::registry(format!("there is a function '{name}' already"))
+            .help("choose another name: a function is replaced by a changed build of its library only")
+    };
+    for def in new {
+        let name = &def.sig.name;
+        if changed.defs.iter().any(|d| d.sig.name == *name && d.library != def.library) {
+            return Err(there(name));
+        }
+        changed.add(def)?;
+    }
+    let mut of_libraries = changed.defs.iter().filter(|d| d.library.is_some());
+    if let Some(def) = of_libraries.find(|d| taken.contains(&d.sig.name)) {
+        return Err(there(&def.sig.name));
+    }
+    let done = and()?;
+    let mut h = FixedHasher::default();
+    for d in changed.defs.iter() {
+        if let Some(library) = &d.library {
+            let text = format!("{} {}", d.sig, library.hash);
+            h.write(text.as_bytes());
+            h.write_usize(text.len());
+        }
+    }
+    ops::note_functions(h.finish());
+    *table = changed;
+    ADDED.fetch_add(1, Ordering::Release);
+    Ok(done)
 }
 
 /// Returns a number that grows when a function or an op is registered: overloads that were read before may be out of date.

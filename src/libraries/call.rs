@@ -1,6 +1,8 @@
 //! Calls of kernels and rules that are functions of a library.
 
-use super::given::{GivenAttrs, Room, dtype, input_name, view, with_infer};
+use super::api::{device as on_device, no_calls, passed_on};
+use super::given::{GivenAttrs, LongRoom, Room, dtype, input_name, view, with_infer};
+use super::launch::{Running, launch};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::{DTypeRule, InferCtx, KernelCx, OpDef, ShapeRule, TensorType};
 use crate::sbp::Signature;
@@ -33,18 +35,20 @@ pub(super) type RuleCall = unsafe extern "C" fn(*const oflow_infer, *const oflow
 pub(super) type WorkspaceCall = unsafe extern "C" fn(*const oflow_infer, *mut oflow_message) -> i64;
 
 /// An op with its library, for messages.
-fn shown(op: &OpDef) -> String {
+pub(super) fn shown(op: &OpDef) -> String {
     let library = op.library.as_ref().map_or(String::new(), |l| format!(" of library {l}"));
     format!("op {}{library}", op.full_name())
 }
 
 /// What a status and a message mean. A callback that says itself why it failed is an error of the call, as one of a kernel in Rust; a
 /// panic, an exception or no status at all is a failure of this rank.
-fn judged(status: i32, why: String, op: &OpDef, what: &str) -> Result<()> {
-    let about = format!("{what} of {}", shown(op));
+pub(super) fn judged(status: i32, why: String, about: impl Fn() -> String) -> Result<()> {
+    if status == OFLOW_OK {
+        return Ok(());
+    }
+    let about = about();
     let why = if why.is_empty() { "it does not say why".to_string() } else { why };
     match status {
-        OFLOW_OK => Ok(()),
         OFLOW_ERROR => Err(Error::argument(format!("{about}: {why}"))),
         OFLOW_PANIC => Err(Error::new(ErrorKind::Device, format!("{about} panicked or threw: {why}"))),
         other => Err(Error::new(ErrorKind::Device, format!("{about} returned {other}, which is no status"))
@@ -94,6 +98,7 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
     let stream = queue.as_ref().map(|q| q.stream());
     let ordered = stream.filter(|_| op.library.as_ref().is_some_and(|l| l.default_stream));
     let mut written = -1i64;
+    let running = Running { cx, device: on_device(device)?, thread: std::thread::current().id() };
     let call = oflow_call {
         head: oflow_head::of::<oflow_call>(),
         op: oflow_str::of(&op.sig.name),
@@ -107,9 +112,12 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
         stream: stream.map_or(ptr::null_mut(), |s| s.raw().cast()),
         length: if length.is_some() { &raw mut written } else { ptr::null_mut() },
         user: user.get(),
+        context: (&raw const running).cast_mut().cast(),
+        launch: Some(launch),
     };
-    let mut room = Room::new();
+    let mut room = LongRoom::new();
     let mut message = room.message();
+    let _no_calls = no_calls("a kernel");
     if let Some(stream) = ordered {
         stream.before_default()?;
     }
@@ -117,7 +125,12 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
     // is the library's promise: that it reads inputs and writes outputs within their sizes.
     let status = unsafe { run(&raw const call, &raw mut message) };
     let len = message.len;
-    judged(status, room.said(len), op, "a kernel")?;
+    if status == OFLOW_ERROR
+        && let Some(e) = passed_on(&room.said(len))
+    {
+        return Err(e.within(|| format!("a kernel of {}", shown(op))));
+    }
+    judged(status, room.said(len), || format!("a kernel of {}", shown(op)))?;
     if let Some(stream) = ordered {
         stream.after_default()?;
     }
@@ -144,7 +157,9 @@ fn say_length(op: &OpDef, to: &View, written: i64, outputs: &[View]) -> Result<(
     let most = outputs.first().and_then(|v| v.dims().first()).copied().unwrap_or(0) as i64;
     if !(0..=most).contains(&written) {
         let said = if written == -1 { "no length".to_string() } else { format!("the length {written}") };
-        return judged(OFLOW_ERROR, format!("it says {said}; there is room for {most}"), op, "a kernel");
+        return judged(OFLOW_ERROR, format!("it says {said}; there is room for {most}"), || {
+            format!("a kernel of {}", shown(op))
+        });
     }
     // SAFETY: the output that oflow added for the length, of which no other slice is alive.
     unsafe { to.as_mut_slice::<i64>()? }.fill(written);
@@ -158,8 +173,9 @@ pub(super) fn workspace_bytes(
     bytes: WorkspaceCall,
     user: User,
 ) -> Result<usize> {
-    let mut room = Room::new();
+    let mut room = <Room>::new();
     let mut message = room.message();
+    let _no_calls = no_calls("the size of a workspace");
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
     let found = with_infer(ctx, outputs, user.get(), |infer| unsafe { bytes(infer, &raw mut message) });
     match usize::try_from(found) {
@@ -168,7 +184,7 @@ pub(super) fn workspace_bytes(
         _ => {
             let len = message.len;
             let status = i32::try_from(found.unsigned_abs()).unwrap_or(i32::MAX).max(OFLOW_ERROR);
-            judged(status, room.said(len), ctx.op, "the workspace").map(|()| 0)
+            judged(status, room.said(len), || format!("the workspace of {}", shown(ctx.op))).map(|()| 0)
         }
     }
 }
@@ -243,8 +259,9 @@ fn run_rule(ctx: &InferCtx<'_>, rule: RuleCall, user: User, what: &str) -> Resul
         dtype: Some(take_dtype),
         signature: Some(take_signature),
     };
-    let mut room = Room::new();
+    let mut room = <Room>::new();
     let mut message = room.message();
+    let _no_calls = no_calls("a rule");
     let call = |infer: &oflow_infer| {
         // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
         unsafe { rule(infer, &raw const results, &raw mut message) }
@@ -252,7 +269,8 @@ fn run_rule(ctx: &InferCtx<'_>, rule: RuleCall, user: User, what: &str) -> Resul
     let status = with_infer(ctx, &[], user.get(), call);
     let len = message.len;
     // Rules are pure: what they say is the same on every rank, and before any data moves.
-    judged(status, room.said(len), ctx.op, what).map_err(|e| e.as_kind(ErrorKind::Argument))?;
+    judged(status, room.said(len), || format!("{what} of {}", shown(ctx.op)))
+        .map_err(|e| e.as_kind(ErrorKind::Argument))?;
     Ok(given)
 }
 
@@ -263,8 +281,11 @@ fn all<T>(list: Vec<Option<T>>, ctx: &InferCtx<'_>, what: &str) -> Result<SmallV
     let found: Option<SmallVec<[T; 2]>> = list.into_iter().collect();
     match found {
         Some(found) if n == op.sig.outputs.len() || op.sig.outputs_vary() => Ok(found),
-        _ => judged(OFLOW_ERROR, format!("it gives {n} of {} outputs", op.sig.outputs.len()), op, what)
-            .map(|()| SmallVec::new()),
+        _ => {
+            let about = || format!("{what} of {}", shown(op));
+            judged(OFLOW_ERROR, format!("it gives {n} of {} outputs", op.sig.outputs.len()), about)
+                .map(|()| SmallVec::new())
+        }
     }
 }
 

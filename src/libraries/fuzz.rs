@@ -3,7 +3,7 @@
 //! Heads, texts, lists, sizes, statuses and results of rules may be wrong. Pointers are null, misaligned, or lead to memory of the length
 //! that is stated beside them: a pointer to anything else cannot be told from a right one.
 
-use super::{Library, place, shared};
+use super::{Library, fuzzed_calls, place, shared};
 use crate::error::{Error, Result};
 use oflow_op::abi::*;
 use std::any::Any;
@@ -44,16 +44,16 @@ pub fn load(input: &[u8]) -> Result<Fuzzed> {
 }
 
 /// An input; zeros follow it.
-struct Bytes<'a>(&'a [u8]);
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn byte(&mut self) -> u8 {
+    pub(super) fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().map_or((0, self.0), |(first, rest)| (*first, rest));
         self.0 = rest;
         first
     }
 
-    fn run(&mut self) -> &'a [u8] {
+    pub(super) fn run(&mut self) -> &'a [u8] {
         let len = usize::from(u16::from_le_bytes([self.byte(), self.byte()]));
         let (run, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
@@ -61,7 +61,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// An index or a size: small ones, and those at the ends.
-    fn number(&mut self) -> i64 {
+    pub(super) fn number(&mut self) -> i64 {
         match self.byte() as i8 {
             i8::MAX => i64::MAX,
             i8::MIN => i64::MIN,
@@ -154,8 +154,25 @@ impl Memory {
         let (wrong, count) = (from.byte(), from.byte());
         let ops = (0..count).map(|_| self.op(from)).collect();
         let (ops, op_count) = self.list(wrong, ops);
+        let (wrong, count) = (from.byte(), from.byte());
+        let functions = (0..count).map(|_| self.function(from)).collect();
+        let (functions, function_count) = self.list(wrong, functions);
         let head = oflow_head::of::<oflow_library>();
-        self.put(oflow_library { head, name, version, error, ops, op_count }, how, more)
+        let library = oflow_library { head, name, version, error, ops, op_count, functions, function_count };
+        self.put(library, how, more)
+    }
+
+    fn function(&mut self, from: &mut Bytes<'_>) -> *const oflow_function_def {
+        let (how, more) = (from.byte(), from.byte());
+        let function = oflow_function_def {
+            head: oflow_head::of::<oflow_function_def>(),
+            signature: self.text(from),
+            doc: self.text(from),
+            hidden: u32::from(from.byte()),
+            run: (from.byte() != 1).then_some(fuzzed_calls::body as _),
+            user: self.steps(from),
+        };
+        self.put(function, how, more)
     }
 
     fn op(&mut self, from: &mut Bytes<'_>) -> *const oflow_op_def {
@@ -187,10 +204,16 @@ impl Memory {
             user: self.steps(from),
             kernels: ptr::null(),
             kernel_count: 0,
+            grad_rule: None,
+            grad_saves: oflow_strs::EMPTY,
+            grad_saves_listed: 0,
         };
         let (wrong, count) = (from.byte(), from.byte());
         let kernels = (0..count).map(|_| self.kernel(from)).collect();
         (op.kernels, op.kernel_count) = self.list(wrong, kernels);
+        op.grad_saves_listed = u32::from(from.byte());
+        op.grad_saves = self.texts(from);
+        op.grad_rule = (rules & 16 != 0).then_some(fuzzed_calls::grad_rule as _);
         self.put(op, how, more)
     }
 
@@ -215,7 +238,7 @@ impl Memory {
 }
 
 /// What a callback does, step by step.
-type Steps = Vec<u8>;
+pub(super) type Steps = Vec<u8>;
 
 /// Dims and element type of input 0.
 ///
@@ -334,7 +357,21 @@ pub fn recorded() -> Vec<Vec<u8>> {
         .lists(["", "x: select(x >= 0, 1, alpha)", "", ""])
         .sample("f32[5]")
         .op(0, &[], 0, &[]);
-    [vec![scale, gradient], vec![like], vec![cut], vec![leaky]].map(|ops| described(&ops)).to_vec()
+    // dx = relu(dy), by a rule that reads the input first.
+    let rule = [6, 0, 0, 0, 0, 6, 2, 0, 0, 0, 7, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 8, 0, 0, 0, 2];
+    let ruled = Described::new("ruled(x: float) -> y").sample("f32[5]").op(16, &rule, 1, &[0, 0]);
+    let mut all =
+        [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![ruled]].map(|ops| described(&ops)).to_vec();
+    // y = relu(x), which is given back: the number of a tensor that `relu` has returned is the second that the body knows.
+    let steps = [4, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 0, 2, 1];
+    let mut with_function = described(&[]);
+    with_function.truncate(with_function.len() - 2);
+    with_function.extend([0, 1, 0, 0]);
+    ["again(Tensor x, *, Int n=2) -> Tensor", "One sentence."].iter().for_each(|t| put_text(&mut with_function, t));
+    with_function.extend([0, 0]);
+    put_run(&mut with_function, &steps);
+    all.push(with_function);
+    all
 }
 
 /// A library of those ops, as [`Memory::library`] reads it.
@@ -343,6 +380,8 @@ fn described(ops: &[Vec<u8>]) -> Vec<u8> {
     ["fuzzed", "1.0", ""].iter().for_each(|t| put_text(&mut out, t));
     out.extend([0, ops.len() as u8]);
     out.extend(ops.concat());
+    // No functions.
+    out.extend([0, 0]);
     out
 }
 
@@ -415,6 +454,9 @@ impl<'a> Described<'a> {
             ["", "cpu", "", "", "", "", ""].iter().for_each(|t| put_text(&mut out, t));
             put_run(&mut out, kernel_steps);
         }
+        // The list of what a gradient rule reads is not given.
+        out.push(0);
+        put_texts(&mut out, "");
         out
     }
 }

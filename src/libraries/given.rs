@@ -65,7 +65,7 @@ pub(super) fn view(v: &View, of: Option<&ShardBox>, name: &str, device: u32) -> 
 }
 
 /// Scale and zero point of a quantised dtype; zeros of another.
-fn quantised(d: DType) -> (f64, i64) {
+pub(super) fn quantised(d: DType) -> (f64, i64) {
     d.quantization().map_or((0.0, 0), |q| (q.scale, q.zero))
 }
 
@@ -111,6 +111,22 @@ impl GivenAttrs {
         }
     }
 
+    /// Adds a value of any kind; what a list is of is seen by its first member.
+    pub(super) fn value(&mut self, name: &str, value: &AttrValue) {
+        let kind = match value {
+            AttrValue::List(all) => match all.first() {
+                Some(AttrValue::Bool(_)) => AttrKind::Bools,
+                Some(AttrValue::DType(_)) => AttrKind::DTypes,
+                Some(AttrValue::Str(_)) => AttrKind::Strs,
+                Some(AttrValue::Scalar(_)) => AttrKind::Scalars,
+                Some(AttrValue::NdSbp(_)) => AttrKind::NdSbps,
+                _ => AttrKind::IntLists,
+            },
+            _ => AttrKind::Int,
+        };
+        self.add(name, kind, value);
+    }
+
     fn add(&mut self, name: &str, kind: AttrKind, value: &AttrValue) {
         let mut attr = empty(name);
         match value {
@@ -128,6 +144,10 @@ impl GivenAttrs {
             AttrValue::Device(d) => {
                 attr.kind = OFLOW_ATTR_DEVICE;
                 attr.text = self.show(d.to_string());
+            }
+            AttrValue::NdSbp(sbp) => {
+                attr.kind = OFLOW_ATTR_SBP;
+                attr.text = self.show(sbp.to_string());
             }
             AttrValue::List(all) => self.list(&mut attr, kind, all, value),
             other => {
@@ -251,13 +271,16 @@ pub(super) fn with_infer<R>(
 }
 
 /// Where a callback says why it failed.
-pub(super) struct Room {
-    text: [u8; 1024],
+pub(super) struct Room<const N: usize = 1024> {
+    text: [u8; N],
 }
 
-impl Room {
-    pub(super) fn new() -> Room {
-        Room { text: [0; 1024] }
+/// Room for the text of an error of oflow, with the overloads that it lists.
+pub(super) type LongRoom = Room<8192>;
+
+impl<const N: usize> Room<N> {
+    pub(super) fn new() -> Room<N> {
+        Room { text: [0; N] }
     }
     pub(super) fn message(&mut self) -> oflow_message {
         oflow_message {

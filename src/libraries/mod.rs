@@ -1,9 +1,11 @@
 //! Ops from shared libraries and source files, while the program runs. What is here is public as `oflow::ops::…`.
 //!
 //! A library gives structs of C (`op-abi/`), which become an [`OpDef`](crate::ops::OpDef) like any other: the registry, the planner and
-//! the harness know no difference. `read.rs` reads foreign structs, `call.rs` calls foreign functions; both are small, because
-//! nothing else may touch a pointer of a library.
+//! the harness know no difference. `read.rs` reads foreign structs, `call.rs` calls kernels and rules, `function.rs` functions that
+//! call ops, `grad_rule.rs` gradients; `api.rs` is what such code may ask for, `tensors.rs` the tensors that it holds. Nothing else
+//! touches a pointer of a library.
 
+mod api;
 mod build;
 mod call;
 mod cuda_file;
@@ -11,16 +13,22 @@ mod cuda_text;
 mod declaration;
 mod dying;
 mod elf;
+mod function;
 #[doc(hidden)]
 pub mod fuzz;
+mod fuzzed_calls;
 mod given;
+mod grad_rule;
+mod launch;
 mod read;
 mod shared;
+mod tensors;
 
 pub use build::{BuildOptions, build_and_load};
 
 use crate::error::{Error, Result};
-use crate::ops::{LibraryId, Op, OpDef, exchange, lookup};
+use crate::functional::exchange_functions;
+use crate::ops::{LibraryId, Op, OpDef, all, exchange, lookup};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -32,6 +40,7 @@ pub struct Library {
     id: Arc<LibraryId>,
     version: String,
     ops: Vec<&'static Op>,
+    functions: Vec<String>,
 }
 
 impl Library {
@@ -55,11 +64,16 @@ impl Library {
     pub fn ops(&self) -> &[&'static Op] {
         &self.ops
     }
+    /// The signatures of its functions that call ops, in the order of their declaration.
+    pub fn functions(&self) -> &[String] {
+        &self.functions
+    }
 }
 
 impl fmt::Debug for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.ops.iter().map(|op| op.name()).collect();
+        let functions = self.functions.iter().map(|text| text.split('(').next().unwrap_or_default());
+        let names: Vec<&str> = self.ops.iter().map(|op| op.name()).chain(functions).collect();
         write!(f, "{}: {}", self.id, names.join(", "))
     }
 }
@@ -122,14 +136,28 @@ fn place(from: Vec<PathBuf>, hash: &str, open: impl FnOnce() -> Result<shared::O
     let opened = open()?;
     let old: &[&'static Op] = before.map_or(&[], |i| &loaded[i].library.ops);
     check_gradients(&opened.ops)?;
-    let ops = exchange(old, opened.ops)?;
-    let library = Library { id: opened.id, version: opened.version, ops };
+    let gone = before.map(|i| loaded[i].library.id.clone());
+    let functions = opened.functions.iter().map(|def| def.sig.to_string()).collect();
+    let names = taken_names(old, &opened.ops)?;
+    let ops = exchange_functions(gone.as_ref(), opened.functions, &names, || exchange(old, opened.ops))?;
+    let library = Library { id: opened.id, version: opened.version, ops, functions };
     let entry = Entry { from, library: library.clone() };
     match before {
         Some(i) => loaded[i] = entry,
         None => loaded.push(entry),
     }
     Ok(library)
+}
+
+/// The names of functions that ops declare, once these stand in the place of the old ones.
+fn taken_names(old: &[&'static Op], new: &[OpDef]) -> Result<Vec<String>> {
+    let stays = |op: &&Op| !old.iter().any(|o| std::ptr::eq(*o, *op));
+    let mut names = vec![];
+    for op in all().into_iter().filter(stays).map(|op| &**op).chain(new) {
+        names.extend(op.function_signatures()?.into_iter().map(|sig| sig.name));
+        names.push(format!("{}.{}", op.domain, op.sig.name));
+    }
+    Ok(names)
 }
 
 /// Checks the gradients of a library's ops against the ops that they call, which are its own or registered already.
@@ -155,7 +183,8 @@ pub fn unload(library: &Library) -> Result<()> {
     let at = loaded.iter().position(same).ok_or_else(|| {
         Error::registry(format!("the library {} is not loaded", library.id)).help("`loaded` lists the libraries")
     })?;
-    exchange(&loaded[at].library.ops, vec![])?;
+    let entry = &loaded[at].library;
+    exchange_functions(Some(&entry.id), vec![], &[], || exchange(&entry.ops, vec![]))?;
     loaded.remove(at);
     Ok(())
 }

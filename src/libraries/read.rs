@@ -20,6 +20,24 @@ unsafe impl Struct for oflow_library {}
 unsafe impl Struct for oflow_op_def {}
 // SAFETY: as above.
 unsafe impl Struct for oflow_kernel {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_function_def {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_function_call {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_arg {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_attr {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_returned {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_tensor_info {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_type {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_view {}
+// SAFETY: as above.
+unsafe impl Struct for oflow_launch {}
 
 /// Reads a struct. Fields that it ends before are zero.
 ///

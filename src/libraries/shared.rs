@@ -1,11 +1,15 @@
 //! Shared libraries: opening one, and the ops that it gives.
 
+use super::api::{API, no_calls};
 use super::call::{User, add_rules, run_kernel, workspace_bytes};
 use super::cuda_text;
 use super::declaration::{Declaration, about, priority, taken_dtypes};
+use super::function::read_function;
+use super::grad_rule::grad;
 use super::read::{list, read, text, texts};
 use super::{dying, elf};
 use crate::error::{Error, Result};
+use crate::functional::FnDef;
 use crate::ops::{Grad, KernelDef, LibraryId, OpDef};
 use crate::placement::Device;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
@@ -18,7 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// What every library is given.
-static HOST: oflow_host = oflow_host { head: oflow_head::of::<oflow_host>(), parallel_for: Some(host_parallel_for) };
+static HOST: oflow_host =
+    oflow_host { head: oflow_head::of::<oflow_host>(), parallel_for: Some(host_parallel_for), api: &raw const API };
 
 /// Longest CUDA source that is read, in bytes.
 const LONGEST_SOURCE: u64 = 64 << 20;
@@ -28,8 +33,11 @@ type Body = unsafe extern "C" fn(*mut c_void, usize, usize);
 unsafe extern "C" fn host_parallel_for(count: usize, grain: usize, body: Option<Body>, data: *mut c_void) {
     let Some(body) = body else { return };
     let data = User(data);
-    // SAFETY: the interface says that `body` takes any part, on any thread, and does not unwind.
-    parallel_for(count, grain, &move |part| unsafe { body(data.get(), part.start, part.end) });
+    parallel_for(count, grain, &move |part| {
+        let _no_calls = no_calls("a part of `parallel_for`");
+        // SAFETY: the interface says that `body` takes any part, on any thread, and does not unwind.
+        unsafe { body(data.get(), part.start, part.end) }
+    });
 }
 
 /// A library as it was opened: its name and version, and its ops.
@@ -37,6 +45,7 @@ pub(super) struct Opened {
     pub(super) id: Arc<LibraryId>,
     pub(super) version: String,
     pub(super) ops: Vec<OpDef>,
+    pub(super) functions: Vec<FnDef>,
 }
 
 /// Opens a library and reads its ops. It is never closed: plans and graphs may run its code as long as the process lives.
@@ -59,6 +68,7 @@ fn open_checked(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Ope
         Error::registry(format!("{file} has no function `oflow_op_library`, so it is no library of ops"))
             .help("export the ops: `oflow_op::library!` in Rust, `OFLOW_LIBRARY(name)` in C++")
     })?;
+    let _no_calls = no_calls("the declaration of a library");
     // SAFETY: the function that starts a library; the host lives as long as the process.
     let given = unsafe { start(&raw const HOST) };
     // Its code and texts are used from here on.
@@ -137,9 +147,13 @@ pub(super) unsafe fn read_library(
     let ops = unsafe { list(library.ops, library.op_count, "its list of ops")? };
     // SAFETY: as above.
     let ops = ops.iter().map(|op| unsafe { read_op(*op, &id, path) }).collect::<Result<Vec<OpDef>>>()?;
-    match ops.is_empty() {
-        true => Err(failed("the library has no ops")),
-        false => Ok(Opened { id, version: version.to_string(), ops }),
+    // SAFETY: as above.
+    let functions = unsafe { list(library.functions, library.function_count, "its list of functions")? };
+    // SAFETY: as above.
+    let functions = functions.iter().map(|f| unsafe { read_function(*f, &id) }).collect::<Result<Vec<FnDef>>>()?;
+    match ops.is_empty() && functions.is_empty() {
+        true => Err(failed("the library has no ops and no functions")),
+        false => Ok(Opened { id, version: version.to_string(), ops, functions }),
     }
 }
 
@@ -184,6 +198,14 @@ unsafe fn read_op(given: *const oflow_op_def, id: &Arc<LibraryId>, path: &Path) 
         return Err(here(Error::registry(format!("it has two {what} rules, a text and a function"))));
     }
     let mut op = add_rules(d.op(id)?, &from, User(from.user));
+    if let Some(rule) = from.grad_rule {
+        if !d.gradient.trim().is_empty() {
+            return Err(here(Error::registry("it has two gradients, a text and a function")));
+        }
+        let saves = many(from.grad_saves, "list of what its gradient reads").map_err(here)?;
+        let listed = (from.grad_saves_listed != 0).then_some(saves.as_slice());
+        op.grad = grad(&op, rule, User(from.user), listed).map_err(here)?;
+    }
     // SAFETY: as above.
     let kernels = unsafe { list(from.kernels, from.kernel_count, "its list of kernels") }.map_err(here)?;
     for kernel in kernels {

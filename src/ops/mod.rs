@@ -57,7 +57,7 @@ pub use named::Which;
 pub use oflow_derive::OpParams;
 pub use params::{OpParams, ParamField, ParamType};
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
-pub(crate) use registry::{OpUse, changed, exchange, lookup, nearest, shown};
+pub(crate) use registry::{OpUse, changed, exchange, lookup, nearest, note_functions, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
 pub use shape_text::{ShapeText, SizeRule};

@@ -364,10 +364,19 @@ pub fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
+/// A hash of the functions of libraries, which the table of functions has.
+static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Says the hash of the functions that libraries have registered: ranks compare it with their ops.
+pub(crate) fn note_functions(hash: u64) {
+    FUNCTIONS.store(hash, Ordering::Release);
+}
+
 /// A hash of every visible declaration: ranks whose registries differ are refused at start.
 pub fn hash() -> u64 {
     use std::hash::Hasher;
     let mut h = crate::intern::FixedHasher::default();
+    h.write_u64(FUNCTIONS.load(Ordering::Acquire));
     for op in shown() {
         h.write_u64(op.identity());
     }

@@ -1,5 +1,6 @@
 //! Ops from libraries and source files: built, loaded, called, trained, replaced, unloaded; and libraries that are wrong.
 
+mod calls;
 #[path = "../common/cpp.rs"]
 mod cpp;
 mod features;

@@ -208,7 +208,7 @@ fn cuda_ops(sources: &[SourceFile], name: &str, file: &str, hash: &str) -> Resul
         ops.extend(cuda_file::ops(&id, Path::new(&source.shown), cuda_source(source)?)?);
     }
     match ops.is_empty() {
-        false => Ok(shared::Opened { id, version: String::new(), ops }),
+        false => Ok(shared::Opened { id, version: String::new(), ops, functions: vec![] }),
         true => Err(Error::registry(format!("{file} declares no op"))
             .help("declare it in a comment that starts with `/* oflow`, or in a C++ file that names the kernel")),
     }

@@ -1,11 +1,11 @@
-//! `op-abi/include/oflow_op.h`, made of the structs in `op-abi/src/abi.rs`.
+//! `op-abi/include/oflow_op.h`, made of the structs in `op-abi/src/abi.rs` and `calls.rs`.
 
 use super::root;
 use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
 use std::error::Error;
 
 const HEADER: &str = "op-abi/include/oflow_op.h";
-const STRUCTS: &str = "op-abi/src/abi.rs";
+const STRUCTS: [&str; 2] = ["op-abi/src/abi.rs", "op-abi/src/calls.rs"];
 
 /// The header as (path in the repository, text).
 pub(super) fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
@@ -25,7 +25,10 @@ pub(super) fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
         ),
         ..Config::default()
     };
-    let mut builder = Builder::new().with_config(config).with_src(root().join(STRUCTS));
+    let mut builder = Builder::new().with_config(config);
+    for file in STRUCTS {
+        builder = builder.with_src(root().join(file));
+    }
     for name in ["oflow_library", "oflow_host", "oflow_library_fn"] {
         builder = builder.include_item(name);
     }

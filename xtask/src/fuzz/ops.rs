@@ -2,8 +2,9 @@
 
 use super::disk::Folder;
 use super::targets::Taken;
+use oflow::functional::{call_any, overloads};
 use oflow::interpreter::Call;
-use oflow::ops::{BuildOptions, Op, build_and_load, fuzz, unload};
+use oflow::ops::{BuildOptions, Op, ParamKind, build_and_load, fuzz, unload};
 use oflow::prelude::*;
 use oflow::testing::Sample;
 
@@ -35,8 +36,27 @@ pub fn library(input: &[u8]) -> Taken {
             let _ran_or_refused = called(op, &sample);
         }
     }
+    for text in fuzzed.library.functions() {
+        let _ran_or_refused = function(text.split('(').next().unwrap_or_default());
+    }
     unload(&fuzzed.library).map_err(|e| e.to_string())?;
     Ok(true)
+}
+
+/// Calls a function of a library; parameters that are no tensors have their defaults.
+fn function(name: &str) -> oflow::Result<()> {
+    for def in overloads(name)? {
+        let mut named = vec![];
+        for p in &def.sig.params {
+            match p.kind {
+                ParamKind::Tensor => named.push((p.name.as_str(), ones([2], Device::Cpu)?.into())),
+                ParamKind::TensorTuple => named.push((p.name.as_str(), [ones([2], Device::Cpu)?].as_slice().into())),
+                _ => {}
+            }
+        }
+        let _ran_or_refused = call_any(name, &[], &named);
+    }
+    Ok(())
 }
 
 /// Plans a call, and runs it where it is small.
@@ -49,10 +69,15 @@ fn called(op: &'static Op, sample: &Sample) -> oflow::Result<()> {
     }
     let (attrs, runtime) = sample.attributes(op)?;
     let values = sample.values(1, true);
-    let tensor = |v: &Option<oflow::testing::Value>| v.as_ref().map(|v| v.local(Device::Cpu)).transpose();
+    let leaf = |t: Tensor| if t.dtype().has_gradients() { t.requires_grad_(true) } else { Ok(t) };
+    let tensor =
+        |v: &Option<oflow::testing::Value>| v.as_ref().map(|v| v.local(Device::Cpu).and_then(leaf)).transpose();
     let inputs = values.iter().map(tensor).collect::<oflow::Result<Vec<Option<Tensor>>>>()?;
     let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
-    Call::new(op, &refs).attrs(attrs).runtime(runtime).run().map(drop)
+    let made = Call::new(op, &refs).attrs(attrs).runtime(runtime).run()?;
+    // A gradient rule of the library, where it has one.
+    let first = made.into_vec().into_iter().find(|y| y.requires_grad());
+    first.map_or(Ok(()), |y| y.sum(())?.backward())
 }
 
 /// Files that declare all that there is.
