@@ -19,7 +19,7 @@ struct Running<'a, 'b> {
     values: Vec<Value>,
     results: Vec<u32>,
     /// Dims of the values that were described.
-    types: Vec<Box<TensorType>>,
+    dims: Vec<Box<[i64]>>,
 }
 
 impl Running<'_, '_> {
@@ -188,10 +188,10 @@ unsafe extern "C" fn describe(
 ) -> i32 {
     let body = |r: &mut Running<'_, '_>| {
         let v = r.value(value)?;
-        // In a box: its dims stay where they are.
-        let t = Box::new(TensorType { shape: r.ctx.shape(v), dtype: r.ctx.dtype(v) });
-        let told = tensor_type(&t, "");
-        r.types.push(t);
+        let t = TensorType { shape: r.ctx.shape(v), dtype: r.ctx.dtype(v) };
+        let dims: Box<[i64]> = t.shape.iter().map(|n| *n as i64).collect();
+        let told = oflow_type { dims: dims.as_ptr(), ..tensor_type(&t, "") };
+        r.dims.push(dims);
         // SAFETY: a struct of the library.
         unsafe { fill(found, told, "the struct for the type of a value") }
     };
@@ -232,7 +232,7 @@ fn run_rule(ctx: &mut dyn GradCtx, rule: Rule, user: User) -> Result<()> {
     given.runtime(&op.sig.runtime, &runtime);
     let attrs = given.list_of();
     let input_count = ctx.inputs();
-    let mut running = Running { ctx, values: vec![], results: vec![], types: vec![] };
+    let mut running = Running { ctx, values: vec![], results: vec![], dims: vec![] };
     let grad = oflow_grad {
         head: oflow_head::of::<oflow_grad>(),
         op: oflow_str::of(&op.sig.name),
