@@ -294,3 +294,67 @@ fn a_kernel_launches_primitives() {
     let y = one("primitives.wrong", &[vec(&[-1.0, 2.0]).into()], &[("how", "".into())]);
     assert_eq!(floats(&y), [0.0, 2.0]);
 }
+
+/// Calls what a library from bytes has: its functions, and the gradients of its ops.
+fn call_all(library: &oflow::ops::Library) {
+    let x = || ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    for text in library.functions() {
+        let name = text.split('(').next().unwrap();
+        for def in overloads(name).unwrap() {
+            let tensor = |p: &&oflow::functional::FnParam| p.kind == oflow::functional::ParamKind::Tensor;
+            let args: Vec<Arg> = def.sig.params.iter().filter(tensor).map(|_| x().into()).collect();
+            let _ran_or_refused = oflow::functional::call_any(name, &args, &[]);
+        }
+    }
+    for op in library.ops() {
+        let made = oflow::call(op.name(), &[x().into()], &[]).and_then(|y| y[0].sum(()));
+        let _ran_or_refused = made.and_then(|y| y.backward());
+    }
+}
+
+#[test]
+fn what_a_library_describes_and_asks_for_is_not_trusted() {
+    use oflow::ops::fuzz;
+    let taken = |bytes: &[u8]| {
+        let fuzzed = fuzz::load(bytes)?;
+        call_all(&fuzzed.library);
+        unload(&fuzzed.library)
+    };
+    for bytes in fuzz::recorded() {
+        taken(&bytes).unwrap_or_else(|e| panic!("{e}"));
+    }
+    // The function of the last one gives what `relu` has returned, and the rule of the one before calls `relu`.
+    let all = fuzz::recorded();
+    let composed = fuzz::load(&all[all.len() - 1]).unwrap();
+    let y = one("fuzzed.again", &[vec(&[-1.0, 2.0]).into()], &[]);
+    assert_eq!(floats(&y), [0.0, 2.0]);
+    unload(&composed.library).unwrap();
+    let ruled = fuzz::load(&all[all.len() - 2]).unwrap();
+    let x = vec(&[-1.0, 2.0]).requires_grad_(true).unwrap();
+    let y = one("fuzzed.ruled", &[(&x).into()], &[]);
+    y.mul(&vec(&[-3.0, 4.0])).unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!(floats(&x.grad().unwrap()), [0.0, 4.0]);
+    drop(y);
+    unload(&ruled.library).unwrap();
+    // Bytes that are changed at random.
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % n
+    };
+    let mut ran = 0;
+    for round in 0..4000 {
+        let mut bytes = all[all.len() - 1 - round % 2].clone();
+        for _ in 0..1 + random(4) {
+            let at = random(bytes.len());
+            match random(3) {
+                0 => bytes[at] = random(256) as u8,
+                1 => bytes[at] = random(12) as u8,
+                _ => bytes[at] ^= 1 << random(8),
+            }
+        }
+        ran += usize::from(taken(&bytes).is_ok());
+    }
+    println!("{ran} of 4000 were taken");
+    assert!(ran > 100);
+}
