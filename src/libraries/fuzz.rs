@@ -358,7 +358,7 @@ pub fn recorded() -> Vec<Vec<u8>> {
         .sample("f32[5]")
         .op(0, &[], 0, &[]);
     // dx = relu(dy), by a rule that reads the input first.
-    let rule = [6, 0, 0, 0, 0, 6, 2, 0, 0, 0, 7, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 0, 8, 0, 0, 0, 2];
+    let rule = [6, 0, 0, 0, 0, 6, 2, 0, 0, 0, 7, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 8, 0, 0, 0, 2];
     let ruled = Described::new("ruled(x: float) -> y").sample("f32[5]").op(16, &rule, 1, &[0, 0]);
     let mut all =
         [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![ruled]].map(|ops| described(&ops)).to_vec();
