@@ -244,6 +244,15 @@ class Packed {
                 texts_.back().push_back(str(names_.back()));
             }
             a.kind = OFLOW_ATTR_STRS, a.texts = texts_.back().data(), a.count = all->size();
+        } else if (auto *lists = std::get_if<std::vector<std::vector<int64_t>>>(&held)) {
+            std::vector<int64_t> members;
+            lengths_.emplace_back();
+            for (const std::vector<int64_t> &one : *lists) {
+                members.insert(members.end(), one.begin(), one.end());
+                lengths_.back().push_back(int64_t(one.size()));
+            }
+            integers(a, members);
+            a.kind = OFLOW_ATTR_INT_LISTS, a.lengths = lengths_.back().data(), a.count = lists->size();
         } else
             throw Error("'" + name + "' is a value that a call cannot be given");
         if (as)
@@ -292,6 +301,7 @@ class Packed {
     std::deque<std::vector<oflow_tensor>> numbers_;
     std::deque<std::vector<int64_t>> integers_;
     std::deque<std::vector<double>> reals_;
+    std::deque<std::vector<int64_t>> lengths_;
     std::deque<std::vector<oflow_str>> texts_;
 };
 

@@ -77,6 +77,15 @@
 // Memory of an NVIDIA GPU.
 #define OFLOW_CUDA 1
 
+// No device: that of an optional input that was left out.
+#define OFLOW_NO_DEVICE UINT32_MAX
+
+// The stream of a device for kernels.
+#define OFLOW_STREAM_COMPUTE 0
+
+// The stream of a device for copies, beside that of the kernels.
+#define OFLOW_STREAM_COPY 1
+
 // Attribute: optional and not given.
 #define OFLOW_ATTR_ABSENT 0
 
@@ -115,6 +124,10 @@
 
 // Attribute: a value of another type; `text` shows it.
 #define OFLOW_ATTR_OTHER 12
+
+// Attribute: `count` lists of integers; shapes too. `lengths` says how many members each has; the members of all lists stand one
+// after the other in `integers`.
+#define OFLOW_ATTR_INT_LISTS 13
 
 // Attribute: `text` is an nd-SBP, such as `[S(0), B]`.
 #define OFLOW_ATTR_SBP 32
@@ -212,6 +225,8 @@ typedef struct {
   const oflow_str *texts;
   // Members of the list.
   size_t count;
+  // Of a list of lists: the number of members of each.
+  const int64_t *lengths;
 } oflow_attr;
 
 // What rules are given: shapes, element types and attributes, no data.
@@ -222,7 +237,7 @@ typedef struct {
   const oflow_type *const *inputs;
   // How many.
   size_t input_count;
-  // Outputs, for the size of a workspace.
+  // Outputs, for the size of a workspace and for `applies`.
   const oflow_type *const *outputs;
   // How many; 0 where they are not known yet.
   size_t output_count;
@@ -230,8 +245,12 @@ typedef struct {
   const oflow_attr *const *attrs;
   // How many.
   size_t attr_count;
-  // `user` of the op, or of the kernel for the size of a workspace.
+  // `user` of the op; of the kernel for the size of a workspace and for `applies`.
   void *user;
+  // For a device rule the device of each input: `OFLOW_CPU`, …, or `OFLOW_NO_DEVICE`. A null pointer for other rules.
+  const uint32_t *devices;
+  // For a device rule the device that the call would run on otherwise.
+  uint32_t default_device;
 } oflow_infer;
 
 // Where rules put their results. Each function returns `OFLOW_OK`, or `OFLOW_ERROR` for a value that cannot be.
@@ -246,6 +265,10 @@ typedef struct {
   int32_t (*dtype)(void *context, size_t output, uint32_t dtype);
   // Adds a signature, such as `S(0), B -> S(0)`.
   int32_t (*signature)(void *context, oflow_str text);
+  // Says the device whose kernel runs (`OFLOW_CPU`, …), and its stream (`OFLOW_STREAM_COMPUTE`, …).
+  int32_t (*run_on)(void *context, uint32_t device, uint32_t stream);
+  // Says the device of an output.
+  int32_t (*device)(void *context, size_t output, uint32_t device);
 } oflow_results;
 
 // Where a callback writes why it failed.
@@ -357,6 +380,9 @@ typedef int32_t (*oflow_kernel_fn)(const oflow_call *call, oflow_message *error)
 // The size of a workspace in bytes, or a negative number for an error.
 typedef int64_t (*oflow_workspace_fn)(const oflow_infer *infer, oflow_message *error);
 
+// Whether a kernel applies to a call: 1 or 0, or a negative number for an error.
+typedef int32_t (*oflow_applies_fn)(const oflow_infer *infer, oflow_message *error);
+
 // A kernel of an op: either a function, or the text of a CUDA kernel.
 typedef struct {
   // Size and version.
@@ -380,8 +406,13 @@ typedef struct {
   // Number of threads, as arithmetic over the sizes of the shape rule and integer attributes; empty for one thread for each element
   // of the first output.
   oflow_str cuda_threads;
-  // Given to `run` and `workspace`.
+  // Given to `run`, `workspace` and `applies`.
   void *user;
+  // When it applies, beside `dtypes`: `y: f32 and not exact and mode in (up, down)`; empty for always. With `applies` the words that
+  // say when that holds.
+  oflow_str condition;
+  // When it applies, as code in the place of a condition that is read. It is asked when a call is planned.
+  oflow_applies_fn applies;
 } oflow_kernel;
 
 // What a gradient rule is given. A value is a number that holds in this run of the rule. Inputs and outputs are named; if the name is
@@ -491,6 +522,14 @@ typedef struct {
   oflow_strs grad_saves;
   // 1 if `grad_saves` says it; 0 keeps all.
   uint32_t grad_saves_listed;
+  // Signatures over all axes of a mesh in the place of the products of those of one axis: `[S(0), B], [B, B] -> [S(0), B]`.
+  oflow_strs nd_infer;
+  // Signatures over all axes of a mesh beside these products.
+  oflow_strs nd_extra;
+  // Which signatures over all axes of a mesh hold: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
+  oflow_strs nd_valid;
+  // Where a call runs and where its outputs are.
+  oflow_rule_fn infer_devices;
 } oflow_op_def;
 
 // A tensor, by its number. 0 is none.

@@ -30,6 +30,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -74,7 +75,7 @@ namespace oflow {
 
 static_assert(sizeof(long long) == sizeof(int64_t), "sizes are 64-bit integers");
 
-// An element in bfloat16.
+// An element in bfloat16. Converts from float to the nearest (ties to even), and to float exactly.
 struct bf16 {
     uint16_t bits;
     bf16() = default;
@@ -93,9 +94,43 @@ struct bf16 {
     }
 };
 
-// An element in IEEE half precision, as its bits.
+// An element in IEEE half precision. Converts from float to the nearest (ties to even), and to float exactly.
 struct f16 {
     uint16_t bits;
+    f16() = default;
+    explicit f16(float x)
+    {
+        uint32_t u;
+        std::memcpy(&u, &x, 4);
+        uint32_t sign = u >> 16 & 0x8000, size = u & 0x7fffffff, half = 0;
+        // To the right by n, to nearest, ties to even.
+        auto shifted = [](uint32_t v, uint32_t n) { return (v + (uint32_t(1) << (n - 1)) - 1 + (v >> n & 1)) >> n; };
+        if (size > 0x7f800000) // NaN
+            half = 0x7e00 | (size >> 13 & 0x1ff);
+        else if (size >= 0x47800000) // from 65536 on
+            half = 0x7c00;
+        else if (size >= 0x38800000) // another bias of the exponent; a carry out of the fraction is the next exponent
+            half = shifted(size - 0x38000000, 13);
+        else if (size >= 0x33000000) // denormal: a multiple of 2^-24
+            half = shifted((size & 0x7fffff) | 0x800000, 126 - (size >> 23));
+        bits = uint16_t(sign | half);
+    }
+    operator float() const
+    {
+        uint32_t sign = uint32_t(bits & 0x8000) << 16, size = bits & 0x7fff, u;
+        float x = float(size) / 16777216.0f; // denormal: a multiple of 2^-24
+        if (size > 0x7c00)
+            u = size << 13 | 0x7fc00000;
+        else if (size == 0x7c00)
+            u = 0x7f800000;
+        else if (size >= 0x400)
+            u = (size << 13) + 0x38000000;
+        else
+            std::memcpy(&u, &x, 4);
+        u |= sign;
+        std::memcpy(&x, &u, 4);
+        return x;
+    }
 };
 
 // The code of an element type.
@@ -216,6 +251,7 @@ class Device {
     }
     Device(const char *name) : Device(std::string(name)) {}
     std::string str() const { return cuda_ ? "cuda" : "cpu"; }
+    uint32_t code() const { return cuda_ ? OFLOW_CUDA : OFLOW_CPU; }
     friend bool operator==(const Device &a, const Device &b) { return a.cuda_ == b.cuda_; }
     friend bool operator!=(const Device &a, const Device &b) { return a.cuda_ != b.cuda_; }
 
@@ -223,12 +259,26 @@ class Device {
     bool cuda_;
 };
 
+// Which stream of a device a kernel runs on.
+enum class Stream : uint32_t { compute = OFLOW_STREAM_COMPUTE, copy = OFLOW_STREAM_COPY };
+
+// What a device rule says: the device whose kernel runs, and the devices of the outputs; those that are not said are on `run_on`.
+struct Devices {
+    Device run_on;
+    std::vector<Device> outputs;
+    Stream stream;
+    Devices(Device run_on, std::vector<Device> outputs = {}, Stream stream = Stream::compute)
+        : run_on(run_on), outputs(std::move(outputs)), stream(stream)
+    {
+    }
+};
+
 // A parameter: a value with a type at run time. Conversions lose nothing, or they throw. + - * / work between numbers of any types
 // and join texts; comparisons work between values of any types.
 class Value {
   public:
     using Held = std::variant<std::monostate, int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<double>,
-                              std::vector<bool>, std::vector<std::string>>;
+                              std::vector<bool>, std::vector<std::string>, std::vector<std::vector<int64_t>>>;
 
     Value() = default;
     template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0> Value(T x)
@@ -255,9 +305,11 @@ class Value {
         else if constexpr (std::is_floating_point_v<T>)
             held_ = std::vector<double>(x.begin(), x.end());
         else {
-            std::vector<int64_t> all;
+            // Lists of integers, or integers.
+            using Member = std::conditional_t<std::is_arithmetic_v<T>, int64_t, std::vector<int64_t>>;
+            std::vector<Member> all;
             for (const T &i : x)
-                all.push_back(std::get<int64_t>(Value(i).held_));
+                all.push_back(std::get<Member>(Value(i).held_));
             held_ = std::move(all);
         }
     }
@@ -273,7 +325,7 @@ class Value {
     bool given() const { return held_.index() != 0; }
     const Held &held() const { return held_; }
 
-    // The value as a T: a number, bool, std::string, or a std::vector of these.
+    // The value as a T: a number, bool, std::string, a std::vector of these, or one of lists of integers (Shape too).
     template <class T> T as() const
     {
         if constexpr (std::is_same_v<T, std::string>)
@@ -284,8 +336,14 @@ class Value {
             return get<std::vector<bool>>("a list of bools");
         else if constexpr (std::is_arithmetic_v<T>)
             return number<T>();
-        else
-            return list<typename T::value_type>();
+        else if constexpr (std::is_arithmetic_v<typename T::value_type>)
+            return list<T>();
+        else {
+            T all;
+            for (auto &x : get<std::vector<std::vector<int64_t>>>("a list of lists of integers"))
+                all.push_back(Value(x).template list<typename T::value_type>());
+            return all;
+        }
     }
 
     bool operator==(const Value &o) const { return compare(o) == 0; }
@@ -337,7 +395,8 @@ class Value {
     const char *what() const
     {
         static const char *const names[] = {"not given",         "an integer",       "a float",         "a bool", "a text",
-                                            "a list of integers", "a list of floats", "a list of bools", "a list of texts"};
+                                            "a list of integers", "a list of floats", "a list of bools", "a list of texts",
+                                            "a list of lists of integers"};
         return names[held_.index()];
     }
     [[noreturn]] void wrong(const char *wanted) const { throw Error(std::string("the parameter is ") + what() + ", not " + wanted); }
@@ -370,9 +429,10 @@ class Value {
         else
             return exact<T>(get<int64_t>("an integer"));
     }
-    template <class T> std::vector<T> list() const
+    template <class L> L list() const
     {
-        std::vector<T> all;
+        using T = typename L::value_type;
+        L all;
         if (auto *x = std::get_if<std::vector<int64_t>>(&held_)) {
             for (int64_t i : *x)
                 all.push_back(exact<T>(i));
@@ -458,6 +518,13 @@ inline Value value_of(const oflow_attr &a)
             all.push_back(string_of(a.texts[i]));
         return all;
     }
+    case OFLOW_ATTR_INT_LISTS: {
+        std::vector<std::vector<int64_t>> all;
+        const int64_t *at = a.integers;
+        for (size_t i = 0; i < a.count; at += a.lengths[i++])
+            all.emplace_back(at, at + a.lengths[i]);
+        return all;
+    }
     default:
         return {};
     }
@@ -472,6 +539,10 @@ inline Value find(const oflow_attr *const *attrs, size_t count, const std::strin
 }
 
 } // namespace detail
+
+} // namespace oflow
+#include "oflow_params.hpp"
+namespace oflow {
 
 // A tensor of a call: the shard of this rank.
 class View {
@@ -589,6 +660,8 @@ class Call {
     template <class W> bool has_input(W which) const { return find(c_->inputs, c_->input_count, which) != nullptr; }
     template <class W> View output(W which) const { return at(c_->outputs, c_->output_count, which, "output"); }
     Value param(const std::string &name) const { return detail::find(c_->attrs, c_->attr_count, name); }
+    // The parameters as a struct (oflow_params.hpp).
+    template <class P> P params() const { return read_params<P>(*this); }
     // Scratch memory; null where the kernel asked for none.
     void *workspace() const { return c_->workspace ? c_->workspace->data : nullptr; }
     // The CUstream to put the work on.
@@ -661,7 +734,7 @@ class Infer {
             throw Error("there is no input " + std::to_string(i));
         return Type(i_->inputs[i]);
     }
-    // Known to the size of a workspace only.
+    // Known to the size of a workspace and to the condition of a kernel only.
     Type output(size_t i) const
     {
         if (i >= i_->output_count)
@@ -669,6 +742,21 @@ class Infer {
         return Type(i_->outputs[i]);
     }
     Value param(const std::string &name) const { return detail::find(i_->attrs, i_->attr_count, name); }
+    // The parameters as a struct (oflow_params.hpp).
+    template <class P> P params() const { return read_params<P>(*this); }
+    // For a device rule: the device of an input, and the one that the call would run on without the rule.
+    Device device(size_t i) const
+    {
+        if (!i_->devices || !has_input(i) || i_->devices[i] == OFLOW_NO_DEVICE)
+            throw Error("the device of input " + std::to_string(i) + " is not known here: a device rule knows those of inputs that are there");
+        return Device(i_->devices[i]);
+    }
+    Device default_device() const
+    {
+        if (!i_->devices)
+            throw Error("the device of a call is known to a device rule only");
+        return Device(i_->default_device);
+    }
 
   private:
     const oflow_infer *i_;
@@ -706,9 +794,10 @@ template <class F> int32_t guarded(oflow_message *error, F body) noexcept
 }
 
 struct Kernel {
-    std::string name, device, dtypes, priority, source, entry, threads;
+    std::string name, device, dtypes, priority, source, entry, threads, condition;
     std::function<void(const Call &)> run;
     std::function<size_t(const Infer &)> workspace;
+    std::function<bool(const Infer &)> applies;
     oflow_kernel exported{};
 
     static int32_t call(const oflow_call *c, oflow_message *error)
@@ -720,6 +809,12 @@ struct Kernel {
         int64_t n = 0;
         int32_t status = guarded(error, [&] { n = int64_t(static_cast<Kernel *>(i->user)->workspace(Infer(i))); });
         return status == OFLOW_OK ? n : -status;
+    }
+    static int32_t asked(const oflow_infer *i, oflow_message *error)
+    {
+        bool applies = false;
+        int32_t status = guarded(error, [&] { applies = static_cast<Kernel *>(i->user)->applies(Infer(i)); });
+        return status == OFLOW_OK ? applies : -status;
     }
     const oflow_kernel *finish()
     {
@@ -734,6 +829,8 @@ struct Kernel {
         exported.cuda_entry = str(entry);
         exported.cuda_threads = str(threads);
         exported.user = this;
+        exported.condition = str(condition);
+        exported.applies = applies ? &Kernel::asked : nullptr;
         return &exported;
     }
 };
@@ -779,6 +876,9 @@ class Op {
     OFLOW_LISTS(derivatives)
     OFLOW_LISTS(linear_in)
     OFLOW_LISTS(signatures)
+    OFLOW_LISTS(nd_infer)
+    OFLOW_LISTS(nd_extra)
+    OFLOW_LISTS(nd_valid)
     OFLOW_LISTS(samples)
 #undef OFLOW_SAYS
 #undef OFLOW_LISTS
@@ -821,6 +921,18 @@ class Op {
         grad_saves_ = std::move(saves);
         return grad_rule(std::move(f));
     }
+    // Where a call runs and where its outputs are: OneFlow's DeviceAndStreamInferFn, MegEngine's set_device_infer.
+    Op &devices(std::function<Devices(const Infer &)> f)
+    {
+        devices_ = std::move(f);
+        return *this;
+    }
+    template <class F> Op &set_device_infer(F)
+    {
+        static_assert(!std::is_same_v<F, F>, "a device rule returns what it says: write "
+                                             ".devices([](const oflow::Infer &call) { return oflow::Devices(\"cpu\"); })");
+        return *this;
+    }
     // Kernels. `dtypes` are the element types of float inputs that it takes ("f32|f64"), all if it is empty.
     Op &cpu(std::function<void(const Call &)> run, std::string dtypes = "") { return kernel("cpu", run, dtypes); }
     // Puts work on call.stream() and does not wait for it.
@@ -833,6 +945,20 @@ class Op {
         kernels_.back().source = std::move(source);
         kernels_.back().entry = std::move(entry);
         kernels_.back().threads = std::move(threads);
+        return *this;
+    }
+    // When the kernel that was added last applies, besides its dtypes: "y: f32 and not exact and mode in (up, down) and k <= 8"; or as
+    // code, which is asked when a call is planned and knows the outputs. `words` say it in lists.
+    Op &when(std::string condition)
+    {
+        last().condition = std::move(condition);
+        last().applies = nullptr;
+        return *this;
+    }
+    Op &when(std::string words, std::function<bool(const Infer &)> applies)
+    {
+        last().condition = std::move(words);
+        last().applies = std::move(applies);
         return *this;
     }
     // Scratch memory, its priority, and its name for the kernel that was added last.
@@ -883,6 +1009,10 @@ class Op {
             kernel_list_.push_back(k.finish());
         exported_.kernels = kernel_list_.data();
         exported_.kernel_count = kernel_list_.size();
+        exported_.nd_infer = list(nd_infer_);
+        exported_.nd_extra = list(nd_extra_);
+        exported_.nd_valid = list(nd_valid_);
+        exported_.infer_devices = devices_ ? &Op::run_devices : nullptr;
         return &exported_;
     }
 
@@ -952,8 +1082,19 @@ class Op {
         });
     }
 
+    static int32_t run_devices(const oflow_infer *i, const oflow_results *r, oflow_message *error)
+    {
+        return rule(i, error, [r](Op &op, const Infer &infer) {
+            Devices found = op.devices_(infer);
+            taken(r->run_on(r->context, found.run_on.code(), uint32_t(found.stream)));
+            size_t o = 0;
+            for (const Device &device : found.outputs)
+                taken(r->device(r->context, o++, device.code()));
+        });
+    }
+
     std::string declaration_, domain_, doc_, subject_, traits_, expression_, shape_, dtype_, factors_, gradient_;
-    detail::Texts functions_, derivatives_, linear_in_, signatures_, samples_;
+    detail::Texts functions_, derivatives_, linear_in_, signatures_, samples_, nd_infer_, nd_extra_, nd_valid_;
     uint32_t version_ = 1;
     std::function<void(const Infer &)> check_;
     std::function<std::vector<Shape>(const Infer &)> shapes_;
@@ -962,6 +1103,7 @@ class Op {
     std::function<void(Grad &)> grad_rule_;
     detail::Texts grad_saves_;
     bool grad_saves_listed_ = false;
+    std::function<Devices(const Infer &)> devices_;
     std::deque<detail::Kernel> kernels_;
     std::vector<const oflow_kernel *> kernel_list_;
     std::deque<std::vector<oflow_str>> lists_;
@@ -979,6 +1121,8 @@ class Library {
     {
         return functions_.emplace_back(std::move(signature), std::move(body));
     }
+    // Adds an op whose attributes are the fields of P (oflow_params.hpp): `leaky(x: float) -> y`.
+    template <class P> Op &op(const std::string &declaration) { return op(with_params<P>(declaration)); }
     // The version of the library, for lists.
     Library &version(std::string version)
     {

@@ -62,6 +62,13 @@ pub const OFLOW_C128: u32 = 15;
 pub const OFLOW_CPU: u32 = 0;
 /// Memory of an NVIDIA GPU.
 pub const OFLOW_CUDA: u32 = 1;
+/// No device: that of an optional input that was left out.
+pub const OFLOW_NO_DEVICE: u32 = u32::MAX;
+
+/// The stream of a device for kernels.
+pub const OFLOW_STREAM_COMPUTE: u32 = 0;
+/// The stream of a device for copies, beside that of the kernels.
+pub const OFLOW_STREAM_COPY: u32 = 1;
 
 /// Attribute: optional and not given.
 pub const OFLOW_ATTR_ABSENT: u32 = 0;
@@ -89,6 +96,9 @@ pub const OFLOW_ATTR_STRS: u32 = 10;
 pub const OFLOW_ATTR_DTYPES: u32 = 11;
 /// Attribute: a value of another type; `text` shows it.
 pub const OFLOW_ATTR_OTHER: u32 = 12;
+/// Attribute: `count` lists of integers; shapes too. `lengths` says how many members each has; the members of all lists stand one
+/// after the other in `integers`.
+pub const OFLOW_ATTR_INT_LISTS: u32 = 13;
 
 /// Starts each struct.
 #[repr(C)]
@@ -160,6 +170,8 @@ pub struct oflow_attr {
     pub texts: *const oflow_str,
     /// Members of the list.
     pub count: usize,
+    /// Of a list of lists: the number of members of each.
+    pub lengths: *const i64,
 }
 
 /// Shape and element type of a tensor.
@@ -222,7 +234,7 @@ pub struct oflow_infer {
     pub inputs: *const *const oflow_type,
     /// How many.
     pub input_count: usize,
-    /// Outputs, for the size of a workspace.
+    /// Outputs, for the size of a workspace and for `applies`.
     pub outputs: *const *const oflow_type,
     /// How many; 0 where they are not known yet.
     pub output_count: usize,
@@ -230,8 +242,12 @@ pub struct oflow_infer {
     pub attrs: *const *const oflow_attr,
     /// How many.
     pub attr_count: usize,
-    /// `user` of the op, or of the kernel for the size of a workspace.
+    /// `user` of the op; of the kernel for the size of a workspace and for `applies`.
     pub user: *mut c_void,
+    /// For a device rule the device of each input: `OFLOW_CPU`, …, or `OFLOW_NO_DEVICE`. A null pointer for other rules.
+    pub devices: *const u32,
+    /// For a device rule the device that the call would run on otherwise.
+    pub default_device: u32,
 }
 
 /// Where rules put their results. Each function returns `OFLOW_OK`, or `OFLOW_ERROR` for a value that cannot be.
@@ -248,6 +264,10 @@ pub struct oflow_results {
     pub dtype: Option<unsafe extern "C" fn(context: *mut c_void, output: usize, dtype: u32) -> i32>,
     /// Adds a signature, such as `S(0), B -> S(0)`.
     pub signature: Option<unsafe extern "C" fn(context: *mut c_void, text: oflow_str) -> i32>,
+    /// Says the device whose kernel runs (`OFLOW_CPU`, …), and its stream (`OFLOW_STREAM_COMPUTE`, …).
+    pub run_on: Option<unsafe extern "C" fn(context: *mut c_void, device: u32, stream: u32) -> i32>,
+    /// Says the device of an output.
+    pub device: Option<unsafe extern "C" fn(context: *mut c_void, output: usize, device: u32) -> i32>,
 }
 
 /// What a kernel is given.
@@ -295,6 +315,9 @@ pub type oflow_kernel_fn = Option<unsafe extern "C" fn(call: *const oflow_call, 
 /// The size of a workspace in bytes, or a negative number for an error.
 pub type oflow_workspace_fn = Option<unsafe extern "C" fn(infer: *const oflow_infer, error: *mut oflow_message) -> i64>;
 
+/// Whether a kernel applies to a call: 1 or 0, or a negative number for an error.
+pub type oflow_applies_fn = Option<unsafe extern "C" fn(infer: *const oflow_infer, error: *mut oflow_message) -> i32>;
+
 /// A kernel of an op: either a function, or the text of a CUDA kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -320,8 +343,13 @@ pub struct oflow_kernel {
     /// Number of threads, as arithmetic over the sizes of the shape rule and integer attributes; empty for one thread for each element
     /// of the first output.
     pub cuda_threads: oflow_str,
-    /// Given to `run` and `workspace`.
+    /// Given to `run`, `workspace` and `applies`.
     pub user: *mut c_void,
+    /// When it applies, beside `dtypes`: `y: f32 and not exact and mode in (up, down)`; empty for always. With `applies` the words that
+    /// say when that holds.
+    pub condition: oflow_str,
+    /// When it applies, as code in the place of a condition that is read. It is asked when a call is planned.
+    pub applies: oflow_applies_fn,
 }
 
 /// An op. Empty texts and null pointers say nothing, but for the declaration.
@@ -382,6 +410,14 @@ pub struct oflow_op_def {
     pub grad_saves: oflow_strs,
     /// 1 if `grad_saves` says it; 0 keeps all.
     pub grad_saves_listed: u32,
+    /// Signatures over all axes of a mesh in the place of the products of those of one axis: `[S(0), B], [B, B] -> [S(0), B]`.
+    pub nd_infer: oflow_strs,
+    /// Signatures over all axes of a mesh beside these products.
+    pub nd_extra: oflow_strs,
+    /// Which signatures over all axes of a mesh hold: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
+    pub nd_valid: oflow_strs,
+    /// Where a call runs and where its outputs are.
+    pub infer_devices: oflow_rule_fn,
 }
 
 /// What a library gives.

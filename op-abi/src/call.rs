@@ -27,6 +27,37 @@ pub struct Bool(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct F16(pub u16);
 
+impl F16 {
+    /// The nearest one; ties to even. What is beyond 65504 and nearer to 65536 is an infinity.
+    pub fn from_f32(x: f32) -> F16 {
+        let bits = x.to_bits();
+        let (sign, size) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);
+        // To the right by `n`, to nearest, ties to even.
+        let shifted = |v: u32, n: u32| (v + (1 << (n - 1)) - 1 + (v >> n & 1)) >> n;
+        let found = match size {
+            0x7f80_0001.. => 0x7e00 | (size >> 13) as u16 & 0x1ff,
+            0x4780_0000.. => 0x7c00,
+            // Normal numbers: another bias of the exponent. A carry out of the fraction is the next exponent.
+            0x3880_0000.. => shifted(size - 0x3800_0000, 13) as u16,
+            // Denormal ones are multiples of 2^-24.
+            0x3300_0000.. => shifted(size & 0x7f_ffff | 0x80_0000, 126 - (size >> 23)) as u16,
+            _ => 0,
+        };
+        F16(sign | found)
+    }
+    /// The value.
+    pub fn to_f32(self) -> f32 {
+        let (sign, size) = (u32::from(self.0 & 0x8000) << 16, u32::from(self.0 & 0x7fff));
+        let found = match size {
+            0x7c01.. => size << 13 | 0x7fc0_0000,
+            0x7c00 => 0x7f80_0000,
+            0x400.. => (size << 13) + 0x3800_0000,
+            _ => (size as f32 / 16_777_216.0).to_bits(),
+        };
+        f32::from_bits(sign | found)
+    }
+}
+
 /// An element in bfloat16, as its bits.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,6 +358,19 @@ macro_rules! attributes {
                 // SAFETY: list of the call.
                 self.attr(name, OFLOW_ATTR_FLOATS, "a list of floats")
                     .map(|a| unsafe { $crate::call::slice(a.reals, a.count) })
+            }
+            /// A list of lists of integers; a list of shapes too.
+            ///
+            /// # Errors
+            /// There is none of that name, or it is of another type.
+            pub fn int_lists(&self, name: &str) -> Result<Vec<&'a [i64]>> {
+                let a = self.attr(name, OFLOW_ATTR_INT_LISTS, "a list of lists of integers")?;
+                // SAFETY: list of the call.
+                let lengths = unsafe { $crate::call::slice(a.lengths, a.count) };
+                // SAFETY: as above; so many members there are in all.
+                let all = unsafe { $crate::call::slice(a.integers, lengths.iter().sum::<i64>() as usize) };
+                let mut rest = all;
+                Ok(lengths.iter().map(|n| rest.split_off(..*n as usize).unwrap_or_default()).collect())
             }
             /// A list of texts.
             ///

@@ -8,11 +8,31 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Run = Box<dyn Fn(&Call<'_>, &mut Outputs<'_>) -> Result<()> + Send + Sync>;
+type Applies = Box<dyn Fn(&Infer<'_>) -> Result<bool> + Send + Sync>;
 type Workspace = Box<dyn Fn(&Infer<'_>) -> Result<usize> + Send + Sync>;
 type Check = Box<dyn Fn(&Infer<'_>) -> Result<()> + Send + Sync>;
 type Shapes = Box<dyn Fn(&Infer<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync>;
 type DTypes = Box<dyn Fn(&Infer<'_>) -> Result<Vec<u32>> + Send + Sync>;
+type DevicesRule = Box<dyn Fn(&Infer<'_>) -> Result<Devices> + Send + Sync>;
 type Signatures = Box<dyn Fn(&Infer<'_>) -> Result<Vec<String>> + Send + Sync>;
+
+/// Where a call runs and where its outputs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices {
+    /// The device whose kernel runs: `OFLOW_CPU`, …
+    pub run_on: u32,
+    /// Its stream: `OFLOW_STREAM_COMPUTE`, …
+    pub stream: u32,
+    /// The device of each output; those that are not said are on `run_on`.
+    pub outputs: Vec<u32>,
+}
+
+impl Devices {
+    /// Everything on one device, on its compute stream.
+    pub fn all(device: u32) -> Devices {
+        Devices { run_on: device, stream: OFLOW_STREAM_COMPUTE, outputs: vec![] }
+    }
+}
 
 /// The ops of a library.
 #[must_use]
@@ -48,6 +68,8 @@ pub struct Kernel {
     priority: String,
     run: Option<Run>,
     workspace: Option<Workspace>,
+    condition: String,
+    applies: Option<Applies>,
     cuda: [String; 3],
 }
 
@@ -60,6 +82,8 @@ impl Kernel {
             priority: String::new(),
             run,
             workspace: None,
+            condition: String::new(),
+            applies: None,
             cuda: Default::default(),
         }
     }
@@ -92,6 +116,18 @@ impl Kernel {
         self.dtypes = dtypes.to_string();
         self
     }
+    /// When it applies, besides [`Kernel::dtypes`]: `y: f32 and not exact and mode in (up, down) and k <= 8`.
+    pub fn when(mut self, condition: &str) -> Kernel {
+        self.condition = condition.to_string();
+        self
+    }
+    /// When it applies, as code in the place of [`Kernel::when`]; `words` say it in lists. It is asked when a call is planned, with the
+    /// outputs, and gives the same on every rank.
+    pub fn applies(mut self, words: &str, test: impl Fn(&Infer<'_>) -> Result<bool> + Send + Sync + 'static) -> Kernel {
+        self.condition = words.to_string();
+        self.applies = Some(Box::new(test));
+        self
+    }
     /// `fallback`, `default`, `optimized` or `experimental`.
     pub fn priority(mut self, priority: &str) -> Kernel {
         self.priority = priority.to_string();
@@ -111,6 +147,7 @@ struct Rules {
     shapes: Option<Shapes>,
     dtypes: Option<DTypes>,
     signatures: Option<Signatures>,
+    devices: Option<DevicesRule>,
 }
 
 /// An op. The texts are those of `oflow::ops::OpDef`.
@@ -130,6 +167,9 @@ pub struct Op {
     factors: String,
     linear: Vec<String>,
     signatures: Vec<String>,
+    nd_infer: Vec<String>,
+    nd_extra: Vec<String>,
+    nd_valid: Vec<String>,
     gradient: String,
     samples: Vec<String>,
     rules: Rules,
@@ -175,6 +215,9 @@ impl Op {
             factors: text(),
             linear: list(),
             signatures: list(),
+            nd_infer: list(),
+            nd_extra: list(),
+            nd_valid: list(),
             gradient: text(),
             samples: list(),
             rules: Rules::default(),
@@ -210,6 +253,12 @@ impl Op {
         linear_in: linear;
         /// Adds signatures, in the place of factors: `S(0), B -> S(0)`.
         signatures: signatures;
+        /// Adds signatures over all axes of a mesh, in the place of the products of those of one axis: `[S(0), B] -> [S(0), B]`.
+        nd_infer: nd_infer;
+        /// Adds signatures over all axes of a mesh beside these products.
+        nd_extra: nd_extra;
+        /// Says which signatures over all axes of a mesh hold: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)] -> *`.
+        nd_valid: nd_valid;
         /// Adds calls that test the op: `f32[4, 6] f32[6]; dim=1`.
         samples: samples;
     }
@@ -238,6 +287,11 @@ impl Op {
         self.rules.signatures = Some(Box::new(f));
         self
     }
+    /// Where a call runs, and where its outputs are.
+    pub fn devices(mut self, f: impl Fn(&Infer<'_>) -> Result<Devices> + Send + Sync + 'static) -> Op {
+        self.rules.devices = Some(Box::new(f));
+        self
+    }
     /// Adds a kernel.
     pub fn kernel(mut self, kernel: Kernel) -> Op {
         self.kernels.push(kernel);
@@ -249,12 +303,13 @@ impl Op {
     }
 
     fn export(self) -> oflow_op_def {
-        let Rules { check, shapes, dtypes, signatures } = &self.rules;
-        let rules: [oflow_rule_fn; 4] = [
+        let Rules { check, shapes, dtypes, signatures, devices } = &self.rules;
+        let rules: [oflow_rule_fn; 5] = [
             check.as_ref().and(Some(check_rule)),
             shapes.as_ref().and(Some(shapes_rule)),
             dtypes.as_ref().and(Some(dtypes_rule)),
             signatures.as_ref().and(Some(signatures_rule)),
+            devices.as_ref().and(Some(devices_rule)),
         ];
         let kernels: Vec<*const oflow_kernel> = self.kernels.into_iter().map(|k| kept(k.export())).collect();
         oflow_op_def {
@@ -285,6 +340,10 @@ impl Op {
             grad_rule: None,
             grad_saves: oflow_strs::EMPTY,
             grad_saves_listed: 0,
+            nd_infer: texts(self.nd_infer),
+            nd_extra: texts(self.nd_extra),
+            nd_valid: texts(self.nd_valid),
+            infer_devices: rules[4],
         }
     }
 }
@@ -294,6 +353,7 @@ impl Kernel {
         let [source, entry, threads] = self.cuda;
         let run: oflow_kernel_fn = self.run.is_some().then_some(run_kernel);
         let workspace: oflow_workspace_fn = self.workspace.is_some().then_some(run_workspace);
+        let applies: oflow_applies_fn = self.applies.is_some().then_some(run_applies);
         oflow_kernel {
             head: oflow_head::of::<oflow_kernel>(),
             name: text(self.name),
@@ -305,9 +365,18 @@ impl Kernel {
             cuda_source: text(source),
             cuda_entry: text(entry),
             cuda_threads: text(threads),
-            user: kept((self.run, self.workspace)).cast_mut().cast(),
+            user: kept(Functions { run: self.run, workspace: self.workspace, applies: self.applies }).cast_mut().cast(),
+            condition: text(self.condition),
+            applies,
         }
     }
+}
+
+/// The functions of a kernel: its `user`.
+struct Functions {
+    run: Option<Run>,
+    workspace: Option<Workspace>,
+    applies: Option<Applies>,
 }
 
 /// A value that lives as long as the process, as libraries do.
@@ -384,8 +453,8 @@ unsafe extern "C" fn run_kernel(call: *const oflow_call, error: *mut oflow_messa
     // SAFETY: oflow's call, whose `user` is what `Kernel::export` gave.
     let call = unsafe { &*call };
     // SAFETY: as above.
-    let (run, _) = unsafe { &*call.user.cast::<(Option<Run>, Option<Workspace>)>() };
-    let body = || match run {
+    let functions = unsafe { &*call.user.cast::<Functions>() };
+    let body = || match &functions.run {
         Some(run) => run(&Call(call), &mut Outputs(call, PhantomData)),
         None => Ok(()),
     };
@@ -397,12 +466,25 @@ unsafe extern "C" fn run_workspace(infer: *const oflow_infer, error: *mut oflow_
     // SAFETY: oflow's call, whose `user` is what `Kernel::export` gave.
     let infer = unsafe { &*infer };
     // SAFETY: as above.
-    let (_, bytes) = unsafe { &*infer.user.cast::<(Option<Run>, Option<Workspace>)>() };
-    let body = || bytes.as_ref().map_or(Ok(0), |bytes| bytes(&Infer(infer)));
+    let functions = unsafe { &*infer.user.cast::<Functions>() };
+    let body = || functions.workspace.as_ref().map_or(Ok(0), |bytes| bytes(&Infer(infer)));
     // SAFETY: oflow's message.
     match unsafe { guarded(error, body) } {
         Ok(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
         Err(status) => -i64::from(status),
+    }
+}
+
+unsafe extern "C" fn run_applies(infer: *const oflow_infer, error: *mut oflow_message) -> i32 {
+    // SAFETY: oflow's call, whose `user` is what `Kernel::export` gave.
+    let infer = unsafe { &*infer };
+    // SAFETY: as above.
+    let functions = unsafe { &*infer.user.cast::<Functions>() };
+    let body = || functions.applies.as_ref().map_or(Ok(true), |test| test(&Infer(infer)));
+    // SAFETY: oflow's message.
+    match unsafe { guarded(error, body) } {
+        Ok(applies) => i32::from(applies),
+        Err(status) => -status,
     }
 }
 
@@ -461,6 +543,21 @@ unsafe extern "C" fn signatures_rule(i: *const oflow_infer, r: *const oflow_resu
         let (Some(signatures), Some(give)) = (&rules.signatures, results.signature) else { return Ok(()) };
         // SAFETY: oflow's function with its context; the text lives during the call.
         signatures(infer)?.iter().try_for_each(|s| taken(unsafe { give(results.context, oflow_str::of(s)) }))
+    };
+    // SAFETY: called by oflow for an op of `Op::export`.
+    unsafe { rule(i, r, e, body) }
+}
+
+unsafe extern "C" fn devices_rule(i: *const oflow_infer, r: *const oflow_results, e: *mut oflow_message) -> i32 {
+    let body = |rules: &Rules, infer: &Infer<'_>, results: &oflow_results| {
+        let (Some(rule), Some(run_on), Some(give)) = (&rules.devices, results.run_on, results.device) else {
+            return Ok(());
+        };
+        let found = rule(infer)?;
+        // SAFETY: oflow's function with its context.
+        taken(unsafe { run_on(results.context, found.run_on, found.stream) })?;
+        // SAFETY: as above.
+        found.outputs.iter().enumerate().try_for_each(|(o, d)| taken(unsafe { give(results.context, o, *d) }))
     };
     // SAFETY: called by oflow for an op of `Op::export`.
     unsafe { rule(i, r, e, body) }

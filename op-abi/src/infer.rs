@@ -53,7 +53,17 @@ impl<'a> Infer<'a> {
     pub fn input_count(&self) -> usize {
         self.0.input_count
     }
-    /// Output by position, for the size of a workspace.
+    /// The device of an input (`OFLOW_CPU`, …), for a device rule; none of an input that was left out, and for other rules.
+    pub fn device(&self, i: usize) -> Option<u32> {
+        // SAFETY: null, or one member for each input.
+        let all = unsafe { slice(self.0.devices, if self.0.devices.is_null() { 0 } else { self.0.input_count }) };
+        all.get(i).copied().filter(|d| *d != OFLOW_NO_DEVICE)
+    }
+    /// The device that the call would run on without the device rule.
+    pub fn default_device(&self) -> u32 {
+        self.0.default_device
+    }
+    /// Output by position, for the size of a workspace and for `Kernel::applies`.
     ///
     /// # Errors
     /// The call has no such output, or outputs are not known yet.

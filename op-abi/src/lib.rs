@@ -36,7 +36,7 @@ mod declare;
 mod infer;
 
 pub use call::{Bf16, Bool, Call, Element, F16, Outputs, View};
-pub use declare::{Kernel, Library, Op, export};
+pub use declare::{Devices, Kernel, Library, Op, export};
 pub use infer::{Infer, Type};
 
 use std::fmt;
@@ -87,6 +87,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("include/oflow_op.hpp", include_str!("../include/oflow_op.hpp")),
     ("include/oflow_call.hpp", include_str!("../include/oflow_call.hpp")),
     ("include/oflow_function.hpp", include_str!("../include/oflow_function.hpp")),
+    ("include/oflow_params.hpp", include_str!("../include/oflow_params.hpp")),
     ("include/oflow_tensor.h", TENSOR_HEADER),
 ];
 

@@ -1,6 +1,9 @@
 """Ops that a program declares: ``oflow.op``."""
 
+import dataclasses
 import inspect
+import types
+import typing
 
 from . import _oflow
 from ._namespace import _function
@@ -72,19 +75,82 @@ class _Tape:
         for value in values:
             if not isinstance(value, _Value) or value._tape is not self:
                 raise TypeError(f"in a gradient rule {name} takes values of this rule by position, and anything else by name, not {value!r}")
-        self.steps.append((name, [value._number for value in values], attrs))
+        # None: an optional parameter that is not given.
+        given = {name: value for name, value in attrs.items() if value is not None}
+        self.steps.append((name, [value._number for value in values], given))
         self.count += 1
         return _Value(self, self.count - 1)
 
 
-def _plan(gradient, name):
+_WORDS = {
+    float: "Float",
+    int: "Int",
+    bool: "Bool",
+    str: "String",
+    list[float]: "FloatList",
+    list[int]: "IntList",
+    list[bool]: "BoolList",
+    list[str]: "StringList",
+}
+
+
+def _default(value):
+    """A default as the text of a function writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(_default(v) for v in value) + "]"
+    return repr(value)
+
+
+def _parameters(params):
+    """The fields of a dataclass as parameters of a function."""
+    hints, found = typing.get_type_hints(params), []
+    for field in dataclasses.fields(params):
+        kind, optional = hints[field.name], ""
+        if typing.get_origin(kind) in (typing.Union, types.UnionType):
+            rest = [k for k in typing.get_args(kind) if k is not type(None)]
+            kind, optional = (rest[0], "?") if len(rest) == 1 else (kind, "")
+        word = _WORDS.get(kind)
+        if word is None:
+            known = ", ".join(getattr(k, "__name__", str(k)) if not typing.get_args(k) else str(k) for k in _WORDS)
+            raise TypeError(f"the field {field.name} of {params.__name__} is {kind}; fields of parameters are {known}, or one of these or None")
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        if optional and default is not None:
+            raise TypeError(f"the field {field.name} of {params.__name__} may be None, so its default is None")
+        said = default is not dataclasses.MISSING and default is not None
+        found.append(f"{word}{optional} {field.name}" + (f"={_default(default)}" if said else ""))
+    return found
+
+
+def _with_parameters(signature, params):
+    """The text of a function with the fields of a dataclass behind its tensors, by name only."""
+    if not (isinstance(params, type) and dataclasses.is_dataclass(params)):
+        raise TypeError(f"params must be a dataclass, not {params!r}")
+    head, arrow, returned = signature.rpartition("->")
+    tensors, close, _ = head.rpartition(")")
+    if not arrow or not close or "*" in tensors:
+        raise ValueError(f"with params, write the tensors only: 'leaky(Tensor x) -> Tensor', not {signature!r}")
+    return f"{tensors.rstrip()}, *, {', '.join(_parameters(params))}) ->{returned}"
+
+
+def _object(params, attrs):
+    """The attributes of a call as an object of the dataclass."""
+    return params(**{name: list(value) if isinstance(value, tuple) else value for name, value in attrs.items()})
+
+
+def _plan(gradient, name, params):
     """The rule as ``_oflow`` calls it: from what is given to the calls and the gradients of the inputs."""
 
     def plan(given, shapes, attrs):
         tape = _Tape(len(given) + len(shapes))
         dys = [_Value(tape, i) if there else None for i, there in enumerate(given)]
         inputs = [None if shape is None else _Value(tape, len(given) + i, shape) for i, shape in enumerate(shapes)]
-        result = gradient(*dys, *inputs, **attrs)
+        result = gradient(*dys, *inputs, **attrs) if params is None else gradient(*dys, *inputs, _object(params, attrs))
         result = result if isinstance(result, (tuple, list)) else (result,)
         if len(result) != len(shapes):
             raise ValueError(f"the gradient of {name} returned {len(result)} gradients for {len(shapes)} inputs")
@@ -94,6 +160,11 @@ def _plan(gradient, name):
         return tape.steps, [None if value is None else value._number for value in result]
 
     return plan
+
+
+def _rows(said):
+    """A list of texts; one may stand alone."""
+    return [said] if isinstance(said, str) else list(said or ())
 
 
 def op(
@@ -108,6 +179,10 @@ def op(
     factors=None,
     sbp=None,
     linear=None,
+    nd_infer=None,
+    nd_extra=None,
+    nd_valid=None,
+    params=None,
     gradient=None,
     samples=(),
     doc=None,
@@ -128,9 +203,15 @@ def op(
       (``"float"``, ``"int"``, ``"num"``, ``"any"``, ``"f32|f64"``);
     - ``factors``, as ``"mn, m -> mn"``, or ``sbp``, a list of rows such as ``"S0, B -> S0"``: how it may be sharded; without it every
       rank computes all of it. ``linear``: the inputs in which every output is linear, which may be partial sums;
+    - ``nd_extra``, a list of rows such as ``"[S(0), S(1)] -> [S(0), S(1)]"``: signatures over all axes of a mesh together, beside the
+      products of those of one axis; ``nd_infer``: in their place; ``nd_valid``: which of all hold, as patterns with ``*``: a row such as
+      ``"not [S(0), S(1)] -> *"`` forbids what it matches;
     - ``gradient(dy, x, ..., **attrs)``: the gradients of the inputs, from those of the outputs (None for one that nothing depends on) and
       the inputs. Functions and operators on these values are noted down and run in backward: tensors are given by position, anything
       else by name;
+    - ``params``: a dataclass whose fields are the parameters besides the tensors, so that an op and its gradient op share them:
+      ``op("leaky(Tensor x) -> Tensor", params=Leaky, ...)``. ``kernel`` and ``shape`` are given an object of it in the place of the dict,
+      and ``gradient`` as its last argument. Call the op with ``**dataclasses.asdict(Leaky(alpha=0.5))``;
     - ``samples``: calls for ``oflow.testing.conformance``, as ``"f32[4, 6] f32[4]; alpha=0.5"``.
     """
     if (expression is None) == (kernel is None):
@@ -142,6 +223,12 @@ def op(
         derived = [n for n, v in (("shape", shape), ("dtype", dtype), ("factors", factors), ("linear", linear)) if v is not None]
         if derived:
             raise TypeError(f"of an op with an expression these follow from it: {', '.join(derived)}")
+    if params is not None:
+        signature = _with_parameters(signature, params)
+        run, rule = kernel, shape
+        kernel = run and (lambda inputs, outputs, attrs: run(inputs, outputs, _object(params, attrs)))
+        shape = rule and (lambda shapes, attrs: rule(shapes, _object(params, attrs)))
+        doc = doc or (inspect.getdoc(run) if run is not None else None)
     said = {
         "expression": expression,
         "kernel": kernel,
@@ -150,10 +237,13 @@ def op(
         "shape": shape,
         "dtype": dtype,
         "factors": factors,
-        "signatures": [sbp] if isinstance(sbp, str) else list(sbp or ()),
-        "linear": [linear] if isinstance(linear, str) else list(linear or ()),
-        "gradient": None if gradient is None else _plan(gradient, signature.split("(")[0].strip()),
-        "samples": [samples] if isinstance(samples, str) else list(samples),
+        "signatures": _rows(sbp),
+        "linear": _rows(linear),
+        "nd_infer": _rows(nd_infer),
+        "nd_extra": _rows(nd_extra),
+        "nd_valid": _rows(nd_valid),
+        "gradient": None if gradient is None else _plan(gradient, signature.split("(")[0].strip(), params),
+        "samples": _rows(samples),
         "doc": doc or (inspect.getdoc(kernel) if kernel is not None else None),
     }
     return _function(_oflow._register_op(signature, said))

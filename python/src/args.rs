@@ -314,7 +314,7 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
     }
 }
 
-/// An object as the attribute that it is like: numbers, texts, lists of numbers, dtypes.
+/// An object as the attribute that it is like: numbers, texts, lists of these, dtypes.
 pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
     match scalar(o) {
         Ok(Scalar::Bool(b)) => return Ok(AttrValue::Bool(b)),
@@ -324,8 +324,16 @@ pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
         Err(No::Kind) => {}
         Err(e) => return Err(e),
     }
-    let kinds =
-        [AttrKind::Str, AttrKind::Ints, AttrKind::Floats, AttrKind::DType, AttrKind::NdSbp, AttrKind::Placement];
+    let kinds = [
+        AttrKind::Str,
+        AttrKind::Ints,
+        AttrKind::Floats,
+        AttrKind::Bools,
+        AttrKind::Strs,
+        AttrKind::DType,
+        AttrKind::NdSbp,
+        AttrKind::Placement,
+    ];
     for kind in kinds {
         match attr(kind, o) {
             Err(No::Kind | No::Text(_)) => {}

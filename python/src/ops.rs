@@ -249,6 +249,7 @@ pub fn _register_op(py: Python<'_>, text: &str, said: &Bound<'_, PyDict>) -> PyR
     if !linear.is_empty() {
         def = def.linear_in(&linear.iter().map(String::as_str).collect::<Vec<_>>());
     }
+    def = def.nd_rows(&texts("nd_infer")?, &texts("nd_extra")?, &texts("nd_valid")?).or_raise(py)?;
     if let Some(plan) = field("gradient")?.map(Bound::unbind) {
         let outputs = def.sig.outputs.len();
         def = def.grad(Grad::rule(move |g| gradient(g, &plan, outputs)));

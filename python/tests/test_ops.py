@@ -1,5 +1,8 @@
 """Ops that a program declares in Python."""
 
+import dataclasses
+import typing
+
 import numpy as np
 import oflow as flow
 import pytest
@@ -132,3 +135,76 @@ def test_wrong_declarations_say_so():
     ):
         with pytest.raises((flow.Error, TypeError, ValueError), match=error):
             flow.op(text, domain="mine", **options)
+
+
+@dataclasses.dataclass
+class Slope:
+    alpha: float = 0.01
+    times: int = 1
+    most: float | None = None
+    words: list[str] = dataclasses.field(default_factory=lambda: ["a", "b c"])
+    flip: bool = False
+
+    def slope(self):
+        return (-1 if self.flip else 1) * self.times * self.alpha
+
+
+def test_a_dataclass_declares_the_parameters_of_an_op_and_of_its_gradient_op():
+    def run(inputs, outputs, p):
+        x = inputs[0]
+        assert isinstance(p, Slope) and p.words[0] == "a"
+        outputs[0][...] = np.minimum(np.where(x >= 0, x, p.slope() * x), np.inf if p.most is None else p.most)
+
+    def backward(inputs, outputs, p):
+        dy, x = inputs
+        outputs[0][...] = dy * np.where(x >= 0, 1, p.slope())
+
+    flow.op("sloped_grad(Tensor dy, Tensor x) -> Tensor", params=Slope, kernel=backward, dtype="same", domain="mine", sbp="S0, S0 -> S0")
+    sloped = flow.op(
+        "sloped(Tensor x) -> Tensor",
+        params=Slope,
+        kernel=run,
+        dtype="same",
+        domain="mine",
+        sbp="S0 -> S0",
+        shape=lambda shapes, p: shapes[0][: 100 * p.times],
+        gradient=lambda dy, x, p: getattr(dy, "mine.sloped_grad")(x, **dataclasses.asdict(p)),
+    )
+    assert "alpha: float = 0.01" in sloped.__doc__ and "flip: bool = False" in sloped.__doc__
+    x = flow.tensor([-2.0, 3.0], requires_grad=True)
+    y = sloped(x, **dataclasses.asdict(Slope(alpha=0.5, times=3, flip=True, most=2.5)))
+    assert y.tolist() == [2.5, 2.5]
+    y.sum().backward()
+    assert x.grad.tolist() == [-1.5, 1.0]
+    x = flow.tensor([-2.0], requires_grad=True)
+    y = sloped(x)
+    y.backward()
+    assert y.tolist() == pytest.approx([-0.02]) and x.grad.tolist() == pytest.approx([0.01])
+
+    @dataclasses.dataclass
+    class Odd:
+        other: typing.Any = 1
+
+    with pytest.raises(TypeError, match="the field other of Odd is"):
+        flow.op("odd(Tensor x) -> Tensor", params=Odd, kernel=run, domain="mine")
+    with pytest.raises(TypeError, match="params must be a dataclass"):
+        flow.op("odd(Tensor x) -> Tensor", params=3, kernel=run, domain="mine")
+    with pytest.raises(ValueError, match="write the tensors only"):
+        flow.op("odd(Tensor x, *, Int n=1) -> Tensor", params=Slope, kernel=run, domain="mine")
+
+
+def test_signatures_over_several_mesh_axes_are_rows_of_text():
+    def run(inputs, outputs, attrs):
+        outputs[0][...] = inputs[0]
+
+    said = {"kernel": run, "dtype": "same", "domain": "mine", "samples": ["f32[4, 6]"]}
+    tiles = flow.op("tiles(Tensor x) -> Tensor", sbp="S0 -> S0", nd_extra=["[S(0), S(1)] -> [S(0), S(1)]"], **said)
+    flow.op("apart(Tensor x) -> Tensor", sbp=["S0 -> S0", "S1 -> S1"], nd_valid="not [S(0), S(1)] -> *", **said)
+    flow.op("listed(Tensor x) -> Tensor", nd_infer=["[S(1), S(0)] -> [S(1), S(0)]"], **said)
+    p = flow.placement("cpu", np.zeros((1, 1), dtype=int).tolist())
+    x = flow.tensor(np.arange(24.0).reshape(4, 6), placement=p, sbp=(flow.sbp.split(0), flow.sbp.split(1)))
+    assert tiles(x).sbp == (flow.sbp.split(0), flow.sbp.split(1))
+    for name in ("tiles", "apart", "listed"):
+        assert "conforms" in flow.testing.conformance(f"mine.{name}")
+    with pytest.raises(Exception, match="its tensors have different numbers of axes"):
+        flow.op("wrong(Tensor x) -> Tensor", nd_extra=["[S(0), B] -> [S(0)]"], **said)

@@ -102,21 +102,27 @@ pub fn use_experimental(which: Experimental) {
 /// device whose kernels it runs.
 ///
 /// # Errors
-/// No kernel applies.
+/// No kernel applies; a condition of one fails.
 pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<KernelDef> {
     let experimental = EXPERIMENTAL.read().unwrap_or_else(PoisonError::into_inner).clone();
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
     for d in [Some(device), entry(device).backend.kernels_of()].into_iter().flatten() {
         let best = on_device(&table, op, d, |kernels| {
             let able = |k: &KernelDef| k.priority < Priority::Experimental || experimental.has(&k.name);
-            let fitting = kernels.filter(|k| able(k) && k.pred.holds(ctx, outs));
-            fitting.reduce(|best, k| if k.priority > best.priority { k } else { best }).cloned()
-        });
+            let mut best: Option<&KernelDef> = None;
+            for k in kernels.filter(|k| able(k)) {
+                if best.is_none_or(|best| k.priority > best.priority) && k.pred.holds(ctx, outs)? {
+                    best = Some(k);
+                }
+            }
+            Ok::<_, Error>(best.cloned())
+        })?;
         if let Some(kernel) = best {
             return Ok(kernel);
         }
     }
-    let fits = |d: &Device| on_device(&table, op, *d, |mut ks| Iterator::any(&mut ks, |k| k.pred.holds(ctx, outs)));
+    let holds = |k: &KernelDef| k.pred.holds(ctx, outs).unwrap_or(false);
+    let fits = |d: &Device| on_device(&table, op, *d, |mut ks| Iterator::any(&mut ks, &holds));
     let others = entries().into_iter().map(|e| e.device).filter(|d| *d != device).find(fits);
     Err(Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.name())).help(
         match others {

@@ -275,6 +275,22 @@ pub(super) unsafe fn attribute(at: *const oflow_attr) -> Result<(&'static str, A
             let all = unsafe { read::texts(oflow_strs { data: attr.texts, count: attr.count }, "a list of texts")? };
             AttrValue::List(all.into_iter().map(|t| AttrValue::Str(t.into())).collect())
         }
+        OFLOW_ATTR_INT_LISTS => {
+            // SAFETY: as above.
+            let lengths = unsafe { list(attr.lengths, attr.count, "the lengths of lists")? };
+            let wrong = || Error::argument(format!("attribute '{name}': {lengths:?} are no lengths of lists"));
+            let sizes: Option<Vec<usize>> = lengths.iter().map(|len| usize::try_from(*len).ok()).collect();
+            let sizes = sizes.ok_or_else(wrong)?;
+            let total = sizes.iter().try_fold(0usize, |n, len| n.checked_add(*len)).ok_or_else(wrong)?;
+            // SAFETY: as above.
+            let mut rest = unsafe { list(attr.integers, total, "the integers of lists")? };
+            let each = sizes.iter().map(|len| {
+                let (these, others) = rest.split_at(*len);
+                rest = others;
+                AttrValue::Ints(these.iter().copied().collect())
+            });
+            AttrValue::List(each.collect())
+        }
         other => return Err(Error::argument(format!("attribute '{name}': there is no kind {other} of values"))),
     };
     Ok((name, value))

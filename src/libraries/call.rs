@@ -1,10 +1,13 @@
 //! Calls of kernels and rules that are functions of a library.
 
 use super::api::{device as on_device, no_calls, passed_on};
-use super::given::{GivenAttrs, LongRoom, Room, dtype, input_name, view, with_infer};
+use super::given::{
+    GivenAttrs, LongRoom, Room, Told, device, device_code, dtype, input_name, output_names, view, with_infer,
+};
 use super::launch::{Running, launch};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::{DTypeRule, InferCtx, KernelCx, OpDef, ShapeRule, TensorType};
+use crate::ops::{DTypeRule, DeviceCtx, Devices, InferCtx, KernelCx, OpDef, ShapeRule, StreamKind, TensorType};
+use crate::placement::Device;
 use crate::sbp::Signature;
 use oflow_kernels::{DType, Dims, View};
 use oflow_op::abi::*;
@@ -31,6 +34,8 @@ impl User {
 pub(super) type KernelCall = unsafe extern "C" fn(*const oflow_call, *mut oflow_message) -> i32;
 /// A rule.
 pub(super) type RuleCall = unsafe extern "C" fn(*const oflow_infer, *const oflow_results, *mut oflow_message) -> i32;
+/// Whether a kernel applies.
+pub(super) type AppliesCall = unsafe extern "C" fn(*const oflow_infer, *mut oflow_message) -> i32;
 /// The size of a workspace.
 pub(super) type WorkspaceCall = unsafe extern "C" fn(*const oflow_infer, *mut oflow_message) -> i64;
 
@@ -82,7 +87,7 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
         },
         _ => (cx.outputs, None),
     };
-    let made = made_outputs(cx, outputs.len());
+    let made = output_names(op, cx.attrs, cx.inputs.iter().map(|i| i.is_some()), outputs.len());
     let outputs: SmallVec<[oflow_view; 2]> = outputs
         .iter()
         .zip(&made)
@@ -140,18 +145,6 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
     }
 }
 
-/// The names of the outputs that this call makes.
-fn made_outputs<'a>(cx: &KernelCx<'a>, n: usize) -> SmallVec<[&'a str; 2]> {
-    let sig = &cx.op.sig;
-    let given: SmallVec<[bool; 8]> = cx.inputs.iter().map(|i| i.is_some()).collect();
-    let made = if sig.outputs_vary() { sig.outputs_made(cx.attrs, &given) } else { None };
-    let name = |o: usize| {
-        let place = made.as_ref().map_or(Some(o), |m| m.get(o).copied()).unwrap_or(o);
-        sig.outputs.get(place).or(sig.outputs.last()).map_or("", |n| n.as_str())
-    };
-    (0..n).map(name).collect()
-}
-
 /// Hands on the length that a kernel has said.
 fn say_length(op: &OpDef, to: &View, written: i64, outputs: &[View]) -> Result<()> {
     let most = outputs.first().and_then(|v| v.dims().first()).copied().unwrap_or(0) as i64;
@@ -177,7 +170,9 @@ pub(super) fn workspace_bytes(
     let mut message = room.message();
     let _no_calls = no_calls("the size of a workspace");
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
-    let found = with_infer(ctx, outputs, user.get(), |infer| unsafe { bytes(infer, &raw mut message) });
+    let found = with_infer(ctx, &Told { outputs, devices: None }, user.get(), |infer| unsafe {
+        bytes(infer, &raw mut message)
+    });
     match usize::try_from(found) {
         // Beyond this no allocation can go, and a size that an error was taken for would look like it.
         Ok(bytes) if bytes < isize::MAX as usize => Ok(bytes),
@@ -189,12 +184,38 @@ pub(super) fn workspace_bytes(
     }
 }
 
+/// Whether a kernel applies to a call.
+pub(super) fn kernel_applies(
+    ctx: &InferCtx<'_>,
+    outputs: &[TensorType],
+    applies: AppliesCall,
+    user: User,
+) -> Result<bool> {
+    let mut room: Room = Room::new();
+    let mut message = room.message();
+    // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
+    let found = with_infer(ctx, &Told { outputs, devices: None }, user.get(), |infer| unsafe {
+        applies(infer, &raw mut message)
+    });
+    match found {
+        0 | 1 => Ok(found == 1),
+        _ => {
+            let (len, status) = (message.len, found.checked_neg().filter(|s| *s > 0).unwrap_or(found));
+            judged(status, room.said(len), || format!("the condition of a kernel of {}", shown(ctx.op)))
+                .map(|()| false)
+                .map_err(|e| e.as_kind(ErrorKind::Argument))
+        }
+    }
+}
+
 /// What a rule has given.
 #[derive(Default)]
 struct Given {
     shapes: Vec<Option<Dims>>,
     dtypes: Vec<Option<DType>>,
     signatures: Vec<String>,
+    run_on: Option<(Device, StreamKind)>,
+    devices: Vec<Option<Device>>,
 }
 
 /// Outputs beyond this number are not taken.
@@ -250,7 +271,28 @@ unsafe extern "C" fn take_signature(context: *mut c_void, text: oflow_str) -> i3
     }
 }
 
-fn run_rule(ctx: &InferCtx<'_>, rule: RuleCall, user: User, what: &str) -> Result<Given> {
+unsafe extern "C" fn take_run_on(context: *mut c_void, found: u32, stream: u32) -> i32 {
+    // SAFETY: the `Given` of the rule that runs, which hands it back.
+    let given = unsafe { &mut *context.cast::<Given>() };
+    let stream = match stream {
+        OFLOW_STREAM_COMPUTE => StreamKind::Compute,
+        OFLOW_STREAM_COPY => StreamKind::Copy,
+        _ => return OFLOW_ERROR,
+    };
+    given.run_on = device(found).map(|d| (d, stream));
+    if given.run_on.is_some() { OFLOW_OK } else { OFLOW_ERROR }
+}
+
+unsafe extern "C" fn take_device(context: *mut c_void, output: usize, found: u32) -> i32 {
+    // SAFETY: the `Given` of the rule that runs, which hands it back.
+    let given = unsafe { &mut *context.cast::<Given>() };
+    match device(found) {
+        Some(d) => slot(&mut given.devices, output, d),
+        None => OFLOW_ERROR,
+    }
+}
+
+fn run_rule(ctx: &InferCtx<'_>, told: &Told<'_>, rule: RuleCall, user: User, what: &str) -> Result<Given> {
     let mut given = Given::default();
     let results = oflow_results {
         head: oflow_head::of::<oflow_results>(),
@@ -258,6 +300,8 @@ fn run_rule(ctx: &InferCtx<'_>, rule: RuleCall, user: User, what: &str) -> Resul
         shape: Some(take_shape),
         dtype: Some(take_dtype),
         signature: Some(take_signature),
+        run_on: Some(take_run_on),
+        device: Some(take_device),
     };
     let mut room = <Room>::new();
     let mut message = room.message();
@@ -266,7 +310,7 @@ fn run_rule(ctx: &InferCtx<'_>, rule: RuleCall, user: User, what: &str) -> Resul
         // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
         unsafe { rule(infer, &raw const results, &raw mut message) }
     };
-    let status = with_infer(ctx, &[], user.get(), call);
+    let status = with_infer(ctx, told, user.get(), call);
     let len = message.len;
     // Rules are pure: what they say is the same on every rank, and before any data moves.
     judged(status, room.said(len), || format!("{what} of {}", shown(ctx.op)))
@@ -292,24 +336,54 @@ fn all<T>(list: Vec<Option<T>>, ctx: &InferCtx<'_>, what: &str) -> Result<SmallV
 /// Adds the rules of an op that are functions.
 pub(super) fn add_rules(mut op: OpDef, from: &oflow_op_def, user: User) -> OpDef {
     if let Some(rule) = from.check {
-        op = op.check(move |ctx| run_rule(ctx, rule, user, "the check").map(|_| ()));
+        op = op.check(move |ctx| run_rule(ctx, &Told::default(), rule, user, "the check").map(|_| ()));
     }
     if let Some(rule) = from.infer_shapes {
         let what = "the shape rule";
-        op.shape = ShapeRule::Fn(Arc::new(move |ctx| all(run_rule(ctx, rule, user, what)?.shapes, ctx, what)));
+        op.shape = ShapeRule::Fn(Arc::new(move |ctx| {
+            all(run_rule(ctx, &Told::default(), rule, user, what)?.shapes, ctx, what)
+        }));
     }
     if let Some(rule) = from.infer_dtypes {
         let what = "the dtype rule";
-        op.dtype = DTypeRule::Fn(Arc::new(move |ctx| all(run_rule(ctx, rule, user, what)?.dtypes, ctx, what)));
+        op.dtype = DTypeRule::Fn(Arc::new(move |ctx| {
+            all(run_rule(ctx, &Told::default(), rule, user, what)?.dtypes, ctx, what)
+        }));
     }
     if let Some(rule) = from.infer_signatures {
         op = op.get_sbp(move |ctx| {
-            let rows = run_rule(ctx, rule, user, "the sharding rule")?.signatures;
+            let rows = run_rule(ctx, &Told::default(), rule, user, "the sharding rule")?.signatures;
             let counts = (ctx.inputs.len(), ctx.op.sig.outputs.len());
             rows.iter().map(|row| signature(row, counts, ctx.op)).collect()
         });
     }
+    if let Some(rule) = from.infer_devices {
+        op = op.devices(move |ctx| devices(ctx, rule, user));
+    }
     op
+}
+
+/// What a device rule says. Outputs that it does not speak of are on the device whose kernel runs.
+fn devices(ctx: &DeviceCtx<'_>, rule: RuleCall, user: User) -> Result<Devices> {
+    let (call, what) = (ctx.call, "the device rule");
+    let known = |d: Device| {
+        device_code(d).ok_or_else(|| {
+            Error::unsupported(format!("{what} of {} knows cpu and cuda, and the call is on {d}", shown(call.op)))
+        })
+    };
+    let inputs: SmallVec<[u32; 8]> =
+        ctx.inputs.iter().map(|d| d.map_or(Ok(OFLOW_NO_DEVICE), known)).collect::<Result<_>>()?;
+    let told = Told { outputs: &[], devices: Some((&inputs, known(ctx.default)?)) };
+    let given = run_rule(call, &told, rule, user, what)?;
+    let (run_on, stream) = given.run_on.unwrap_or((ctx.default, StreamKind::Compute));
+    let count = call.op.outputs_made(call)?.map_or(call.op.sig.outputs.len(), |made| made.len());
+    if given.devices.len() > count {
+        let why = format!("it gives devices for {} outputs, the call makes {count}", given.devices.len());
+        return judged(OFLOW_ERROR, why, || format!("{what} of {}", shown(call.op)))
+            .map(|()| Devices::all(run_on, count));
+    }
+    let outputs = (0..count).map(|o| given.devices.get(o).copied().flatten().unwrap_or(run_on)).collect();
+    Ok(Devices { run_on, outputs, stream })
 }
 
 /// Reads a signature that a rule has given.

@@ -11,10 +11,10 @@
 //! */
 //! ```
 //!
-//! A line is `key: text`. `function`, `derivative`, `linear`, `signature`, `gradient` and `sample` may stand several times.
+//! A line is `key: text`. `function`, `derivative`, `linear`, `signature`, `nd_infer`, `nd_extra`, `nd_valid`, `gradient` and `sample` may stand several times.
 
 use super::cuda_text;
-use super::declaration::{Declaration, about, priority, taken_dtypes};
+use super::declaration::{Declaration, about, condition, priority};
 use crate::error::{Error, Result};
 use crate::ops::{LibraryId, OpDef};
 use std::path::Path;
@@ -56,12 +56,12 @@ fn op(
     place: &dyn Fn(usize) -> String,
 ) -> Result<OpDef> {
     let mut d = Declaration::default();
-    let [mut entry, mut threads, mut dtypes, mut word, mut version] = [const { String::new() }; 5];
+    let [mut entry, mut threads, mut dtypes, mut when, mut word, mut version] = [const { String::new() }; 6];
     for (n, line) in block.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let bad = |why: String| {
             Error::parse(format!("{}: {why}", place(n))).help(
                 "keys are op, domain, version, doc, subject, traits, function, expression, derivative, shape, dtype, factors, linear, \
-                 signature, gradient, sample, kernel, threads, dtypes, priority",
+                 signature, nd_infer, nd_extra, nd_valid, gradient, sample, kernel, threads, dtypes, when, priority",
             )
         };
         let (key, value) = line.split_once(':').ok_or_else(|| bad(format!("'{}' has no ':'", line.trim())))?;
@@ -71,6 +71,9 @@ fn op(
             "derivative" => Err(&mut d.derivatives),
             "linear" => Err(&mut d.linear),
             "signature" => Err(&mut d.signatures),
+            "nd_infer" => Err(&mut d.nd_infer),
+            "nd_extra" => Err(&mut d.nd_extra),
+            "nd_valid" => Err(&mut d.nd_valid),
             "sample" => Err(&mut d.samples),
             "gradient" => {
                 d.gradient += &format!("{value}\n");
@@ -89,6 +92,7 @@ fn op(
             "kernel" => Ok(&mut entry),
             "threads" => Ok(&mut threads),
             "dtypes" => Ok(&mut dtypes),
+            "when" => Ok(&mut when),
             "priority" => Ok(&mut word),
             other => return Err(bad(format!("there is no key '{other}'"))),
         };
@@ -110,7 +114,7 @@ fn op(
     }
     let op = d.op(library)?;
     let kernel = cuda_text::kernel(&op, file, text, &entry, &threads)
-        .and_then(|k| Ok(k.when(taken_dtypes(&dtypes)?).priority(priority(&word)?)));
+        .and_then(|k| Ok(k.when(condition(&dtypes, &when, &op)?).priority(priority(&word)?)));
     let kernel = kernel.map_err(|e| about(e, &d.text, library))?;
     Ok(op.kernel(kernel))
 }

@@ -23,6 +23,9 @@ pub(super) struct Declaration {
     pub(super) factors: String,
     pub(super) linear: Vec<String>,
     pub(super) signatures: Vec<String>,
+    pub(super) nd_infer: Vec<String>,
+    pub(super) nd_extra: Vec<String>,
+    pub(super) nd_valid: Vec<String>,
     pub(super) gradient: String,
     pub(super) samples: Vec<String>,
 }
@@ -87,6 +90,7 @@ impl Declaration {
         if !self.signatures.is_empty() {
             op = op.signatures(&self.signatures.iter().map(String::as_str).collect::<Vec<_>>());
         }
+        op = op.nd_rows(&self.nd_infer, &self.nd_extra, &self.nd_valid)?;
         for line in &self.linear {
             let (input, outputs) = line.split_once(':').unwrap_or((line, ""));
             let input = input.trim();
@@ -122,14 +126,23 @@ fn no_input(name: &str, what: &str) -> Error {
     Error::parse(format!("a {what} names the input '{}', which it does not have", name.trim()))
 }
 
-/// The element types that a kernel takes, of the inputs that may have them.
-pub(super) fn taken_dtypes(text: &str) -> Result<KernelPred> {
-    if text.trim().is_empty() {
-        return Ok(KernelPred::Any);
+/// When a kernel applies: the element types that it takes, of the inputs that may have them, and a condition.
+pub(super) fn condition(dtypes: &str, condition: &str, op: &OpDef) -> Result<KernelPred> {
+    let mut all = vec![];
+    if !dtypes.trim().is_empty() {
+        let taken: Result<Vec<DType>, _> = dtypes.split('|').map(|word| word.trim().parse::<DType>()).collect();
+        all.push(KernelPred::Inputs(taken.map_err(|e| {
+            Error::parse(format!("'{dtypes}' are no element types: {e}")).help("write them as in `f32|f64`")
+        })?));
     }
-    let all: Result<Vec<DType>, _> = text.split('|').map(|word| word.trim().parse::<DType>()).collect();
-    all.map(KernelPred::Inputs)
-        .map_err(|e| Error::parse(format!("'{text}' are no element types: {e}")).help("write them as in `f32|f64`"))
+    if !condition.trim().is_empty() {
+        all.push(KernelPred::parse(condition, op)?);
+    }
+    Ok(match all.len() {
+        0 => KernelPred::Any,
+        1 => all.remove(0),
+        _ => KernelPred::All(all),
+    })
 }
 
 /// The priority of a kernel.

@@ -207,13 +207,18 @@ impl Memory {
             grad_rule: None,
             grad_saves: oflow_strs::EMPTY,
             grad_saves_listed: 0,
+            nd_infer: oflow_strs::EMPTY,
+            nd_extra: oflow_strs::EMPTY,
+            nd_valid: oflow_strs::EMPTY,
+            infer_devices: rule(4),
         };
         let (wrong, count) = (from.byte(), from.byte());
         let kernels = (0..count).map(|_| self.kernel(from)).collect();
         (op.kernels, op.kernel_count) = self.list(wrong, kernels);
         op.grad_saves_listed = u32::from(from.byte());
         op.grad_saves = self.texts(from);
-        op.grad_rule = (rules & 16 != 0).then_some(fuzzed_calls::grad_rule as _);
+        op.grad_rule = (rules & 32 != 0).then_some(fuzzed_calls::grad_rule as _);
+        [op.nd_infer, op.nd_extra, op.nd_valid] = [(); 3].map(|()| self.texts(from));
         self.put(op, how, more)
     }
 
@@ -232,6 +237,8 @@ impl Memory {
             cuda_entry: self.text(from),
             cuda_threads: self.text(from),
             user: self.steps(from),
+            condition: self.text(from),
+            applies: (functions & 4 != 0).then_some(applies as _),
         };
         self.put(kernel, how, more)
     }
@@ -308,6 +315,16 @@ unsafe fn act(
                 // SAFETY: the function of the results.
                 let _taken = to.dtype.map(|f| unsafe { f(to.context, 0, dtype) });
             }
+            (6, Some(to)) => {
+                let (device, stream) = (from.number() as u32, from.number() as u32);
+                // SAFETY: the function of the results.
+                let _taken = to.run_on.map(|f| unsafe { f(to.context, device, stream) });
+            }
+            (7, Some(to)) => {
+                let (output, device) = (from.number() as usize, from.number() as u32);
+                // SAFETY: the function of the results.
+                let _taken = to.device.map(|f| unsafe { f(to.context, output, device) });
+            }
             _ => {}
         }
     }
@@ -317,6 +334,11 @@ unsafe fn act(
 unsafe extern "C" fn rule(infer: *const oflow_infer, results: *const oflow_results, error: *mut oflow_message) -> i32 {
     // SAFETY: what a rule is given.
     unsafe { act((*infer).user, infer.as_ref(), results.as_ref(), error) as i32 }
+}
+
+unsafe extern "C" fn applies(infer: *const oflow_infer, error: *mut oflow_message) -> i32 {
+    // SAFETY: what a condition is given.
+    unsafe { act((*infer).user, None, None, error) as i32 }
 }
 
 unsafe extern "C" fn workspace(infer: *const oflow_infer, error: *mut oflow_message) -> i64 {
@@ -357,11 +379,17 @@ pub fn recorded() -> Vec<Vec<u8>> {
         .lists(["", "x: select(x >= 0, 1, alpha)", "", ""])
         .sample("f32[5]")
         .op(0, &[], 0, &[]);
+    let joint = Described::new("joint(x: float[2]; exact: bool = false, n: int = 2) -> y")
+        .nd(["", "[S(0), S(1)] -> [S(0), S(1)]", "not [S(1), *] -> *"])
+        .condition("y: f32|f64 and not exact and n <= 8")
+        .sample("f32[4, 6]")
+        .op(16, &[6, 0, 0, 7, 0, 0], 1, &[0, 0]);
     // dx = relu(dy), by a rule that reads the input first.
     let rule = [6, 0, 0, 0, 0, 6, 2, 0, 0, 0, 7, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 8, 0, 0, 0, 2];
-    let ruled = Described::new("ruled(x: float) -> y").sample("f32[5]").op(16, &rule, 1, &[0, 0]);
-    let mut all =
-        [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![ruled]].map(|ops| described(&ops)).to_vec();
+    let ruled = Described::new("ruled(x: float) -> y").sample("f32[5]").op(32, &rule, 1, &[0, 0]);
+    let mut all = [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![ruled], vec![joint]]
+        .map(|ops| described(&ops))
+        .to_vec();
     // y = relu(x), which is given back: the number of a tensor that `relu` has returned is the second that the body knows.
     let steps = [4, 4, 0, b'r', b'e', b'l', b'u', 0, 0, 0, 0, 1, 1, 0, 2, 1];
     let mut with_function = described(&[]);
@@ -411,11 +439,14 @@ struct Described<'a> {
     lists: [&'a str; 4],
     gradient: &'a str,
     sample: &'a str,
+    /// `nd_infer`, `nd_extra`, `nd_valid`.
+    nd: [&'a str; 3],
+    condition: &'a str,
 }
 
 impl<'a> Described<'a> {
     fn new(declaration: &'a str) -> Described<'a> {
-        Described { declaration, texts: [""; 8], lists: [""; 4], gradient: "", sample: "" }
+        Described { declaration, texts: [""; 8], lists: [""; 4], gradient: "", sample: "", nd: [""; 3], condition: "" }
     }
     fn texts(self, texts: [&'a str; 8]) -> Described<'a> {
         Described { texts, ..self }
@@ -425,6 +456,12 @@ impl<'a> Described<'a> {
     }
     fn gradient(self, gradient: &'a str) -> Described<'a> {
         Described { gradient, ..self }
+    }
+    fn nd(self, nd: [&'a str; 3]) -> Described<'a> {
+        Described { nd, ..self }
+    }
+    fn condition(self, condition: &'a str) -> Described<'a> {
+        Described { condition, ..self }
     }
     fn sample(self, sample: &'a str) -> Described<'a> {
         Described { sample, ..self }
@@ -453,10 +490,12 @@ impl<'a> Described<'a> {
             out.extend([0, 0, functions]);
             ["", "cpu", "", "", "", "", ""].iter().for_each(|t| put_text(&mut out, t));
             put_run(&mut out, kernel_steps);
+            put_text(&mut out, self.condition);
         }
         // The list of what a gradient rule reads is not given.
         out.push(0);
         put_texts(&mut out, "");
+        [self.nd[0], self.nd[1], self.nd[2]].iter().for_each(|t| put_texts(&mut out, t));
         out
     }
 }

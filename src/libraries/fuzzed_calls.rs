@@ -32,6 +32,11 @@ fn attr(from: &mut Bytes<'_>, integers: &[i64; 2], texts: &[oflow_str; 2]) -> of
         reals: if wrong == 3 { ptr::null() } else { integers.as_ptr().cast() },
         texts: if wrong == 3 { ptr::null() } else { texts.as_ptr() },
         count,
+        lengths: match wrong {
+            3 => ptr::null(),
+            4 => [-1, 3].as_ptr(),
+            _ => [1, 1].as_ptr(),
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! What callbacks are given: views, types and attributes as structs of C. They borrow what the call has.
 
-use crate::ops::{AttrDef, AttrKind, AttrValue, InferCtx, OpDef, TensorType};
+use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, InferCtx, OpDef, TensorType};
+use crate::placement::Device;
 use oflow_kernels::{Builtin, DType, Scalar, ShardBox, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;
@@ -32,6 +33,16 @@ pub(super) fn code(d: DType) -> u32 {
 /// The element type of a code.
 pub(super) fn dtype(found: u32) -> Option<DType> {
     DType::BUILTIN.into_iter().find(|d| code(*d) == found)
+}
+
+/// The code of a device in the interface; none of one that libraries do not know.
+pub(super) fn device_code(d: Device) -> Option<u32> {
+    [(Device::Cpu, OFLOW_CPU), (Device::Cuda, OFLOW_CUDA)].iter().find(|(known, _)| *known == d).map(|(_, code)| *code)
+}
+
+/// The device of a code.
+pub(super) fn device(found: u32) -> Option<Device> {
+    [Device::Cpu, Device::Cuda].into_iter().find(|d| device_code(*d) == Some(found))
 }
 
 /// Sizes and strides are 64-bit integers on both sides, and no size is beyond `i64::MAX`.
@@ -190,9 +201,21 @@ impl GivenAttrs {
                     }
                 }
             }
-            // Lists of lists have no place in the interface: their text.
+            Some(AttrKind::Shape) => self.lists(attr, all),
+            None if kind == AttrKind::IntLists => self.lists(attr, all),
+            // Lists of placements and layouts have no place in the interface: their text.
             _ => (attr.kind, attr.text, attr.count) = (OFLOW_ATTR_OTHER, self.show(value.to_string()), 0),
         }
+    }
+
+    /// Lists of integers, one after the other.
+    fn lists(&mut self, attr: &mut oflow_attr, all: &[AttrValue]) {
+        let members = |v: &AttrValue| if let AttrValue::Ints(v) = v { v.clone() } else { SmallVec::new() };
+        let all: Vec<SmallVec<[i64; 6]>> = all.iter().map(members).collect();
+        let lengths: Box<[i64]> = all.iter().map(|v| v.len() as i64).collect();
+        attr.lengths = lengths.as_ptr();
+        self.integers.push(lengths);
+        self.hold(attr, OFLOW_ATTR_INT_LISTS, all.into_iter().flatten().collect());
     }
 
     fn hold(&mut self, attr: &mut oflow_attr, kind: u32, found: Box<[i64]>) {
@@ -225,6 +248,7 @@ fn empty(name: &str) -> oflow_attr {
         reals: ptr::null(),
         texts: ptr::null(),
         count: 0,
+        lengths: ptr::null(),
     }
 }
 
@@ -242,10 +266,36 @@ pub(super) fn input_name(op: &OpDef, i: usize) -> &str {
     op.sig.input_def(i).map_or("", |d| d.name.as_str())
 }
 
-/// Hands a rule what it reads. Outputs are known to the size of a workspace only.
+/// The names of the `n` outputs that a call makes; `given`: whether the i-th tensor of the call is there.
+pub(super) fn output_names<'a>(
+    op: &'a OpDef,
+    attrs: &Attrs,
+    given: impl Iterator<Item = bool>,
+    n: usize,
+) -> SmallVec<[&'a str; 2]> {
+    let sig = &op.sig;
+    let given: SmallVec<[bool; 8]> = given.collect();
+    let made = if sig.outputs_vary() { sig.outputs_made(attrs, &given) } else { None };
+    let name = |o: usize| {
+        let place = made.as_ref().map_or(Some(o), |m| m.get(o).copied()).unwrap_or(o);
+        sig.outputs.get(place).or(sig.outputs.last()).map_or("", |n| n.as_str())
+    };
+    (0..n).map(name).collect()
+}
+
+/// What some rules are told beside inputs and attributes.
+#[derive(Default)]
+pub(super) struct Told<'a> {
+    /// The outputs, where they are known.
+    pub(super) outputs: &'a [TensorType],
+    /// The devices of the inputs and that of the call, for a device rule.
+    pub(super) devices: Option<(&'a [u32], u32)>,
+}
+
+/// Hands a rule what it reads.
 pub(super) fn with_infer<R>(
     ctx: &InferCtx<'_>,
-    outputs: &[TensorType],
+    told: &Told<'_>,
     user: *mut c_void,
     body: impl FnOnce(&oflow_infer) -> R,
 ) -> R {
@@ -256,7 +306,8 @@ pub(super) fn with_infer<R>(
     let inputs: SmallVec<[Option<oflow_type>; 4]> = ctx.inputs.iter().enumerate().map(typed).collect();
     let inputs: SmallVec<[*const oflow_type; 4]> =
         inputs.iter().map(|t| t.as_ref().map_or(ptr::null(), ptr::from_ref)).collect();
-    let made: SmallVec<[oflow_type; 2]> = outputs.iter().map(|t| tensor_type(t, "")).collect();
+    let names = output_names(ctx.op, ctx.attrs, ctx.inputs.iter().map(|i| i.is_some()), told.outputs.len());
+    let made: SmallVec<[oflow_type; 2]> = told.outputs.iter().zip(names).map(|(t, n)| tensor_type(t, n)).collect();
     let made: SmallVec<[*const oflow_type; 2]> = made.iter().map(ptr::from_ref).collect();
     body(&oflow_infer {
         head: oflow_head::of::<oflow_infer>(),
@@ -267,6 +318,8 @@ pub(super) fn with_infer<R>(
         attrs: attrs.as_ptr(),
         attr_count: attrs.len(),
         user,
+        devices: told.devices.map_or(ptr::null(), |(inputs, _)| inputs.as_ptr()),
+        default_device: told.devices.map_or(OFLOW_NO_DEVICE, |(_, default)| default),
     })
 }
 

@@ -1,16 +1,16 @@
 //! Shared libraries: opening one, and the ops that it gives.
 
 use super::api::{API, no_calls};
-use super::call::{User, add_rules, run_kernel, workspace_bytes};
+use super::call::{User, add_rules, kernel_applies, run_kernel, workspace_bytes};
 use super::cuda_text;
-use super::declaration::{Declaration, about, priority, taken_dtypes};
+use super::declaration::{Declaration, about, condition, priority};
 use super::function::read_function;
 use super::grad_rule::grad;
 use super::read::{list, read, text, texts};
 use super::{dying, elf};
 use crate::error::{Error, Result};
 use crate::functional::FnDef;
-use crate::ops::{Grad, KernelDef, LibraryId, OpDef};
+use crate::ops::{Grad, KernelDef, KernelPred, LibraryId, OpDef};
 use crate::placement::Device;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 use oflow_kernels::parallel::parallel_for;
@@ -185,6 +185,9 @@ unsafe fn read_op(given: *const oflow_op_def, id: &Arc<LibraryId>, path: &Path) 
         factors: one(from.factors, "factors")?,
         linear: many(from.linear, "linear inputs")?,
         signatures: many(from.signatures, "signatures")?,
+        nd_infer: many(from.nd_infer, "nd_infer rows")?,
+        nd_extra: many(from.nd_extra, "nd_extra rows")?,
+        nd_valid: many(from.nd_valid, "nd_valid rows")?,
         gradient: one(from.gradient, "gradient")?,
         samples: many(from.samples, "samples")?,
     };
@@ -276,5 +279,15 @@ unsafe fn read_kernel(given: *const oflow_kernel, op: &OpDef, path: &Path) -> Re
         let user = User(from.user);
         kernel = kernel.with_workspace(move |ctx, outputs| workspace_bytes(ctx, outputs, bytes, user));
     }
-    Ok(kernel.when(taken_dtypes(one(from.dtypes, "dtypes")?)?).priority(priority(one(from.priority, "priority")?)?))
+    let (dtypes, words) = (one(from.dtypes, "dtypes")?, one(from.condition, "condition")?);
+    let pred = match from.applies {
+        None => condition(dtypes, words, op)?,
+        Some(applies) => {
+            let words = if words.is_empty() { "its function says so" } else { words };
+            let user = User(from.user);
+            let code = KernelPred::try_when(words, move |ctx, outs| kernel_applies(ctx, outs, applies, user));
+            KernelPred::All(vec![condition(dtypes, "", op)?, code])
+        }
+    };
+    Ok(kernel.when(pred).priority(priority(one(from.priority, "priority")?)?))
 }

@@ -253,6 +253,8 @@ pub struct OpDef {
     pub nd_valid: Option<NdValidFn>,
     /// Takes one of the signatures.
     pub nd_choose: Option<NdChooseFn>,
+    /// The texts that these three were read from, where they were.
+    pub(super) nd_rows: Vec<String>,
     /// Lowerings.
     pub lowerings: Vec<Lowering>,
     /// Attribute check.
@@ -329,6 +331,7 @@ impl OpDef {
             nd_infer: None,
             nd_valid: None,
             nd_choose: None,
+            nd_rows: vec![],
             lowerings: vec![],
             check: None,
             values: None,

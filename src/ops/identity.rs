@@ -51,6 +51,7 @@ impl OpDef {
             SbpRule::Signatures(rows) => rows.iter().for_each(|row| add(row)),
             SbpRule::Fn(_) => add("code"),
         }
+        self.nd_rows.iter().for_each(|row| add(row));
         let code = [
             self.nd_extra.is_some(),
             self.nd_infer.is_some(),

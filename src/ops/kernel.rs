@@ -21,7 +21,7 @@ pub struct KernelTest {
 }
 
 /// Whether a kernel applies to physical inputs, attributes and outputs.
-type TestFn = Arc<dyn Fn(&InferCtx<'_>, &[TensorType]) -> bool + Send + Sync>;
+type TestFn = Arc<dyn Fn(&InferCtx<'_>, &[TensorType]) -> Result<bool> + Send + Sync>;
 
 impl KernelTest {
     /// The words that say when it holds.
@@ -80,12 +80,23 @@ impl KernelPred {
         words: &str,
         test: impl Fn(&InferCtx<'_>, &[TensorType]) -> bool + Send + Sync + 'static,
     ) -> KernelPred {
+        KernelPred::try_when(words, move |ctx, outs| Ok(test(ctx, outs)))
+    }
+
+    /// As [`KernelPred::when`], for code that may fail. Its error is that of the call.
+    pub fn try_when(
+        words: &str,
+        test: impl Fn(&InferCtx<'_>, &[TensorType]) -> Result<bool> + Send + Sync + 'static,
+    ) -> KernelPred {
         KernelPred::When(KernelTest { words: words.into(), test: Arc::new(test) })
     }
 
     /// Whether it holds for physical inputs, attributes and outputs.
-    pub fn holds(&self, ctx: &InferCtx<'_>, outs: &[TensorType]) -> bool {
-        match self {
+    ///
+    /// # Errors
+    /// Those of a predicate in code.
+    pub fn holds(&self, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<bool> {
+        Ok(match self {
             KernelPred::Any => true,
             KernelPred::InputDType(i, d) => ctx.input(*i).is_ok_and(|t| t.dtype == *d),
             KernelPred::Inputs(ds) => {
@@ -97,13 +108,27 @@ impl KernelPred {
             KernelPred::OutputDType(o, d) => outs.get(*o).is_some_and(|t| t.dtype == *d),
             KernelPred::IntIn(n, least, most) => ctx.int(n).is_ok_and(|i| (*least..=*most).contains(&i)),
             KernelPred::StrIn(n, all) => ctx.str(n).is_ok_and(|s| all.iter().any(|a| a == s)),
-            KernelPred::When(t) => (t.test)(ctx, outs),
+            KernelPred::When(t) => (t.test)(ctx, outs)?,
             KernelPred::AttrIs(n, v) => ctx.bool(n).is_ok_and(|b| b == *v),
             KernelPred::MinElements(i, n) => ctx.input(*i).is_ok_and(|t| t.len() >= *n),
-            KernelPred::All(ps) => ps.iter().all(|p| p.holds(ctx, outs)),
-            KernelPred::AnyOf(ps) => ps.iter().any(|p| p.holds(ctx, outs)),
-            KernelPred::Not(p) => !p.holds(ctx, outs),
-        }
+            KernelPred::All(ps) => {
+                for p in ps {
+                    if !p.holds(ctx, outs)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            KernelPred::AnyOf(ps) => {
+                for p in ps {
+                    if p.holds(ctx, outs)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            KernelPred::Not(p) => !p.holds(ctx, outs)?,
+        })
     }
 }
 

@@ -7,7 +7,10 @@ mod features;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod hostile;
+mod nvcc;
+mod options_in_sources;
 mod replaced;
+mod said;
 
 use cpp::cpp;
 use oflow::ops::{BuildOptions, Library, Op, build_and_load};

@@ -99,7 +99,9 @@ fn rust(
 ) -> Result<Vec<PathBuf>> {
     let quoted = |path: &Path| format!("{:?}", path.display().to_string());
     let (entry, op) = (quoted(&source.path), quoted(interface));
-    let dependencies = options.dependencies.join("\n");
+    let dependencies: Vec<&str> =
+        options.dependencies.iter().chain(&source.options.dependencies).map(String::as_str).collect();
+    let (offline, dependencies) = (dependencies.is_empty(), dependencies.join("\n"));
     // Compiled once for all libraries of the cache.
     let target = cache.join("target");
     own_folder(&target)?;
@@ -117,7 +119,7 @@ fn rust(
     if !options.debug {
         command.arg("--release");
     }
-    if options.dependencies.is_empty() {
+    if offline {
         command.arg("--offline");
     }
     // Settings of a program that cargo runs are not meant for this build.
@@ -137,8 +139,11 @@ fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path
     let cpp = compiled.iter().any(|s| s.language != Language::C);
     let cuda = compiled.iter().any(|s| s.language == Language::Cuda);
     // Libraries are named behind the objects.
-    let (libraries, flags): (Vec<&String>, Vec<&String>) =
-        options.flags.iter().partition(|f| f.starts_with("-l") || f.starts_with("-L") || f.starts_with("-Wl,"));
+    let (libraries, flags): (Vec<&String>, Vec<&String>) = options
+        .flags
+        .iter()
+        .chain(compiled.iter().flat_map(|s| &s.options.links))
+        .partition(|f| f.starts_with("-l") || f.starts_with("-L") || f.starts_with("-Wl,"));
     let mut objects = vec![];
     for (i, source) in compiled.iter().enumerate() {
         let (object, listed) = (to.join(format!("{i}.o")), to.join(format!("{i}.d")));
@@ -157,6 +162,7 @@ fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path
             Language::Cuda => command.args(own.flat_map(|flag| ["-Xcompiler", flag])),
             _ => command.args(own),
         };
+        command.args(&source.options.flags);
         command.args(["-c", "-MMD", "-MF"]).arg(&listed);
         command.arg("-I").arg(interface.join("include")).arg("-o").arg(&object).arg(&source.path);
         run(command, &source.shown)?;

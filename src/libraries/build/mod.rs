@@ -8,11 +8,13 @@
 
 mod cache;
 mod compile;
+mod in_source;
 
 use super::{Library, cuda_file, hash_of, place, shared};
 use crate::error::{Error, Result};
 use crate::ops::LibraryId;
 use cache::Slot;
+use in_source::InSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,6 +91,8 @@ struct SourceFile {
     path: PathBuf,
     language: Language,
     text: Vec<u8>,
+    /// What stands at its top.
+    options: InSource,
 }
 
 impl SourceFile {
@@ -98,7 +102,9 @@ impl SourceFile {
         let unreadable = |why: &str| Error::registry(format!("the source {shown} cannot be read: {why}"));
         let path = given.canonicalize().map_err(|e| unreadable(&e.to_string()))?;
         let text = oflow_files::checked_bytes(given, u64::MAX).map_err(|e| unreadable(&e.to_string()))?;
-        Ok(SourceFile { shown, path, language, text })
+        let mut source = SourceFile { shown, path, language, text, options: InSource::default() };
+        source.options = in_source::read(&source)?;
+        Ok(source)
     }
 
     /// Whether a compiler of this machine compiles it: a CUDA source only where its host code launches kernels.
@@ -143,11 +149,14 @@ fn launches(text: &str) -> bool {
 /// is compiled on the GPU's machine at its first use: it declares ops by itself, or the C++ files beside it name its kernels. One whose
 /// host code launches kernels (`<<<…>>>`) is compiled by nvcc.
 ///
+/// A source may name options of its build at its top: `// oflow: flags = -march=native`, `// oflow: link = -lblas`, and in Rust
+/// `// oflow: dependency = half = "2"`.
+///
 /// Builds are kept: sources that have not changed are loaded within milliseconds, changed ones are built again and replace their
 /// ops. All ranks of a host call this; one of them builds, and the others wait for it.
 ///
 /// # Errors
-/// A source cannot be read or does not compile, or another user could replace it or the cache: the message has the compiler's, with the lines of the source. Otherwise as
+/// A source cannot be read, names a build option that there is not, or does not compile, or another user could replace it or the cache: the message has the compiler's, with the lines of the source. Otherwise as
 /// [`load`](super::load).
 pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Result<Library> {
     let sources: Vec<SourceFile> = sources.iter().map(|s| SourceFile::read(s.as_ref())).collect::<Result<_>>()?;
