@@ -103,6 +103,23 @@ fn what_cannot_be_built_or_run_here_is_refused_with_help() {
     assert!(text.contains("x!") && text.contains("help"), "{text}");
     let text = refused(&["lists.cc", "features.cc"]);
     assert!(text.contains("OFLOW_LIBRARY") && text.contains("lists.cc") && text.contains("features.cc"), "{text}");
+    // Gradients are held against the ops that they name when the library is loaded.
+    let folder = tempfile::tempdir().unwrap();
+    let gradient = |name: &str, gradient: &str| {
+        let file = folder.path().join(format!("{name}.cc"));
+        let kernel = ".cpu([](const oflow::Call &) {})";
+        let text = format!(
+            "#include \"oflow_op.hpp\"\nOFLOW_LIBRARY({name})\n{{\n    library.op(\"scale_grad(dy: f32; alpha: runtime float = 1.0) -> \
+             dx\").gradient(\"none\"){kernel};\n    library.op(\"scale(x: f32; alpha: runtime float = 1.0) -> \
+             y\").gradient(\"{gradient}\"){kernel};\n}}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        build_and_load(&[file], options()).unwrap_err().to_string()
+    };
+    let text = gradient("forgets", "x = forgets.scale_grad(grad y)");
+    assert!(text.contains("forgets.scale") && text.contains("alpha") && text.contains("; alpha"), "{text}");
+    let text = gradient("lost", "x = lost.nowhere(grad y; alpha)");
+    assert!(text.contains("lost.nowhere") && text.contains("lost.scale"), "{text}");
     // A kernel for GPUs alone.
     build(&[example("softclip.cu")]);
     let text = oflow::call("demo.softclip", &[(&vec(&[1.0])).into()], &[]).unwrap_err().to_string();
