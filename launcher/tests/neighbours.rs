@@ -362,7 +362,8 @@ fn a_lock_is_no_link_and_cuts_nothing() {
 #[test]
 fn control_characters_of_a_rank_are_visible_in_the_lines_of_oflaunch() {
     let folder = Folder::new();
-    folder.sh("fails", "printf 'Error: \\033]0;owned\\007 \\033[2J no luck\\n' >&2; exit 1");
+    // An error that oflaunch repeats in its report.
+    folder.sh("fails", "printf 'Error: out of memory \\033]0;owned\\007 \\033[2J no luck\\n' >&2; exit 1");
     let output = run(&folder, &["-n", "1", "--log-dir", "logs", "./fails"]);
     let text = stderr(&output);
     let own: Vec<&str> = text.lines().filter(|l| l.starts_with("oflaunch: ")).collect();

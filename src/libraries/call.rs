@@ -9,7 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ops::{DTypeRule, DeviceCtx, Devices, InferCtx, KernelCx, OpDef, ShapeRule, StreamKind, TensorType};
 use crate::placement::Device;
 use crate::sbp::Signature;
-use oflow_kernels::{DType, Dims, View};
+use oflow_kernels::cuda::Queue;
+use oflow_kernels::cuda::fill::fill;
+use oflow_kernels::{DType, Dims, Scalar, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -141,18 +143,21 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
     }
     match length {
         None => Ok(()),
-        Some(length) => say_length(op, length, written, cx.outputs),
+        Some(length) => say_length(op, length, written, cx.outputs, queue.as_ref()),
     }
 }
 
-/// Hands on the length that a kernel has said.
-fn say_length(op: &OpDef, to: &View, written: i64, outputs: &[View]) -> Result<()> {
+/// Hands on the length that a kernel has said: on the stream where it lies on a GPU.
+fn say_length(op: &OpDef, to: &View, written: i64, outputs: &[View], queue: Option<&Queue<'_>>) -> Result<()> {
     let most = outputs.first().and_then(|v| v.dims().first()).copied().unwrap_or(0) as i64;
     if !(0..=most).contains(&written) {
         let said = if written == -1 { "no length".to_string() } else { format!("the length {written}") };
         return judged(OFLOW_ERROR, format!("it says {said}; there is room for {most}"), || {
             format!("a kernel of {}", shown(op))
         });
+    }
+    if let Some(queue) = queue {
+        return Ok(fill(queue, to, Scalar::Int(written))?);
     }
     // SAFETY: the output that oflow added for the length, of which no other slice is alive.
     unsafe { to.as_mut_slice::<i64>()? }.fill(written);

@@ -42,6 +42,8 @@ const EXACT: &[&str] = &[
     "expand",
     "slice",
     "slice_grad",
+    "roll_along",
+    "roll_windows",
     "concat",
     "tril",
     "triu",

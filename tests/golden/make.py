@@ -722,6 +722,10 @@ case("slice_grad", uncut, values((4, 3)), attrs={"dim": 0, "start": 1, "step": 2
 case("concat", lambda *xs: torch.cat(xs, 0), values((2, 3)), values((1, 3), start=4), attrs={"dim": 0})
 case("concat", lambda *xs: torch.cat(xs, -1), values((2, 3)), values((2, 0)), values((2, 2), start=4), attrs={"dim": -1})
 case("concat", lambda *xs: torch.cat(xs, 0), values((2,), "i32"), values((2,), "f32"), attrs={"dim": 0}, backward=False, name="promotion")
+for name, f in (("add", torch.add), ("sub", torch.sub)):
+    for alpha in (2, -0.5):
+        case(f"{name}_scaled", lambda a, b: f(a, b, alpha=alpha), values((2, 3)), values((3,), start=4), attrs={"alpha": alpha})
+        case(f"{name}_scalar_scaled", lambda x: f(x, 1.5, alpha=alpha), values((2, 3)), attrs={"s": 1.5, "alpha": alpha})
 for dim, shift in ((0, 1), (-1, -2), (0, 7), (1, 0)):
     case("roll_along", lambda x: torch.roll(x, shift, dim), values((4, 3)), attrs={"dim": dim, "shift": shift})
 for offset, d1, d2 in ((0, 0, 1), (1, 0, 2), (-2, 1, -1), (5, 0, 1)):

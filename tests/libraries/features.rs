@@ -1,7 +1,7 @@
 //! What a library in C++ may declare and its kernels may ask: a call for each feature of the header.
 
 use super::cpp::cpp;
-use super::{build, example, options, source, vec};
+use super::{build, example, gpus, options, same_on_the_gpu, source, vec};
 use oflow::backend::{Experimental, use_experimental};
 use oflow::functional::Arg;
 use oflow::interpreter::Target;
@@ -78,6 +78,20 @@ fn kernels_run_on_empty_tensors_where_the_trait_says_so() {
 }
 
 #[test]
+fn a_kernel_says_how_long_its_result_is() {
+    if !cpp() {
+        return;
+    }
+    let library = build(&[source("features.cc")]);
+    let half = call("first_half", &vec(&[1.0, 2.0, 3.0, 4.0, 5.0])).unwrap();
+    assert_eq!((half.shape(), half.to_vec::<f32>().unwrap()), (&[2][..], vec![1.0, 2.0]));
+    assert_eq!(call("first_half", &vec(&[])).unwrap().shape(), [0]);
+    if gpus::cuda() {
+        same_on_the_gpu(library.ops().iter().find(|op| op.sig.name == "first_half").unwrap());
+    }
+}
+
+#[test]
 fn the_kernel_with_the_priority_runs_and_has_its_scratch_memory() {
     if !cpp() {
         return;
@@ -119,7 +133,7 @@ fn what_cannot_be_built_or_run_here_is_refused_with_help() {
     let text = gradient("forgets", "x = forgets.scale_grad(grad y)");
     assert!(text.contains("forgets.scale") && text.contains("alpha") && text.contains("; alpha"), "{text}");
     let text = gradient("lost", "x = lost.nowhere(grad y; alpha)");
-    assert!(text.contains("lost.nowhere") && text.contains("lost.scale"), "{text}");
+    assert!(text.contains("the gradient of scale calls 'lost.nowhere'"), "{text}");
     // A kernel for GPUs alone.
     build(&[example("softclip.cu")]);
     let text = oflow::call("demo.softclip", &[(&vec(&[1.0])).into()], &[]).unwrap_err().to_string();

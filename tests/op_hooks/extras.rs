@@ -247,3 +247,38 @@ fn guards_of_hooks_may_end_in_any_order_and_beside_those_of_modes() {
     x.neg().unwrap();
     assert_eq!((first.get(), second.get()), (1, 2));
 }
+
+#[test]
+fn an_op_of_a_program_writes_an_input_that_its_declaration_marks() {
+    use oflow::ops::{DTypeRule, Grad, OpDef, register};
+    let op = OpDef::new("count_up(seen!: f64, by: f64) -> ()").unwrap().domain("hooks");
+    let op = op.traits(|t| t.side_effect = true).shapes(|_| Ok(Default::default())).dtype(DTypeRule::Fixed(vec![]));
+    let op = op.signatures(&["S(0), S(0) ->"]).grad(Grad::None).cpu(|cx| {
+        // SAFETY: the tensor that this op declares to write, which nothing else uses while the kernel runs.
+        let seen = unsafe { cx.input("seen")?.as_mut_slice::<f64>()? };
+        seen.iter_mut().zip(cx.input("by")?.as_slice::<f64>()?).for_each(|(x, by)| *x += by);
+        Ok(())
+    });
+    let op = register(op).unwrap();
+    let call = |seen: &Tensor, by: &Tensor| OpCall::new(op, &[]).unwrap().run(&[Some(seen), Some(by)]);
+    let make = |data: &[f64]| from_vec(data.to_vec(), [data.len()], Device::Cpu).unwrap();
+    let seen = make(&[1.0, 2.0]);
+    // A view is written through, and what backward needs is found out.
+    let w = make(&[3.0, 4.0]).requires_grad_(true).unwrap();
+    let product = w.mul(&seen).unwrap();
+    call(&seen.reshape([2]).unwrap(), &make(&[10.0, 20.0])).unwrap();
+    assert_eq!(seen.to_vec::<f64>().unwrap(), [11.0, 22.0]);
+    let e = product.sum(()).unwrap().backward().unwrap_err();
+    assert!(e.to_string().contains("changed in place"), "{e}");
+    let e = call(&w, &make(&[1.0, 1.0])).unwrap_err();
+    assert!(e.to_string().contains("no_grad"), "{e}");
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let (seen, by) = (make(&[1.0, 2.0, 3.0]), make(&[1.0; 3]));
+        let (seen, by) = (distribute(&seen, (&mesh, sbp![S(0)]))?, distribute(&by, (&mesh, sbp![B]))?);
+        call(&seen, &by)?;
+        assert_eq!((seen.sbp()?, seen.to_vec::<f64>()?), (&sbp![S(0)], vec![2.0, 3.0, 4.0]));
+        Ok(())
+    })
+    .unwrap();
+}

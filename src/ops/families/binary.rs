@@ -110,11 +110,11 @@ fn scaled(name: &str, sign: char) -> Vec<Result<OpDef>> {
         format!("a {sign} alpha b."),
         format!("{name}(Tensor a, Tensor b, *, Scalar alpha) -> Tensor"),
         &[
-            "f32[3, 5] f32[3, 5]; alpha=0.5",
+            "f32[3, 5] f32[3, 5]; alpha=5",
             "f32[2, 1, 3] f32[4, 1]; alpha=2",
             "i32[4] i32[4]+; alpha=-3",
-            "f32[2, 3]+ f64[3]+; alpha=1.5",
-            "bf16[4] bf16[4]; alpha=0.25",
+            "f32[2, 3]+ f64[3]+; alpha=-2",
+            "bf16[4] bf16[4]; alpha=4",
             "c64[3, 2]+ c64[3, 2]+; alpha=0.5+2.0j",
         ],
     );

@@ -91,6 +91,13 @@ static void constant(const oflow::Call &call, float value)
     std::fill(y, y + call.output("y").size(), value);
 }
 
+// The first half of x: the kernel says how long that is, on a GPU too.
+static void first_half(const oflow::Call &call)
+{
+    oflow::launch(call, "copy", {call.input("x")}, {call.output("y")});
+    call.set_length(call.input("x").size() / 2);
+}
+
 static int64_t runs_with_trait, runs_without;
 
 OFLOW_LIBRARY(features)
@@ -123,6 +130,12 @@ OFLOW_LIBRARY(features)
         .cpu([](const oflow::Call &call) { constant(call, 7); })
         .priority("experimental")
         .kernel_name("features.scratch.experimental");
+    library.op("first_half(x: f32|f64[1]) -> y")
+        .traits("length_by_kernel")
+        .gradient("none")
+        .samples({"f32[7]", "f64[4]", "f32[1]"})
+        .cpu(first_half)
+        .cuda(first_half);
     library.op("any_real(x) -> y").dtype("f32").gradient("none").cpu([](const oflow::Call &call) { constant(call, 1); });
     library.op("wider(x: f32|i32) -> y")
         .dtypes([](const oflow::Infer &i) { return std::vector<uint32_t>{i.input(0).dtype() == OFLOW_F32 ? OFLOW_F64 : OFLOW_I64}; })
