@@ -85,6 +85,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("src/infer.rs", include_str!("infer.rs")),
     ("include/oflow_op.h", include_str!("../include/oflow_op.h")),
     ("include/oflow_op.hpp", include_str!("../include/oflow_op.hpp")),
+    ("include/oflow_value.hpp", include_str!("../include/oflow_value.hpp")),
     ("include/oflow_call.hpp", include_str!("../include/oflow_call.hpp")),
     ("include/oflow_function.hpp", include_str!("../include/oflow_function.hpp")),
     ("include/oflow_params.hpp", include_str!("../include/oflow_params.hpp")),

@@ -138,7 +138,7 @@ OFLOW_LIBRARY(features)
         .cuda(first_half);
     library.op("any_real(x) -> y").dtype("f32").gradient("none").cpu([](const oflow::Call &call) { constant(call, 1); });
     library.op("wider(x: f32|i32) -> y")
-        .dtypes([](const oflow::Infer &i) { return std::vector<uint32_t>{i.input(0).dtype() == OFLOW_F32 ? OFLOW_F64 : OFLOW_I64}; })
+        .dtypes([](const oflow::Infer &i) { return std::vector<uint32_t>{uint32_t(i.input(0).dtype() == OFLOW_F32 ? OFLOW_F64 : OFLOW_I64)}; })
         .gradient("none")
         .cpu([](const oflow::Call &) {});
 }
