@@ -243,9 +243,6 @@ unsafe fn read_kernel(given: *const oflow_kernel, op: &OpDef, path: &Path) -> Re
             );
         }
     };
-    if device == Device::Cuda && op.length.is_some() {
-        return Err(Error::unsupported("a CUDA kernel of a library cannot decide the length of outputs"));
-    }
     let source = one(from.cuda_source, "CUDA source")?;
     let mut kernel = match (from.run, source.is_empty()) {
         (Some(run), true) => {
