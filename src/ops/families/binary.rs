@@ -115,7 +115,7 @@ fn scaled(name: &str, sign: char) -> Vec<Result<OpDef>> {
             "i32[4] i32[4]+; alpha=-3",
             "f32[2, 3]+ f64[3]+; alpha=-2",
             "bf16[4] bf16[4]; alpha=4",
-            "c64[3, 2]+ c64[3, 2]+; alpha=0.5+2.0j",
+            "c64[3, 2]+ c64[3, 2]+; alpha=-3",
         ],
     );
     let one = by_alpha(
