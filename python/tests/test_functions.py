@@ -368,6 +368,8 @@ def test_add_and_sub_with_alpha():
     assert z.sub_(1, alpha=2).tolist() == [5, 10] and z.sub_(y, alpha=1).tolist() == [2, 5] and z.add_(1, alpha=2).tolist() == [4, 7]
     i, b = flow.tensor([1, 2]), flow.tensor([True, False])
     assert i.add(i, alpha=3).tolist() == [4, 8] and i.add(i, alpha=3).dtype == flow.int64
+    c = flow.tensor([1 + 1j, 2j])
+    assert c.add(c, alpha=1j).tolist() == [2j, -2 + 2j]
     assert i.add(2.5, alpha=1.5).dtype == flow.float32 and b.add(b, alpha=True).dtype == flow.bool
     for call in (
         lambda: i.add(i, alpha=2.0),
