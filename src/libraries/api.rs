@@ -216,10 +216,16 @@ unsafe fn argument(at: *const oflow_arg) -> Result<(&'static str, Arg)> {
             // SAFETY: as above.
             None => match unsafe { attribute(arg.value)?.1 } {
                 AttrValue::Device(d) => Target::Local(d),
-                other => return Err(Error::argument(format!("{other} is no place for a tensor"))),
+                other => {
+                    return Err(Error::argument(format!("{other} is no place for a tensor"))
+                        .help("give a tensor beside which it lies, or a device: cpu or cuda"));
+                }
             },
         }),
-        other => return Err(Error::argument(format!("there is no kind {other} of arguments"))),
+        other => {
+            return Err(Error::argument(format!("there is no kind {other} of arguments"))
+                .help("the kinds are OFLOW_ARG_NONE, _TENSOR, _TENSORS, _VALUE and _TARGET of oflow_op.h"));
+        }
     };
     Ok((name, value))
 }
@@ -291,7 +297,10 @@ pub(super) unsafe fn attribute(at: *const oflow_attr) -> Result<(&'static str, A
             });
             AttrValue::List(each.collect())
         }
-        other => return Err(Error::argument(format!("attribute '{name}': there is no kind {other} of values"))),
+        other => {
+            return Err(Error::argument(format!("attribute '{name}': there is no kind {other} of values"))
+                .help("the kinds are the OFLOW_ATTR_… of oflow_op.h, but for OFLOW_ATTR_OTHER"));
+        }
     };
     Ok((name, value))
 }
@@ -301,7 +310,8 @@ pub(super) fn device(code: u32) -> Result<Device> {
     match code {
         OFLOW_CPU => Ok(Device::Cpu),
         OFLOW_CUDA => Ok(Device::Cuda),
-        other => Err(Error::argument(format!("{other} is no kind of device"))),
+        other => Err(Error::argument(format!("{other} is no kind of device"))
+            .help(format!("{OFLOW_CPU} is the CPU, {OFLOW_CUDA} a GPU (OFLOW_CPU, OFLOW_CUDA)"))),
     }
 }
 

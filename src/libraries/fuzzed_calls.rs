@@ -17,6 +17,10 @@ fn words(from: &mut Bytes<'_>) -> oflow_str {
     }
 }
 
+/// Lengths of two lists.
+static ONE_EACH: [i64; 2] = [1, 1];
+static NEGATIVE: [i64; 2] = [-1, 3];
+
 /// An attribute with lists of two members, or with pointers that are null.
 fn attr(from: &mut Bytes<'_>, integers: &[i64; 2], texts: &[oflow_str; 2]) -> oflow_attr {
     let wrong = from.byte();
@@ -34,8 +38,8 @@ fn attr(from: &mut Bytes<'_>, integers: &[i64; 2], texts: &[oflow_str; 2]) -> of
         count,
         lengths: match wrong {
             3 => ptr::null(),
-            4 => [-1, 3].as_ptr(),
-            _ => [1, 1].as_ptr(),
+            4 => NEGATIVE.as_ptr(),
+            _ => ONE_EACH.as_ptr(),
         },
     }
 }
