@@ -10,6 +10,7 @@ mod dry;
 mod hosts;
 mod init;
 mod modes;
+mod moments;
 mod policy;
 mod random;
 mod rank;
@@ -20,15 +21,16 @@ pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::runs_closures;
 pub(crate) use modes::{
-    AskedSbp, FromNumber, asked_again, asked_grad_sbp, asked_sbp, described, detecting, inner_calls, keeping,
-    nothing_asked, set_autocast, set_keeping, undetected,
+    AskedSbp, FromNumber, asked_again, asked_grad_sbp, asked_sbp, described, inner_calls, keeping, nothing_asked,
+    set_autocast, set_keeping, undetected,
 };
 pub use modes::{
     ModeGuard, PinGuard, autocast_mode, detect_anomaly, enable_grad, grad_enabled, is_no_sync, keep_layouts, no_grad,
     no_sync, pin_sbp, set_grad_enabled, with_grad_sbp, with_sbp,
 };
+pub(crate) use moments::{Moments, is_observed, observe_by_scopes};
+pub(crate) use policy::check_collective;
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
-pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
 pub use random::{Generator, GeneratorState, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
 pub(crate) use rank::{here, here_as_rank, no_context, origin_here};

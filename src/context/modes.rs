@@ -1,5 +1,6 @@
 //! Modes of the current thread: recording of gradients, synchronisation of leaf gradients, autocast, and requested layouts.
 
+use super::moments::{Moments, observe_by_mode};
 use super::policy::{Policy, exchange_policy, policy};
 use crate::error::{CallSite, Result};
 use crate::ops::{Autocast, Op, find};
@@ -67,7 +68,10 @@ impl Mode {
         let before = match self {
             Mode::Grad(on) => Mode::Grad(replace(&mut m.grad, on)),
             Mode::NoSync(on) => Mode::NoSync(replace(&mut m.no_sync, on)),
-            Mode::Detect(on) => Mode::Detect(replace(&mut m.detect, on)),
+            Mode::Detect(on) => {
+                observe_by_mode(Moments::MADE, on);
+                Mode::Detect(replace(&mut m.detect, on))
+            }
             Mode::Keep(on) => Mode::Keep(replace(&mut m.keep, on)),
             Mode::Autocast(mode) => Mode::Autocast(replace(&mut m.autocast, mode)),
             Mode::Policy(policy) => Mode::Policy(exchange_policy(policy)),
@@ -181,12 +185,6 @@ pub fn detect_anomaly() -> ModeGuard {
 /// Without that search, until the guard is dropped.
 pub(crate) fn undetected() -> ModeGuard {
     change(Mode::Detect(false))
-}
-
-/// Whether calls look for NaN.
-#[inline]
-pub(crate) fn detecting() -> bool {
-    MODES.get().detect
 }
 
 /// Until the guard is dropped an op that can run on the layouts of its inputs runs on them, forward and in backward, also where

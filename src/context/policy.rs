@@ -1,6 +1,8 @@
-//! The boxing policy of the current thread: which communication ops may cause. And whether somebody looks at its calls.
+//! The boxing policy of the current thread: which communication ops may cause.
 
 use super::modes::{Mode, ModeGuard, change};
+use super::moments::{Moments, observe_by_mode};
+use crate::error::{Error, Result};
 use std::cell::Cell;
 
 /// Which communication is allowed, and which is logged. Communication means bytes sent between ranks; boxings that only slice or
@@ -27,23 +29,12 @@ pub enum Policy {
 
 thread_local! {
     static POLICY: Cell<Policy> = const { Cell::new(Policy::Allow) };
-    /// Whether the calls of this thread are listed.
-    static LISTED: Cell<bool> = const { Cell::new(false) };
-    /// Whether a call is looked at before it runs: it is listed, or its boxings may be denied. The one flag that a call reads.
-    static LOOKED_AT: Cell<bool> = const { Cell::new(false) };
-}
-
-fn set(policy: Policy, listed: bool) {
-    POLICY.set(policy);
-    LISTED.set(listed);
-    LOOKED_AT.set(listed || matches!(policy, Policy::Deny | Policy::DenyAll));
 }
 
 /// Puts a policy in force, and returns the one before.
 pub(super) fn exchange_policy(policy: Policy) -> Policy {
-    let before = POLICY.get();
-    set(policy, LISTED.get());
-    before
+    observe_by_mode(Moments::PLANNED, matches!(policy, Policy::Deny | Policy::DenyAll));
+    POLICY.replace(policy)
 }
 
 /// Ends a [`boxing_policy`] when dropped. Guards may be dropped in any order.
@@ -83,20 +74,11 @@ pub fn policy() -> Policy {
     POLICY.get()
 }
 
-/// Whether a call of this thread is looked at before it runs.
-#[inline]
-pub(crate) fn calls_looked_at() -> bool {
-    LOOKED_AT.get()
-}
-
-/// Whether the calls of this thread are listed.
-pub(crate) fn calls_listed() -> bool {
-    LISTED.get()
-}
-
-/// Sets whether they are; returns whether they were.
-pub(crate) fn list_calls(on: bool) -> bool {
-    let before = LISTED.get();
-    set(POLICY.get(), on);
-    before
+/// Refuses a collective that is not part of a boxing plan, where the policy denies all communication.
+pub(crate) fn check_collective(op: &str, bytes: u64) -> Result<()> {
+    if policy() != Policy::DenyAll || bytes == 0 {
+        return Ok(());
+    }
+    Err(Error::denied(format!("communication is denied here: {op} would send {bytes} B between ranks"))
+        .help("the scope denies all communication; end it before"))
 }

@@ -2,7 +2,7 @@
 //! infinities that meet parts of a value: under `OFLOW_CHECK=1`.
 
 use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::Outputs;
 use super::read::local_bytes;
 use super::receipts::in_backward;
 use crate::context::{here, no_grad, undetected};

@@ -9,15 +9,14 @@
 //! a weight used by three calls is cast once, and so is the input of a q, k and v projection. Casts of leaves, which live
 //! long, are forgotten when the outermost scope ends, so that no low-precision copy of the weights outlives it.
 
-use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::{Call, OwnedInputs, Rewrite, Rewritten};
 use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_autocast};
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::{Autocast, CastPolicy};
 use crate::tensor::{Edge, ForUse, FormOf, Tensor, WeakTensor, intern_global};
 use oflow_kernels::DType;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use std::cell::{Cell, RefCell};
 
 thread_local! {
@@ -94,6 +93,9 @@ pub fn autocast(mode: Autocast) -> AutocastGuard {
     AutocastGuard { _mode: set_autocast(mode) }
 }
 
+/// Casts the float inputs of a call. The plan depends on the dtypes that result, which are in its key; the mode itself is not.
+pub(super) const AUTOCAST: Rewrite = Rewrite { applies: |call| wanted(call).is_some(), rewrite: cast_inputs };
+
 /// Whether autocast converts between such floats; f64 it leaves alone.
 fn castable(t: &Tensor) -> bool {
     t.dtype() == DType::F32 || t.dtype().is_half()
@@ -101,7 +103,7 @@ fn castable(t: &Tensor) -> bool {
 
 /// The dtype that a call's float inputs are to have, if one has another.
 #[inline]
-pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
+fn wanted(call: &Call<'_>) -> Option<DType> {
     let low = autocast_mode().dtype()?;
     // What is written in place has the dtype that it has. Beside a complex number nothing is lowered: the result has its parts.
     if call.given.is_some() || call.inputs.iter().flatten().any(|t| t.dtype().is_complex()) {
@@ -126,9 +128,10 @@ pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
     floats().any(|t| t.dtype() != dtype).then_some(dtype)
 }
 
-/// Runs a call with its float inputs in `dtype`.
-pub(super) fn run_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
-    let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+/// The call with its float inputs in the dtype that they are to have.
+fn cast_inputs(call: &Call<'_>) -> Result<Option<Rewritten>> {
+    let Some(dtype) = wanted(call) else { return Ok(None) };
+    let mut inputs = OwnedInputs::new();
     for t in call.inputs {
         inputs.push(match t {
             Some(t) if castable(t) && t.dtype() != dtype => {
@@ -137,8 +140,7 @@ pub(super) fn run_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
             t => t.cloned(),
         });
     }
-    let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(|t| t.as_ref()).collect();
-    Call { inputs: &refs, ..call }.run()
+    Ok(Some(Rewritten::Inputs(inputs)))
 }
 
 /// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are
@@ -155,7 +157,7 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     let inputs = [Some(t)];
     let mut call = Call::new(op!("cast")?, &inputs).attrs(smallvec![dtype.into()]).at(site);
     // A parameter that is stored split is cast where it lies, and then gathered in fewer bytes.
-    call.as_stored = true;
+    call.skip_unshard = true;
     let out = call.run1()?;
     if let (Some(how), Some(g)) = (t.for_use(), out.global()) {
         let to = intern_global(g.ty.clone(), &how.to.placement, &how.to.sbp);

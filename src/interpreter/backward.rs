@@ -4,7 +4,7 @@ use super::emit::EagerEmit;
 use super::engine::{self, EdgeTo, Grads, Tape, Way};
 use super::grad_ctx::run_rule;
 use super::layout::{BoxTo, to_layout, to_layouts};
-use super::policy::Cause;
+use super::reason::BoxingReason;
 use super::receipts::BackwardScope;
 use super::supplied;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
@@ -207,7 +207,7 @@ impl Tape for EagerTape<'_> {
 
     fn box_one(&mut self, leaf: &Arc<LeafSlot>, g: Tensor) -> Result<Tensor> {
         match &leaf.target {
-            Some(target) => to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site),
+            Some(target) => to_layout(BoxingReason::Gradient, &g, &target.placement, &target.sbp, self.site),
             None => Ok(g),
         }
     }
@@ -218,7 +218,7 @@ impl Tape for EagerTape<'_> {
             let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
             Some(BoxTo { tensor: g.clone(), placement, sbp })
         });
-        Ok(to_layouts(Cause::Gradient, &boxings.collect::<Vec<_>>(), self.site)?.into_vec())
+        Ok(to_layouts(BoxingReason::Gradient, &boxings.collect::<Vec<_>>(), self.site)?.into_vec())
     }
 
     /// Casts to the leaf's dtype and accumulates.
@@ -232,7 +232,7 @@ impl Tape for EagerTape<'_> {
                 && !is_no_sync()
                 && g.sbp()? != &target.sbp
             {
-                g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
+                g = to_layout(BoxingReason::Gradient, &g, &target.placement, &target.sbp, self.site)?;
             }
         }
         if !self.wanted.is_empty() {
@@ -254,7 +254,7 @@ impl Tape for EagerTape<'_> {
             && !is_no_sync()
             && new.sbp()? != &target.sbp
         {
-            new = to_layout(Cause::Gradient, &new, &target.placement, &target.sbp, self.site)?;
+            new = to_layout(BoxingReason::Gradient, &new, &target.placement, &target.sbp, self.site)?;
         }
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
         Ok(())

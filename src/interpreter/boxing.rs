@@ -1,14 +1,15 @@
 //! Boxing of one tensor: on behalf of an op's input, where the boxed form is remembered, and as it is.
 
-use super::policy;
-use super::saved;
+use super::boxing_log::log_boxing;
+use super::observers;
+use super::run::Run;
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
-use crate::plan::{self, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
+use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
 use crate::sbp::NdSbp;
 use crate::tensor::{FormOf, LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
@@ -61,7 +62,7 @@ pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> 
     let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
     t.remember(form, &out);
-    saved::list_boxed(t, &out, &b.to, tag.site())?;
+    observers::boxed(t, &out, &b.to, tag.site())?;
     Ok(out)
 }
 
@@ -78,7 +79,7 @@ pub(super) fn run_boxing(
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-    policy::tell(ctx, &b.plan, tag);
+    log_boxing(ctx, &b.plan, tag);
     let stopwatch = super::receipts::note(ctx, &b.plan, tag);
     let instruction = Instruction {
         work: Work::Boxing(BoxWork {
@@ -103,4 +104,24 @@ pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &PlannedBoxing
         (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
         (None, _) => None,
     })
+}
+
+impl Run<'_> {
+    /// Boxes a buffer. The boxed form of an input is kept by its handle.
+    pub(super) fn boxing(&mut self, n: usize, b: &BoxStep) -> Result<()> {
+        let tag = self.tag.ok_or_else(|| Error::registry("a boxing in the plan of a local call"))?;
+        if let For::Input(i) = b.purpose
+            && let Some(t) = self.call.inputs[i]
+        {
+            let form = boxed(self.ctx, t, &b.boxing, tag)?;
+            self.make(b.makes, form.data()?);
+            self.boxed.resize(i + 1, None);
+            self.boxed[i] = Some(form);
+            return Ok(());
+        }
+        let src = self.read(n, b.from)?;
+        let dst = run_boxing(self.ctx, src, &b.boxing, tag)?;
+        self.make(b.makes, dst);
+        Ok(())
+    }
 }

@@ -1,19 +1,16 @@
 //! Dispatch plans and their bounded cache, one per rank.
 
-use super::receipts::{Ring, Together};
+use super::state::state;
 use crate::context::RankCtx;
 use crate::control::flight::OpText;
-use crate::error::{CallSite, Result};
+use crate::error::Result;
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
 use crate::plan::Plan;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 /// Maximum number of plans kept per rank. A model has a few hundred distinct calls; changing shapes make more.
 pub const CACHE_LIMIT: usize = 4096;
-
-/// Boxings remembered as warned of. A program that makes lines as it runs has no end of them; then all are forgotten, and warned of again.
-pub(super) const WARNED_LIMIT: usize = 4096;
 
 /// A cached plan.
 pub struct DispatchPlan {
@@ -54,38 +51,6 @@ impl DispatchCache {
     /// Returns the number of plans in the cache.
     pub fn plans(&self) -> usize {
         self.plans.len()
-    }
-}
-
-/// What the interpreter keeps per rank.
-pub struct RankState {
-    cache: Mutex<DispatchCache>,
-    pub(super) receipts: Arc<Ring>,
-    /// Lists of boxings that were carried out together.
-    pub(super) together: Mutex<FixedMap<u64, Arc<Together>>>,
-    /// Boxings that a policy has warned of: line, op, backward. At most [`WARNED_LIMIT`].
-    pub(super) warned: Mutex<FixedMap<(CallSite, &'static str, bool), ()>>,
-}
-
-impl RankState {
-    fn new(ctx: &RankCtx) -> RankState {
-        RankState {
-            cache: Mutex::default(),
-            receipts: Ring::of_rank(ctx),
-            together: Mutex::default(),
-            warned: Mutex::default(),
-        }
-    }
-}
-
-/// The rank's state.
-#[inline]
-pub(super) fn state(ctx: &RankCtx) -> &RankState {
-    let slot = ctx.interpreter_slot().get_or_init(|| Box::new(RankState::new(ctx)));
-    match slot.downcast_ref::<RankState>() {
-        Some(s) => s,
-        // Nothing else is ever put there.
-        None => unreachable!("interpreter slot of another type"),
     }
 }
 

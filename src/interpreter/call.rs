@@ -1,16 +1,37 @@
 //! [`Call`]: an op with its inputs and attributes, and the line of the program that calls it.
 
-use super::dispatch::Outputs;
-use crate::context::origin_here;
+use crate::context::{AskedSbp, grad_enabled, keeping, origin_here};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
-use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
+use crate::ops::{AttrValue, Attrs, GivenValues, LayoutOp, Op, RuntimeAttrs, get_attr};
 use crate::placement::{Device, Placement};
-use crate::plan::{Input, Target, Where};
+use crate::plan::{Asked, Input, Request, Target, Where};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
-use oflow_kernels::{DTypeKind, Dims, Scalar};
+use oflow_kernels::{DType, DTypeKind, Dims, Scalar};
 use smallvec::SmallVec;
+
+/// Outputs of a call.
+pub type Outputs = SmallVec<[Tensor; 2]>;
+
+/// Inputs that a rewrite has made: those that it leaves alone are other handles of the same tensors.
+pub(super) type OwnedInputs = SmallVec<[Option<Tensor>; 4]>;
+
+/// A change of a call before anything of it is decided. Each rewrite is asked once.
+pub(super) struct Rewrite {
+    /// Whether the call may have to be rewritten; asked of every call.
+    pub(super) applies: fn(&Call<'_>) -> bool,
+    /// The rewritten call; none where it stays as it is.
+    pub(super) rewrite: fn(&Call<'_>) -> Result<Option<Rewritten>>,
+}
+
+/// What a call is after a rewrite.
+pub(super) enum Rewritten {
+    /// The same call with other inputs.
+    Inputs(OwnedInputs),
+    /// Other calls, which have been made: their results.
+    Outputs(Outputs),
+}
 
 /// A call of an op. [`Call::new`] makes one, [`Call::run`] runs it. A call allocates nothing on the heap.
 ///
@@ -34,10 +55,10 @@ pub struct Call<'a> {
     pub target: Option<&'a Target>,
     /// Output 0 is written into this tensor.
     pub given: Option<&'a Tensor>,
-    /// Whether the call is recorded for backward; dispatch decides it.
+    /// Whether the call is recorded for backward, once its inputs are final.
     pub(super) recording: bool,
     /// Inputs that calls read in another layout are taken as they are stored.
-    pub(super) as_stored: bool,
+    pub(super) skip_unshard: bool,
     /// The user's line.
     pub site: CallSite,
 }
@@ -81,7 +102,7 @@ impl<'a> Call<'a> {
         runtime: RuntimeAttrs,
         site: CallSite,
     ) -> Call<'a> {
-        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, as_stored: false, site }
+        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, skip_unshard: false, site }
     }
     /// Sets the plan attributes: all of them, in declared order.
     #[must_use]
@@ -145,7 +166,7 @@ impl<'a> Call<'a> {
             let this = match t.body() {
                 Body::Local(l) => Where::Local(l.ty.device),
                 Body::Global(g, _) => Where::Global(&g.placement),
-                Body::Lazy(_) => {
+                Body::Tombstone(_) => {
                     t.data()?;
                     return Err(Error::unsupported("tensor without data"));
                 }
@@ -228,8 +249,55 @@ fn apart(first: &Tensor, t: &Tensor) -> Error {
 }
 
 impl Call<'_> {
+    /// Whether a call with these inputs is recorded for backward.
+    #[inline]
+    pub(super) fn is_recorded(&self) -> bool {
+        grad_enabled() && self.inputs.iter().flatten().copied().chain(self.given).any(|t| t.requires_grad())
+    }
+
+    /// Checks the values of the runtime attributes, which no plan has seen.
+    #[inline]
+    pub(super) fn check_values(&self) -> Result<()> {
+        // A wrong number of runtime attributes is refused by inference.
+        if let Some(check) = &self.op.values
+            && self.runtime.len() == self.op.sig.runtime.len()
+        {
+            let dtypes: SmallVec<[Option<DType>; 4]> = self.inputs.iter().map(|t| t.map(|t| t.dtype())).collect();
+            check(&GivenValues { op: self.op, dtypes: &dtypes, attrs: &self.attrs, runtime: &self.runtime })?;
+        }
+        Ok(())
+    }
+
+    /// Hands the call to `f` as its plan sees it.
+    pub(super) fn with_request<R>(
+        &self,
+        place: Where<'_>,
+        asked: Option<&AskedSbp>,
+        f: impl FnOnce(&Request<'_>) -> R,
+    ) -> R {
+        let (runtime_kinds, inputs) = self.described();
+        f(&Request {
+            op: self.op,
+            attrs: &self.attrs,
+            runtime_kinds: &runtime_kinds,
+            inputs: &inputs,
+            place,
+            target: match self.target {
+                Some(Target::Global(_, sbp)) => Some(sbp),
+                _ => None,
+            },
+            given: self.given.and_then(|g| g.type_ref()),
+            keep: keeping(),
+            asked: asked.map(|a| Asked {
+                sbp: &a.sbp,
+                by: if a.op.is_some() { "pin_sbp" } else { "with_sbp" },
+                site: a.site,
+            }),
+        })
+    }
+
     /// Kinds of the runtime attributes and descriptions of the inputs: what a plan depends on besides op and attributes.
-    pub(super) fn described(&self) -> (SmallVec<[DTypeKind; 4]>, SmallVec<[Option<Input>; 4]>) {
+    fn described(&self) -> (SmallVec<[DTypeKind; 4]>, SmallVec<[Option<Input>; 4]>) {
         let kinds = self.runtime.iter().map(|s| s.kind()).collect();
         let input = |t: &Option<&Tensor>| {
             let t = (*t)?;

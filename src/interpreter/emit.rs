@@ -1,9 +1,9 @@
 //! The eager emitter: the programs of gradient rules run at once, on tensors.
 
 use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::Outputs;
 use super::layout::to_layout;
-use super::policy::Cause;
+use super::reason::BoxingReason;
 use crate::error::{CallSite, Result};
 use crate::ops::resolve_attrs;
 use crate::ops::{AttrValue, Emit, Op, Value, find, lookup, shards_of};
@@ -93,7 +93,7 @@ impl Emit for EagerEmit {
         let t = self.get(v);
         match t.global() {
             Some(g) if g.sbp != *sbp => {
-                let out = to_layout(Cause::Needed(self.op), &t, &g.placement.clone(), sbp, self.site)?;
+                let out = to_layout(BoxingReason::Needed(self.op), &t, &g.placement.clone(), sbp, self.site)?;
                 Ok(self.put(out))
             }
             _ => Ok(v),

@@ -2,12 +2,9 @@
 
 use super::call::Call;
 use crate::context::{AskedSbp, keeping};
-use crate::intern::FixedHasher;
 use crate::ops::{KeyWords, encode_sbp, generation};
 use crate::plan::Target;
 use crate::tensor::{Body, Tensor};
-use oflow_kernels::Scalar;
-use std::hash::Hasher;
 
 /// Everything that can change the plan, as words that no other call has: each part has a length or a tag before it, or one
 /// word, and what is there at all stands in the first words. Values of runtime attributes are not in it (I7).
@@ -68,28 +65,6 @@ fn of_type(t: &Tensor) -> u64 {
     }
 }
 
-/// The key of a call with the values of its runtime attributes: a scalar operand or a seed that differs between ranks makes
-/// tensors differ that are to be equal.
-pub(super) fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
-    let mut h = FixedHasher::default();
-    h.write_u64(key);
-    for scalar in runtime {
-        let (kind, bits) = match *scalar {
-            Scalar::Bool(b) => (0, u64::from(b)),
-            Scalar::Int(i) => (1, i as u64),
-            // A NaN is a NaN, whatever made it.
-            Scalar::Float(x) if x.is_nan() => (2, u64::MAX),
-            Scalar::Float(x) => (2, x.to_bits()),
-            Scalar::Complex(re, im) => {
-                h.write_u64(im.to_bits());
-                (3, re.to_bits())
-            }
-        };
-        h.write_u64(bits ^ kind << 62);
-    }
-    h.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +74,7 @@ mod tests {
     use crate::placement::{Device, Placement};
     use crate::sbp::{NdSbp, Sbp};
     use crate::tensor::LocalTensor;
+    use oflow_kernels::Scalar;
     use smallvec::SmallVec;
 
     /// Calls at random from few parts, so that many are equal and many differ in one part: equal keys are equal calls.
@@ -164,7 +140,7 @@ mod tests {
                     target: targets[pick(targets.len())].as_ref(),
                     given: (pick(3) == 0).then(|| &tensors[pick(tensors.len())]),
                     recording: pick(2) == 0,
-                    as_stored: false,
+                    skip_unshard: false,
                     site: CallSite::here(),
                 };
                 let input = |t: &Option<&Tensor>| t.map(|t| (format!("{t:?}"), call.given.is_some_and(|g| g.same(t))));

@@ -1,8 +1,7 @@
 //! Which modes are in force on a thread, as text.
 
-use super::saved::any_hooks;
-use super::watched::watching;
-use crate::context::described;
+use super::hooks::HOOKS;
+use crate::context::{Moments, described, is_observed};
 use crate::error::CallSite;
 
 /// Returns the modes that guards of this thread hold, as text: what differs from a thread that holds none. For messages and tests.
@@ -22,10 +21,10 @@ pub fn modes() -> Vec<String> {
     if !path.is_empty() {
         all.push(format!("name_scope {path}"));
     }
-    if any_hooks() {
+    if is_observed(Moments::SAVED) {
         all.push("saved_tensors_hooks".into());
     }
-    if watching() {
+    if is_observed(HOOKS) {
         all.push("watch_calls".into());
     }
     all

@@ -1,66 +1,23 @@
-//! Policies about boxings: what a scope allows, and what it hears of the rest.
+//! The boxing policy: refuses the plan of a call whose boxings a scope denies, and says which change of layouts avoids them.
 //!
 //! Decided when a boxing is about to run and not when its call is planned, so that a plan made outside a scope is judged
 //! inside it (and the dispatch key needs no policy). Denying looks at plans alone: every rank decides alike, also those
 //! outside the placement, and before any byte moves (I18). Local steps are no communication: a plan that moves no byte
 //! between ranks is always allowed and never mentioned.
 
-use super::cache::{WARNED_LIMIT, state};
 use super::call::Call;
-use super::called;
-use super::dispatch::described;
+use super::reason::{BoxingReason, check, denied};
 use super::receipts::in_backward;
-use crate::boxing::{BoxingPlan, ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
-use crate::comm::Tag;
-use crate::context::{Policy, RankCtx, calls_looked_at, policy};
+use crate::boxing::{ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::error::{Error, Result};
 use crate::placement::Placement;
-use crate::plan::{AgreeStep, For, Plan, Step, Where, with_choice};
+use crate::plan::{ExchangeLengthStep, For, Plan, Step, Where, with_choice};
 use crate::sbp::NdSbp;
-use std::fmt;
-
-/// On whose behalf bytes move.
-#[derive(Clone, Copy)]
-pub(crate) enum Cause {
-    /// The program asked for it: `to_global` (and its gradient), reading.
-    Asked(&'static str),
-    /// An op needs it.
-    Needed(&'static str),
-    /// The complete gradient of a leaf goes to the leaf's layout.
-    Gradient,
-}
-
-impl Cause {
-    /// The op, for tags and receipts.
-    pub(super) fn op(self) -> &'static str {
-        match self {
-            Cause::Asked(op) | Cause::Needed(op) => op,
-            Cause::Gradient => "gradient",
-        }
-    }
-
-    #[inline]
-    fn denied(self) -> bool {
-        match policy() {
-            Policy::DenyAll => true,
-            Policy::Deny => !matches!(self, Cause::Asked(_)),
-            _ => false,
-        }
-    }
-}
 
 /// Refuses the boxings of a call where they are denied, whether or not a boxed form is remembered: what a handle
 /// remembers depends on what ran before.
-#[inline]
 pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
-    if calls_looked_at() { look(call, plan, placement) } else { Ok(()) }
-}
-
-/// Lists the call where calls are listed, and refuses its boxings where they are denied.
-#[cold]
-fn look(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
-    called::list(call, plan, placement);
-    if Cause::Needed("").denied() { refuse_plan(call, plan, placement) } else { Ok(()) }
+    if BoxingReason::Needed("").is_denied() { refuse_plan(call, plan, placement) } else { Ok(()) }
 }
 
 fn refuse_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
@@ -77,14 +34,14 @@ fn refuse_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()
             }
             // The layout of the result is what the program asked for.
             For::Result => {
-                check(Cause::Asked(op), &b.boxing.plan)?;
+                check(BoxingReason::Asked(op), &b.boxing.plan)?;
                 continue;
             }
         };
         return Err(e.help(way_out(call, plan, placement)));
     }
     for step in &plan.steps {
-        if let Step::Window(w) = step
+        if let Step::Halo(w) = step
             && w.bytes > 0
         {
             let name = call.op.sig.input_def(w.input).map_or("", |d| d.name.as_str());
@@ -102,7 +59,7 @@ fn refuse_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()
 /// refused. Lengths are told, parts are exchanged.
 fn check_lengths(call: &Call<'_>, plan: &Plan) -> Result<()> {
     for step in &plan.steps {
-        let Step::Agree(AgreeStep { spread: Some((placement, sbp)), .. }) = step else { continue };
+        let Step::ExchangeLength(ExchangeLengthStep { spread: Some((placement, sbp)), .. }) = step else { continue };
         let split = (0..sbp.len()).any(|a| !sbp[a].is_broadcast() && placement.dims()[a] > 1);
         if split {
             let op = call.op.name();
@@ -115,44 +72,11 @@ fn check_lengths(call: &Call<'_>, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a boxing that is no op's input where it is denied.
-pub(super) fn check(cause: Cause, plan: &BoxingPlan) -> Result<()> {
-    if !cause.denied() || plan.bytes_sent() == 0 {
-        return Ok(());
-    }
-    Err(match cause {
-        Cause::Asked(op) => denied(op, plan).help("the scope denies all communication; end it before"),
-        Cause::Gradient => denied("the gradient of a leaf", plan)
-            .help("accumulate micro-batches under `no_sync()`, or end the scope before `backward()`"),
-        Cause::Needed(op) => denied(&format!("a value inside {op}"), plan),
-    })
-}
-
-/// Refuses a collective that no plan stands behind where everything is denied.
-pub(super) fn check_collective(op: &str, bytes: u64) -> Result<()> {
-    if policy() != Policy::DenyAll || bytes == 0 {
-        return Ok(());
-    }
-    Err(Error::denied(format!("communication is denied here: {op} would send {bytes} B between ranks"))
-        .help("the scope denies all communication; end it before"))
-}
-
-fn denied(what: &str, plan: &BoxingPlan) -> Error {
-    let to = if plan.src.placement == plan.dst.placement { plan.dst.sbp.to_string() } else { plan.dst.to_string() };
-    let back = if in_backward() { ", in backward" } else { "" };
-    Error::denied(format!(
-        "boxing is denied here: {what} would go from {} to {to}: {} B between ranks, {:.1} us{back}",
-        plan.src.sbp,
-        plan.bytes_sent(),
-        plan.cost_ps as f64 / 1e6
-    ))
-}
-
 /// The cheapest change of a call's inputs after which it boxes nothing, as advice.
 fn way_out(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
     let request = plan.boxings().find(|b| b.purpose == For::Result).map(|b| &b.boxing.to.sbp);
     let place = Where::Global(placement);
-    let changes = described(call, place, None, |r| with_choice(r, placement, request, cheapest_change));
+    let changes = call.with_request(place, None, |r| with_choice(r, placement, request, cheapest_change));
     let Ok(Some(changes)) = changes else {
         return "every way to carry this out communicates; end the scope before".into();
     };
@@ -223,43 +147,4 @@ fn boxes_nothing(c: &ChoiceInput<'_>, changes: &[(usize, NdSbp)]) -> Result<bool
         }
     }
     Ok(chosen.lowering.is_none())
-}
-
-/// Tells of a boxing that is about to run, where the scope wants to hear of it.
-pub(super) fn tell(ctx: &RankCtx, plan: &BoxingPlan, tag: &Tag) {
-    // The bytes are counted only where somebody wants to hear.
-    if !matches!(policy(), Policy::Allow | Policy::Deny | Policy::DenyAll) {
-        tell_of(ctx, plan.bytes_sent(), Some(plan.cost_ps), plan, tag);
-    }
-}
-
-/// Tells of an exchange of boxes that is about to run; nobody has predicted its time.
-pub(super) fn tell_exchange(ctx: &RankCtx, bytes: u64, tag: &Tag) {
-    tell_of(ctx, bytes, None, &format_args!("exchange of boxes, {bytes} B"), tag);
-}
-
-fn tell_of(ctx: &RankCtx, bytes: u64, cost_ps: Option<u64>, plan: &dyn fmt::Display, tag: &Tag) {
-    let policy = policy();
-    let heard = match policy {
-        Policy::Allow | Policy::Deny | Policy::DenyAll => return,
-        Policy::Log => bytes > 0,
-        Policy::WarnAboveBytes(most) => bytes > most,
-        Policy::WarnAboveMicros(most) => bytes > 0 && cost_ps.is_some_and(|ps| ps / 1_000_000 >= most),
-    };
-    if !heard {
-        return;
-    }
-    let direction = if in_backward() { "backward" } else { "forward" };
-    let site = tag.site();
-    if policy == Policy::Log {
-        tracing::info!("boxing at {site}, {direction} of {}: {plan}", tag.op);
-        return;
-    }
-    let mut warned = state(ctx).warned.lock().unwrap_or_else(|e| e.into_inner());
-    if warned.len() >= WARNED_LIMIT {
-        warned.clear();
-    }
-    if warned.insert((site, tag.op, in_backward()), ()).is_none() {
-        tracing::warn!("large boxing at {site}, {direction} of {}: {plan}", tag.op);
-    }
 }

@@ -1,8 +1,8 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::bind::contiguous;
+use super::copy::contiguous;
 use super::layout::{layout_key, to_layout};
-use super::policy::Cause;
+use super::reason::BoxingReason;
 use super::receipts::collective;
 use crate::backend::no_values;
 use crate::comm::Group;
@@ -49,7 +49,7 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
             .at(site));
     }
     let one = Placement::new(g.placement.device(), &[rank], &[1])?;
-    let b = to_layout(Cause::Asked("to_vec_on"), &t.detach(), &one, &NdSbp::broadcast(1), site)?;
+    let b = to_layout(BoxingReason::Asked("to_vec_on"), &t.detach(), &one, &NdSbp::broadcast(1), site)?;
     b.data()?.map(|l| local_bytes(&ctx, &l)).transpose()
 }
 
@@ -65,7 +65,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             let b = if g.sbp == whole {
                 t.clone()
             } else {
-                to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
+                to_layout(BoxingReason::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,

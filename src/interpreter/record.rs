@@ -1,53 +1,23 @@
 //! Recording a call for backward: which tensors are kept, where gradients go.
 
-use super::alias;
 use super::call::Call;
+use super::grad_reads::grad_reads;
 use super::saved::save;
+use super::writes::{writes, written as written_by};
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, GradArg, Numbers, Op, Withheld, derived_args};
+use crate::ops::{Grad, Op, Withheld};
 use crate::placement::Device;
 use crate::plan::TypeRef;
 use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
-/// Which inputs and outputs the gradient rule reads, given which inputs want a gradient.
-pub(super) fn saves(call: &Call<'_>, needs: impl Fn(usize) -> bool) -> Result<(u64, u64)> {
-    let (op, n) = (call.op, call.inputs.len());
-    let (mut ins, mut outs) = (0u64, 0u64);
-    match &op.grad {
-        Grad::Missing | Grad::None => {}
-        Grad::FromExpr => {
-            let numbers = Numbers::of(op, call.inputs.iter().flatten().map(|t| t.dtype()), &call.runtime);
-            for i in (0..n).filter(|i| needs(*i)) {
-                let reads = derived_args(op, i, numbers)?;
-                ins |= reads.inputs.iter().fold(0, |m, i| m | 1 << i);
-                outs |= reads.output as u64;
-            }
-        }
-        Grad::Wiring(wires) => {
-            op.check_gradient_once()?;
-            for w in wires.iter().filter(|w| needs(w.input)) {
-                for a in &w.args {
-                    match a {
-                        GradArg::Input(i) => ins |= 1 << i,
-                        GradArg::Output(i) => outs |= 1 << i,
-                        GradArg::OutGrad(_) => {}
-                    }
-                }
-            }
-        }
-        Grad::Rule { saves_inputs, saves_outputs, .. } => (ins, outs) = (*saves_inputs, *saves_outputs),
-    }
-    Ok((ins, outs))
-}
-
 /// Gives the outputs their place in the graph, but those `withheld`. `inputs` are as they were boxed for the kernel. A call that writes in place
 /// gives the tensors written their new edge; without a gradient that is none.
 pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor], withheld: Withheld) -> Result<()> {
     let mut written: SmallVec<[&Tensor; 2]> = SmallVec::new();
-    if alias::writes(call) {
-        written.extend(alias::written(call));
+    if writes(call) {
+        written.extend(written_by(call));
     }
     let in_place = !written.is_empty();
     let mut edges: SmallVec<[Edge; 4]> = SmallVec::new();
@@ -58,7 +28,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
         return Ok(());
     }
-    let (keep_in, keep_out) = saves(call, |i| edges[i].is_some())?;
+    let (keep_in, keep_out) = grad_reads(call, |i| edges[i].is_some())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     let mut saved: SmallVec<[Option<Saved>; 4]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {

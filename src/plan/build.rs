@@ -3,7 +3,9 @@
 use super::counted::Spread;
 use super::kernel::{Logical, check_shards, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
-use super::step::{Apart, BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step, WindowStep};
+use super::step::{
+    BoxStep, Buffer, BufferId, CrossDevice, For, HaloStep, KernelStep, Numbers, Plan, PlannedBoxing, Step,
+};
 use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
 use crate::boxing::{Choice, ChoiceInput, Hint, Layout, choose, collect_windows, hint};
 use crate::error::{Error, Result};
@@ -117,7 +119,7 @@ impl Builder<'_> {
         let made: SmallVec<[BufferId; 2]> =
             each.map(|(t, d)| self.buffer(None, Some(intern_local(&t.shape, t.dtype, *d)))).collect();
         let on = |i: &Option<BufferId>| Some(self.buffers[i.as_ref()?.index()].local.as_ref()?.device);
-        let apart = apart(r.op, device, &inputs.iter().map(on).collect::<Vec<_>>(), &at.outputs);
+        let cross_device = cross_device(r.op, device, &inputs.iter().map(on).collect::<Vec<_>>(), &at.outputs);
         self.steps.push(Step::Kernel(KernelStep {
             op: r.op,
             inputs: inputs.iter().copied().collect(),
@@ -125,7 +127,7 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::OfCall,
             view: false,
-            apart,
+            cross_device,
             reuse: None,
         }));
         Ok(MadeBy { outputs: made, stream_key: 0, withheld, device: Some(device) })
@@ -249,7 +251,7 @@ impl Builder<'_> {
         let device = placement.device();
         let at = self.devices(r, infer, device, outs.len())?;
         let ins: SmallVec<[Option<Device>; 4]> = r.inputs.iter().map(|i| i.as_ref().map(|_| device)).collect();
-        let apart = apart(r.op, device, &ins, &at.outputs);
+        let cross_device = cross_device(r.op, device, &ins, &at.outputs);
         let part = |pos: usize| PartBoxes::at(pos, placement, infer, outs, sig, windows);
         let logical = Logical { infer, op: r.op, outs };
         // For every rank, so that all refuse alike.
@@ -284,7 +286,7 @@ impl Builder<'_> {
             kernel,
             numbers,
             view: r.op.view.is_some() && r.given.is_none(),
-            apart,
+            cross_device,
             reuse: None,
         }));
         Ok(makes)
@@ -310,7 +312,7 @@ impl Builder<'_> {
         let plan = collect_windows(&g.ty.shape, &Layout::new(placement, sbp.clone()), windows);
         let bytes = plan.elements_sent() * g.ty.dtype.size() as u64;
         let makes = self.buffer(None, local);
-        self.steps.push(Step::Window(WindowStep { from, makes, input, plan: Arc::new(plan), bytes }));
+        self.steps.push(Step::Halo(HaloStep { from, makes, input, plan: Arc::new(plan), bytes }));
         Ok(makes)
     }
 }
@@ -355,14 +357,14 @@ pub fn boxing_to(cx: &PlanCx<'_>, from: &GlobalRef, placement: &Placement, to: &
 }
 
 /// Which inputs and outputs of a kernel are not on the device that it runs on; none where all are.
-fn apart(op: &Op, device: Device, inputs: &[Option<Device>], outputs: &[Device]) -> Option<Box<Apart>> {
+fn cross_device(op: &Op, device: Device, inputs: &[Option<Device>], outputs: &[Device]) -> Option<Box<CrossDevice>> {
     let host = |i: usize| op.sig.input_def(i).is_some_and(|d| d.host) && device != Device::Cpu;
     let moved = |i: usize| inputs[i].is_some_and(|d| d != device);
     if outputs.iter().all(|d| *d == device) && !(0..inputs.len()).any(|i| host(i) || moved(i)) {
         return None;
     }
     let wanted = (0..inputs.len()).map(|i| if host(i) { Device::Cpu } else { device }).collect();
-    Some(Box::new(Apart { inputs: wanted, outputs: outputs.iter().any(|d| *d != device) }))
+    Some(Box::new(CrossDevice { inputs: wanted, outputs: outputs.iter().any(|d| *d != device) }))
 }
 
 /// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards. One that says how it may be

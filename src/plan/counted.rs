@@ -7,7 +7,7 @@
 use super::build::Builder;
 use super::kernel::{Logical, kernel_plan};
 use super::request::Request;
-use super::step::{AgreeStep, BufferId, KernelStep, LengthId, Numbers, SettleStep, Step};
+use super::step::{BufferId, ExchangeLengthStep, KernelStep, LengthId, Numbers, RebalanceStep, Step};
 use super::types::{intern_global, intern_local};
 use crate::error::{Error, Result};
 use crate::ops::{Attrs, InferCtx, LengthBy, NdSignature, Op, StreamKind, TensorType, find, resolve_symbolic};
@@ -53,7 +53,7 @@ impl Builder<'_> {
             }
         };
         let agree = |count| {
-            Step::Agree(AgreeStep {
+            Step::ExchangeLength(ExchangeLengthStep {
                 count,
                 makes: length,
                 spread: spread.map(|s| (s.placement.clone(), s.sig.outputs[0].clone())),
@@ -90,7 +90,7 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::OfCall,
             view: false,
-            apart: None,
+            cross_device: None,
             reuse: None,
         }));
         if let Some(count) = by_kernel {
@@ -109,7 +109,7 @@ impl Builder<'_> {
             let makes = self.buffer(to, local);
             let parts = spread.map(|s| s.sig.outputs[o].clone());
             self.buffers[makes.index()].length = Some(length);
-            self.steps.push(Step::Settle(SettleStep { from, makes, length, parts }));
+            self.steps.push(Step::Rebalance(RebalanceStep { from, makes, length, parts }));
             settled.push(makes);
         }
         Ok(settled)
@@ -162,7 +162,7 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::Each(numbers, attrs),
             view: false,
-            apart: None,
+            cross_device: None,
             reuse: None,
         }));
         Ok(count)

@@ -3,7 +3,7 @@
 //! [`plan`] is a pure function of the op, its attributes, the types of its inputs and the modes of the call
 //! ([`Request`]). It reads no tensor, no clock and no state, so a plan can be made for any rank of any world. Steps:
 //! inference → candidate signatures → the choice → boxings of inputs → kernel, or the steps of a lowering → boxing of the
-//! result. Where the shape of a result depends on values, the plan has the steps that find it (`counted.rs`). The interpreter binds buffers to memory and runs the steps (`interpreter/bind.rs`).
+//! result. Where the shape of a result depends on values, the plan has the steps that find it (`counted.rs`). The interpreter binds buffers to memory and runs the steps (`interpreter/steps.rs`).
 
 mod build;
 mod counted;
@@ -18,7 +18,7 @@ pub use counted::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{
-    AgreeStep, Apart, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlanSignature,
-    PlannedBoxing, SettleStep, Step, WindowStep,
+    BoxStep, Buffer, BufferId, CrossDevice, ExchangeLengthStep, For, HaloStep, KernelStep, LengthId, Numbers, Plan,
+    PlanSignature, PlannedBoxing, RebalanceStep, Step,
 };
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -92,17 +92,17 @@ pub enum Step {
     /// A kernel.
     Kernel(KernelStep),
     /// An exchange of what kernels read beside their shards.
-    Window(WindowStep),
+    Halo(HaloStep),
     /// A copy of a lowering's result into the tensor that the call writes.
     Assign(BufferId),
     /// A length becomes known.
-    Agree(AgreeStep),
+    ExchangeLength(ExchangeLengthStep),
     /// The parts that ranks have made become a layout of the whole.
-    Settle(SettleStep),
+    Rebalance(RebalanceStep),
 }
 
 /// Reads how long the part of a result is that this rank makes; the ranks tell each other.
-pub struct AgreeStep {
+pub struct ExchangeLengthStep {
     /// One i64.
     pub count: BufferId,
     /// The length.
@@ -113,19 +113,19 @@ pub struct AgreeStep {
 
 /// Makes the balanced split of parts of any length, or another layout; of a part that fills less than its memory, a tensor
 /// of its length.
-pub struct SettleStep {
+pub struct RebalanceStep {
     /// The part here.
     pub from: BufferId,
     /// The result, in the layout of its global type.
     pub makes: BufferId,
     /// Its length, and those of the parts.
     pub length: LengthId,
-    /// How the parts lie, as in [`AgreeStep::spread`]; none in a local call.
+    /// How the parts lie, as in [`ExchangeLengthStep::spread`]; none in a local call.
     pub parts: Option<NdSbp>,
 }
 
 /// Gives each rank the box of an input that its kernel reads.
-pub struct WindowStep {
+pub struct HaloStep {
     /// The input, in the layout of the signature.
     pub from: BufferId,
     /// The box here, a tensor without a global type.
@@ -197,13 +197,13 @@ pub struct KernelStep {
     /// Whether output 0 is another window onto input 0 where its strides allow.
     pub view: bool,
     /// What is not on the device that the kernel runs on; none where all of it is.
-    pub apart: Option<Box<Apart>>,
+    pub cross_device: Option<Box<CrossDevice>>,
     /// `(input, output)`: the output takes the memory of the input, which nothing reads afterwards, where nobody else holds it.
     pub reuse: Option<(usize, usize)>,
 }
 
 /// Tensors of a kernel that are not on the device that it runs on.
-pub struct Apart {
+pub struct CrossDevice {
     /// Where the kernel reads each input.
     pub inputs: SmallVec<[Device; 4]>,
     /// Whether outputs are copied to another device.
@@ -227,9 +227,9 @@ impl Step {
             Step::Box(b) => (Some(b.from), &[]),
             Step::Kernel(k) => (None, &k.inputs),
             Step::Assign(from) => (Some(*from), &[]),
-            Step::Agree(a) => (Some(a.count), &[]),
-            Step::Settle(s) => (Some(s.from), &[]),
-            Step::Window(w) => (Some(w.from), &[]),
+            Step::ExchangeLength(a) => (Some(a.count), &[]),
+            Step::Rebalance(s) => (Some(s.from), &[]),
+            Step::Halo(w) => (Some(w.from), &[]),
         };
         one.into_iter().chain(many.iter().flatten().copied())
     }
@@ -239,9 +239,9 @@ impl Step {
         match self {
             Step::Box(b) => std::slice::from_ref(&b.makes),
             Step::Kernel(k) => &k.makes,
-            Step::Settle(s) => std::slice::from_ref(&s.makes),
-            Step::Window(w) => std::slice::from_ref(&w.makes),
-            Step::Assign(_) | Step::Agree(_) => &[],
+            Step::Rebalance(s) => std::slice::from_ref(&s.makes),
+            Step::Halo(w) => std::slice::from_ref(&w.makes),
+            Step::Assign(_) | Step::ExchangeLength(_) => &[],
         }
     }
 
@@ -295,7 +295,7 @@ impl Plan {
     pub(super) fn reuse(&mut self, inputs: usize) {
         for n in 0..self.steps.len() {
             let Step::Kernel(k) = &self.steps[n] else { continue };
-            let Some(kernel) = k.kernel.as_ref().filter(|_| k.apart.is_none()) else { continue };
+            let Some(kernel) = k.kernel.as_ref().filter(|_| k.cross_device.is_none()) else { continue };
             let fits = |&&(i, o): &&(usize, usize)| {
                 let (Some(Some(from)), Some(to)) = (k.inputs.get(i), k.makes.get(o)) else { return false };
                 let (a, b) = (&self.buffers[from.index()], &self.buffers[to.index()]);
@@ -330,7 +330,7 @@ impl Plan {
         };
         let inside = |s: &Step| match s {
             Step::Kernel(k) => matches!(k.numbers, Numbers::Each(..)),
-            Step::Window(_) => true,
+            Step::Halo(_) => true,
             _ => false,
         };
         PlanSignature {
@@ -372,12 +372,12 @@ impl fmt::Display for Plan {
         for (n, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Box(b) => write!(f, "{} = box {} to {}", name(&b.makes), name(&b.from), b.boxing.to.sbp)?,
-                Step::Window(w) => {
+                Step::Halo(w) => {
                     write!(f, "{} = windows of {}, {} B sent", name(&w.makes), name(&w.from), w.bytes)?;
                 }
                 Step::Assign(from) => write!(f, "{} <- {}", names(&self.outputs), name(from))?,
-                Step::Agree(a) => write!(f, "n{} = length {}", a.makes.0, name(&a.count))?,
-                Step::Settle(s) => {
+                Step::ExchangeLength(a) => write!(f, "n{} = length {}", a.makes.0, name(&a.count))?,
+                Step::Rebalance(s) => {
                     write!(f, "{} = settle {} of n{}", name(&s.makes), name(&s.from), s.length.0)?;
                     if let Some(g) = &self.buffers[s.makes.index()].global {
                         write!(f, " to {}", g.sbp)?;

@@ -114,6 +114,8 @@ pub struct Packed {
     pub ty: Option<TypeRef>,
     /// Where its gradient goes.
     pub edge: Edge,
+    /// Who packed it, for errors.
+    pub by: &'static str,
 }
 
 /// Makes a packed tensor again.

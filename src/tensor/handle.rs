@@ -25,8 +25,8 @@ pub enum Body {
     /// A global tensor with this rank's shard; `None` on ranks outside the placement. An in-place op on a shard that other
     /// handles share replaces it, so that global views stay values.
     Global(GlobalRef, Mutex<Option<LocalTensor>>),
-    /// A value of a graph being built.
-    Lazy(TensorType),
+    /// The type alone: what is left of a tensor whose data an in-place call has overwritten, and of a handle in the pool.
+    Tombstone(TensorType),
 }
 
 pub(crate) struct Inner {
@@ -45,7 +45,7 @@ pub(crate) struct Inner {
     pub(crate) boxed: Mutex<Forms>,
     /// Whether calls read it in another layout, or it is such a form.
     pub(super) gathering: OnceLock<Box<Gathering>>,
-    /// The number of its value on the tapes that list calls; 0 on none.
+    /// The number by which observers of calls know its value; 0 if none has seen it made.
     pub(super) stamp: AtomicU64,
 }
 
@@ -109,7 +109,7 @@ impl Drop for Tensor {
 
 impl Inner {
     fn clear(&mut self) {
-        self.body = Body::Lazy(TensorType { shape: Dims::new(), dtype: DType::F32 });
+        self.body = Body::Tombstone(TensorType { shape: Dims::new(), dtype: DType::F32 });
         *self.requires_grad.get_mut() = false;
         self.edge.clear();
         self.view = None;
@@ -184,7 +184,7 @@ impl Tensor {
         match self.body() {
             Body::Local(l) => &l.ty.ty,
             Body::Global(g, _) => &g.ty,
-            Body::Lazy(t) => t,
+            Body::Tombstone(t) => t,
         }
     }
     /// Returns the logical shape.
@@ -215,12 +215,12 @@ impl Tensor {
             _ => None,
         }
     }
-    /// Returns the type as in a plan; `None` for a lazy tensor.
+    /// Returns the type as in a plan; `None` for an overwritten tensor.
     pub(crate) fn type_ref(&self) -> Option<TypeRef> {
         match self.body() {
             Body::Local(l) => Some(TypeRef::Local(l.ty.clone())),
             Body::Global(g, _) => Some(TypeRef::Global(g.clone())),
-            Body::Lazy(_) => None,
+            Body::Tombstone(_) => None,
         }
     }
     /// Returns the placement of a global tensor.
@@ -246,7 +246,7 @@ impl Tensor {
         match self.body() {
             Body::Local(l) => l.ty.device,
             Body::Global(g, _) => g.placement.device(),
-            Body::Lazy(_) => Device::Cpu,
+            Body::Tombstone(_) => Device::Cpu,
         }
     }
     /// Returns whether it is a meta tensor: made in a [`dry_run`](crate::dry_run), without data.
@@ -289,7 +289,7 @@ impl Tensor {
     /// This rank's data: the local tensor itself or the shard of a global one (none outside the placement).
     ///
     /// # Errors
-    /// On lazy tensors, which have no data, and as [`Tensor::check_origin`].
+    /// On overwritten tensors, which have no data, and as [`Tensor::check_origin`].
     pub(crate) fn data(&self) -> Result<Option<LocalTensor>> {
         self.check_origin()?;
         self.with_data(|l| l.cloned())
@@ -297,16 +297,14 @@ impl Tensor {
     /// Shows this rank's data to `f`, of a tensor whose origin has been checked.
     ///
     /// # Errors
-    /// On lazy tensors, which have no data.
+    /// On overwritten tensors, which have no data.
     #[inline]
     pub(crate) fn with_data<R>(&self, f: impl FnOnce(Option<&LocalTensor>) -> R) -> Result<R> {
         match self.body() {
             Body::Local(l) => Ok(f(Some(l))),
             Body::Global(_, s) => Ok(f(s.lock().unwrap_or_else(|e| e.into_inner()).as_ref())),
-            Body::Lazy(_) => {
-                Err(Error::unsupported(format!("{self:?} is a value of a graph being built; it has no data"))
-                    .help("run the graph first"))
-            }
+            Body::Tombstone(_) => Err(Error::autograd(format!("{self:?} has no data: a call in place wrote over it"))
+                .help("use the op that returns a new tensor")),
         }
     }
     /// Replaces the shard of a global tensor (copy on write of in-place ops).
@@ -481,14 +479,14 @@ impl Tensor {
             Body::Global(g, s) => {
                 Body::Global(g.clone(), Mutex::new(s.lock().unwrap_or_else(|e| e.into_inner()).clone()))
             }
-            Body::Lazy(t) => Body::Lazy(t.clone()),
+            Body::Tombstone(t) => Body::Tombstone(t.clone()),
         };
         let t = Tensor::from_body(body, self.inner().origin);
         t.inner().version.store(self.inner().version.load(Ordering::Acquire), Ordering::Release);
         t.inner().stamp.store(self.stamp(), Ordering::Relaxed);
         t
     }
-    /// The number of its value on the tapes that list calls; 0 on none.
+    /// The number by which observers of calls know its value; 0 if none has seen it made.
     #[inline]
     pub(crate) fn stamp(&self) -> u64 {
         self.inner().stamp.load(Ordering::Relaxed)
@@ -499,7 +497,7 @@ impl Tensor {
     }
     /// What stands for a tensor whose data a call has overwritten: its type alone.
     pub(crate) fn overwritten(&self) -> Tensor {
-        Tensor::from_body(Body::Lazy(self.ty().clone()), self.inner().origin)
+        Tensor::from_body(Body::Tombstone(self.ty().clone()), self.inner().origin)
     }
     /// Returns the short form for messages: `f32[2048, 256] [S(0)]`.
     pub fn short(&self) -> String {
@@ -518,7 +516,7 @@ impl fmt::Debug for Tensor {
         match self.body() {
             Body::Local(l) => write!(f, "{}", **l.ty)?,
             Body::Global(g, _) => write!(f, "{}", ***g)?,
-            Body::Lazy(t) => write!(f, "lazy {t}")?,
+            Body::Tombstone(t) => write!(f, "overwritten {t}")?,
         }
         if self.requires_grad() {
             f.write_str(if self.is_leaf() { " (requires grad)" } else { " (in graph)" })?;

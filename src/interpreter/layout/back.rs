@@ -1,9 +1,9 @@
 //! Gradients of boxings: the layout that each is boxed to is decided when the gradient is known.
 
 use super::super::boxing::boxing_to;
+use super::super::call::Outputs;
 use super::super::call::{Call, as_stated};
-use super::super::dispatch::Outputs;
-use super::super::policy::Cause;
+use super::super::reason::BoxingReason;
 use super::many::{Way, box_together};
 use super::to_global::{box_as, global_of, layout_key};
 use crate::boxing::{Layout, plan as boxing_plan};
@@ -25,7 +25,7 @@ struct Boxed<'a> {
 }
 
 /// The op `to_global_grad`.
-pub(super) fn to_global_grad(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
+pub(super) fn to_global_grad(call: &Call<'_>, cause: BoxingReason) -> Result<Tensor> {
     let dy = call.only_input()?;
     let boxed = Boxed {
         home: (call.placement("placement")?, call.sbp("sbp")?),
@@ -43,7 +43,7 @@ pub(super) fn to_global_grad(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
 }
 
 /// The op `box_many_grad`: those that move go together.
-pub(super) fn box_many_grad(call: &Call<'_>, cause: Cause) -> Result<Outputs> {
+pub(super) fn box_many_grad(call: &Call<'_>, cause: BoxingReason) -> Result<Outputs> {
     let columns = ["placements", "sbps", "from", "from_sbps", "grad_sbps"];
     let columns: Vec<&[AttrValue]> = columns.iter().map(|name| call.list(name)).collect::<Result<_>>()?;
     if columns.iter().any(|c| c.len() != call.inputs.len()) {

@@ -1,9 +1,10 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
 use super::super::boxing::{boxing_to, unmoved};
+use super::super::boxing_log::log_boxing;
+use super::super::call::Outputs;
 use super::super::call::{Call, as_stated};
-use super::super::dispatch::Outputs;
-use super::super::policy::{self, Cause};
+use super::super::reason::{BoxingReason, check};
 use super::super::receipts::{Together, note_together};
 use super::stated::check_grad_sbp;
 use super::to_global::{global_of, layout_key};
@@ -31,7 +32,7 @@ pub(in crate::interpreter) struct BoxTo {
 }
 
 /// The tensors in their layouts on behalf of `cause`, recorded like the op `box_many`, which it is.
-pub(in crate::interpreter) fn to_layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Outputs> {
+pub(in crate::interpreter) fn to_layouts(cause: BoxingReason, all: &[BoxTo], site: CallSite) -> Result<Outputs> {
     let inputs: Vec<Option<&Tensor>> = all.iter().map(|b| Some(&b.tensor)).collect();
     let placements: Vec<AttrValue> = all.iter().map(|b| (&b.placement).into()).collect();
     let sbps: Vec<AttrValue> = all.iter().map(|b| (&b.sbp).into()).collect();
@@ -43,7 +44,7 @@ pub(in crate::interpreter) fn to_layouts(cause: Cause, all: &[BoxTo], site: Call
 
 /// The op `box_many`: what `to_global` does to each, with their communication together. Recorded as one call, so the
 /// gradients travel together too.
-pub(super) fn box_many(call: &Call<'_>, cause: Cause) -> Result<Outputs> {
+pub(super) fn box_many(call: &Call<'_>, cause: BoxingReason) -> Result<Outputs> {
     let (placements, sbps, stated) = (call.list("placements")?, call.list("sbps")?, call.list("grad_sbps")?);
     let n = call.inputs.len();
     if [placements.len(), sbps.len(), stated.len()] != [n; 3] {
@@ -72,7 +73,7 @@ pub(super) struct Way<'a> {
 }
 
 /// The tensors in their layouts, not recorded.
-pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Result<Outputs> {
+pub(super) fn box_together(cause: BoxingReason, all: &[Way<'_>], site: CallSite) -> Result<Outputs> {
     if all.is_empty() {
         return Ok(Outputs::new());
     }
@@ -88,11 +89,11 @@ pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Res
             }
             key.write_u64(layout_key(g, way.placement, &way.sbp));
             let boxing = boxing_to(&ctx, g, way.placement, &way.sbp)?;
-            policy::check(cause, &boxing.plan)?;
+            check(cause, &boxing.plan)?;
             Ok(boxing)
         })();
         // A gradient's error names itself: the program did not write this call.
-        let named = |e: Error| if matches!(cause, Cause::Gradient) { e.at(site) } else { e.in_call(call) };
+        let named = |e: Error| if matches!(cause, BoxingReason::Gradient) { e.at(site) } else { e.in_call(call) };
         boxings.push((way.tensor, boxing.map_err(named)?));
     }
     let text = || {
@@ -131,7 +132,7 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Re
                 continue;
             }
             let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-            policy::tell(ctx, &b.plan, tag);
+            log_boxing(ctx, &b.plan, tag);
             work.plans.push(b.plan.clone());
             work.ends.push((src.as_ref().map(|s| s.view()), dst.as_ref().map(|d| d.view())));
             reads.extend(src.map(|s| s.storage));

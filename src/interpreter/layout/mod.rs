@@ -18,10 +18,10 @@ pub(crate) use value::compare_replicas;
 pub use value::from_bytes;
 
 use super::call::Call;
-use super::dispatch::Outputs;
-use super::policy::Cause;
+use super::call::Outputs;
+use super::observers;
+use super::reason::BoxingReason;
 use super::record::record;
-use super::saved;
 use crate::error::{Error, Result};
 use crate::ops::{LayoutOp, Withheld};
 use crate::placement::Placement;
@@ -30,7 +30,7 @@ use oflow_kernels::DType;
 use smallvec::smallvec;
 
 /// Carries a layout op out, on behalf of `cause`, and records it if the call says so.
-pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outputs> {
+pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Result<Outputs> {
     if call.given.is_some() || call.target.is_some() {
         return Err(Error::argument("a change of layout returns a new tensor where its attributes say")
             .help("copy its result with `copy_`"));
@@ -49,7 +49,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         LayoutOp::FromBoxes => one(boxes::from_boxes(call)?),
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
-    saved::list(call, &outs)?;
+    observers::issued(call, &outs)?;
     if call.recording {
         record(call, call.inputs, &outs, Withheld::default())?;
     }

@@ -1,8 +1,8 @@
 //! Between local and global: each rank's tensor as its shard, and a shard as a local tensor.
 
-use super::super::bind::contiguous;
 use super::super::boxing::check_world;
 use super::super::call::Call;
+use super::super::copy::contiguous;
 use super::super::receipts::collective;
 use super::check_device;
 use super::stated::check_shard_grad_sbp;

@@ -4,7 +4,7 @@ use super::super::boxing::{boxing_to, run_boxing};
 use super::super::cache::{DispatchPlan, planned};
 use super::super::call::Call;
 use super::super::key::key_of;
-use super::super::policy::{self, Cause};
+use super::super::reason::{BoxingReason, check};
 use super::stated::check_grad_sbp;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::control::flight::OpText;
@@ -18,7 +18,7 @@ use crate::tensor::{GlobalRef, Tensor};
 
 /// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
 pub(crate) fn to_layout(
-    cause: Cause,
+    cause: BoxingReason,
     t: &Tensor,
     placement: &Placement,
     sbp: &NdSbp,
@@ -33,7 +33,7 @@ pub(crate) fn to_layout(
 
 /// The op `to_global`. What it returns never shares writable storage with its source: in-place ops on a shared shard copy
 /// first.
-pub(super) fn to_global(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
+pub(super) fn to_global(call: &Call<'_>, cause: BoxingReason) -> Result<Tensor> {
     let ctx = current_rank()?;
     let t = call.only_input()?;
     let decided = planned(&ctx, &key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
@@ -54,13 +54,13 @@ fn plan_of(ctx: &RankCtx, call: &Call<'_>, g: &GlobalRef) -> Result<DispatchPlan
 /// A planned boxing as the next op of the stream of global ops.
 pub(super) fn box_as(
     ctx: &RankCtx,
-    cause: Cause,
+    cause: BoxingReason,
     t: &Tensor,
     b: &PlannedBoxing,
     key: u64,
     site: CallSite,
 ) -> Result<Tensor> {
-    policy::check(cause, &b.plan)?;
+    check(cause, &b.plan)?;
     let text = || {
         let (from, to) = (&b.plan.src.placement, &b.plan.dst.placement);
         let from = if from == to { String::new() } else { format!(" on {from}") };

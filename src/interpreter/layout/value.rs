@@ -1,8 +1,8 @@
 //! Tensors from values: the logical value that every rank has, bytes in memory, another device's tensor.
 
-use super::super::bind::contiguous;
 use super::super::boxing::check_world;
 use super::super::call::Call;
+use super::super::copy::contiguous;
 use super::super::read::local_bytes;
 use super::check_device;
 use crate::context::{DataCheck, RankCtx, current, current_rank};

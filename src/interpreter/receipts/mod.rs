@@ -14,11 +14,10 @@ pub use ring::RECEIPTS_LIMIT;
 pub(super) use ring::{BackwardScope, Ring, in_backward};
 pub(super) use together::Together;
 
-use super::cache::state;
-use super::policy::check_collective;
+use super::state::state;
 use crate::boxing::{BoxingPlan, LinkKind};
 use crate::comm::{Communicator, Tag, now_ns};
-use crate::context::{RankCtx, current};
+use crate::context::{RankCtx, check_collective, current};
 use crate::error::{CallSite, Result};
 use crate::vm::Stopwatch;
 use ring::{Entry, What};

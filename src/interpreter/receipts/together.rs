@@ -1,6 +1,6 @@
 //! Boxings that are carried out together share collectives: what each is predicted to take, and sends, is told of all of them.
 
-use super::super::cache::state;
+use super::super::state::state;
 use crate::boxing::many::{bytes_by_link_together, predicted_together};
 use crate::boxing::{BoxingPlan, LinkKind};
 use crate::context::RankCtx;

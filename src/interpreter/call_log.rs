@@ -1,15 +1,14 @@
 //! Lists of the calls of a thread, with the signatures that were chosen for them.
-//!
-//! A call that nobody lists pays nothing: the flag that it reads says also that no boxing is denied (`context/policy.rs`).
 
 use super::call::Call;
-use crate::context::{calls_listed, list_calls};
+use super::observers::{Observer, observe};
+use crate::context::Moments;
 use crate::error::CallSite;
 use crate::ops::Op;
 use crate::placement::Placement;
 use crate::plan::{Plan, PlanSignature};
 use std::cell::RefCell;
-use std::marker::PhantomData;
+use std::rc::Rc;
 
 /// A call of an op on global tensors.
 #[derive(Clone)]
@@ -24,24 +23,18 @@ pub struct Called {
     pub site: CallSite,
 }
 
-thread_local! {
-    /// The lists of the scopes that are open, the innermost last.
-    static LISTS: RefCell<Vec<Vec<Called>>> = const { RefCell::new(Vec::new()) };
-}
+/// The calls that were made while it is in force.
+#[derive(Default)]
+struct CallLog(RefCell<Vec<Called>>);
 
-/// Ends a list when it is dropped, also by a panic.
-struct Scope {
-    before: bool,
-    open: usize,
-    // Lists are per thread.
-    _not_send: PhantomData<*const ()>,
-}
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        list_calls(self.before);
-        // Gone only when the thread ends.
-        let _ = LISTS.try_with(|lists| lists.borrow_mut().truncate(self.open));
+impl Observer for CallLog {
+    fn moments(&self) -> Moments {
+        Moments::PLANNED
+    }
+    fn planned(&self, call: &Call<'_>, plan: &Plan, placement: &Placement) {
+        let signature = plan.signature(call.inputs.len());
+        let called = Called { op: call.op, placement: placement.clone(), signature, site: call.site };
+        self.0.borrow_mut().push(called);
     }
 }
 
@@ -65,32 +58,9 @@ impl Drop for Scope {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn list_called<T>(f: impl FnOnce() -> T) -> (T, Vec<Called>) {
-    let open = LISTS.with_borrow_mut(|lists| {
-        lists.push(Vec::new());
-        lists.len() - 1
-    });
-    let scope = Scope { before: list_calls(true), open, _not_send: PhantomData };
+    let log = Rc::new(CallLog::default());
+    let scope = observe(log.clone());
     let result = f();
-    let mine = LISTS.with_borrow_mut(|lists| lists.pop().unwrap_or_default());
     drop(scope);
-    LISTS.with_borrow_mut(|lists| {
-        if let Some(outer) = lists.last_mut() {
-            outer.extend_from_slice(&mine);
-        }
-    });
-    (result, mine)
-}
-
-/// Adds a call to the innermost list.
-pub(super) fn list(call: &Call<'_>, plan: &Plan, placement: &Placement) {
-    if !calls_listed() {
-        return;
-    }
-    let signature = plan.signature(call.inputs.len());
-    let called = Called { op: call.op, placement: placement.clone(), signature, site: call.site };
-    LISTS.with_borrow_mut(|lists| {
-        if let Some(list) = lists.last_mut() {
-            list.push(called);
-        }
-    });
+    (result, log.0.take())
 }

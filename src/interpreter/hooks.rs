@@ -1,61 +1,52 @@
 //! Hooks that see each call of an op on a thread, before it runs or with its results.
 
-use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::{Call, Outputs};
+use super::observers::{Observer, Scope, hide, observe};
+use crate::context::Moments;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-type BeforeHook = dyn Fn(&Call<'_>) -> Result<()>;
-type AfterHook = dyn Fn(&Call<'_>, &mut Outputs) -> Result<()>;
+/// The moments at which hooks look.
+pub(super) const HOOKS: Moments = Moments::BEFORE.and(Moments::RESULTS);
 
-/// A hook of either kind.
-#[derive(Clone)]
-enum Hook {
-    Before(Rc<BeforeHook>),
-    After(Rc<AfterHook>),
-}
+/// A hook before calls.
+struct Before<F>(F);
 
-impl Hook {
-    fn same(&self, other: &Hook) -> bool {
-        match (self, other) {
-            (Hook::Before(a), Hook::Before(b)) => Rc::ptr_eq(a, b),
-            (Hook::After(a), Hook::After(b)) => Rc::ptr_eq(a, b),
-            _ => false,
-        }
+impl<F: Fn(&Call<'_>) -> Result<()>> Observer for Before<F> {
+    fn moments(&self) -> Moments {
+        Moments::BEFORE
+    }
+    fn before(&self, call: &Call<'_>) -> Result<()> {
+        let _own_calls = hide(HOOKS);
+        (self.0)(call)
     }
 }
 
-thread_local! {
-    static HOOKS: RefCell<Vec<Hook>> = const { RefCell::new(Vec::new()) };
-    /// Whether there are hooks that see the next call. No mode of the thread: another guard that ends must not bring it back.
-    static WATCHING: Cell<bool> = const { Cell::new(false) };
-}
+/// A hook on results.
+struct After<F>(F);
 
-/// Whether hooks see the next call.
-#[inline]
-pub(super) fn watching() -> bool {
-    WATCHING.get()
+impl<F: Fn(&Call<'_>, &mut Outputs) -> Result<()>> Observer for After<F> {
+    fn moments(&self) -> Moments {
+        Moments::RESULTS
+    }
+    fn results(&self, call: &Call<'_>, outs: &mut Outputs) -> Result<()> {
+        let made = outs.clone();
+        {
+            let _own_calls = hide(HOOKS);
+            (self.0)(call, outs)?;
+        }
+        check_replaced(call, &made, outs)
+    }
 }
 
 /// Ends a [`watch_calls`] or [`watch_results`] when dropped.
 #[must_use = "the hook is removed when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
 pub struct WatchGuard {
-    hook: Hook,
+    _scope: Scope,
 }
 
 crate::context::runs_closures!(WatchGuard);
-
-impl Drop for WatchGuard {
-    fn drop(&mut self) {
-        // Gone only when the thread ends.
-        let _ = HOOKS.try_with(|hooks| {
-            hooks.borrow_mut().retain(|hook| !hook.same(&self.hook));
-            WATCHING.set(WATCHING.get() && !hooks.borrow().is_empty());
-        });
-    }
-}
 
 /// Calls `hook` with each call of an op that this thread makes, before the call runs, until the guard is dropped: local and global
 /// ones, changes of layout, those that a function makes for its caller, and those of gradients and autocast. An error that the hook
@@ -81,7 +72,7 @@ impl Drop for WatchGuard {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn watch_calls(hook: impl Fn(&Call<'_>) -> Result<()> + 'static) -> WatchGuard {
-    watch(Hook::Before(Rc::new(hook)))
+    WatchGuard { _scope: observe(Rc::new(Before(hook))) }
 }
 
 /// Calls `hook` with each call of an op that this thread makes and its results, after the call and after it is recorded for backward,
@@ -105,53 +96,7 @@ pub fn watch_calls(hook: impl Fn(&Call<'_>) -> Result<()> + 'static) -> WatchGua
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn watch_results(hook: impl Fn(&Call<'_>, &mut Outputs) -> Result<()> + 'static) -> WatchGuard {
-    watch(Hook::After(Rc::new(hook)))
-}
-
-fn watch(hook: Hook) -> WatchGuard {
-    HOOKS.with_borrow_mut(|hooks| hooks.push(hook.clone()));
-    WATCHING.set(true);
-    WatchGuard { hook }
-}
-
-/// While hooks run, which calls of their own do not show to hooks.
-struct Running;
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        WATCHING.set(HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or(false));
-    }
-}
-
-/// Runs `f` on each hook, the oldest first, while their own calls do not show.
-fn each(f: impl FnMut(&Hook) -> Result<()>) -> Result<()> {
-    // None are left when the thread ends.
-    let hooks = HOOKS.try_with(|hooks| hooks.borrow().clone()).unwrap_or_default();
-    WATCHING.set(false);
-    let _running = Running;
-    hooks.iter().try_for_each(f)
-}
-
-/// Shows a call to the hooks before it runs.
-#[cold]
-pub(super) fn show(call: &Call<'_>) -> Result<()> {
-    each(|hook| match hook {
-        Hook::Before(hook) => hook(call),
-        Hook::After(_) => Ok(()),
-    })
-}
-
-/// Shows the results of a call to the hooks, each with what those before it have put in their place.
-#[cold]
-pub(super) fn show_results(call: &Call<'_>, outs: &mut Outputs) -> Result<()> {
-    each(|hook| match hook {
-        Hook::Before(_) => Ok(()),
-        Hook::After(hook) => {
-            let made = outs.clone();
-            hook(call, outs)?;
-            check_replaced(call, &made, outs)
-        }
-    })
+    WatchGuard { _scope: observe(Rc::new(After(hook))) }
 }
 
 /// Refuses results that whoever called does not expect.

@@ -1,8 +1,7 @@
 //! Calls on complex numbers that are made of calls of the same op on real ones ([`ByParts`]). Each of these is a call of its own, with
 //! its plan, its boxing and its place in the graph.
 
-use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::{Call, Outputs, OwnedInputs, Rewrite, Rewritten};
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{Error, Result};
 use crate::op;
@@ -11,19 +10,21 @@ use crate::tensor::Tensor;
 use oflow_kernels::DTypeKind;
 use smallvec::{SmallVec, smallvec};
 
+/// Makes a call on complex numbers of calls on their parts.
+pub(super) const COMPLEX_LOWERING: Rewrite = Rewrite {
+    applies: |call| wanted(call).is_some(),
+    rewrite: |call| {
+        let Some(how) = wanted(call) else { return Ok(None) };
+        let outs = parts(call, how).map_err(|e| e.within(|| call.short()).at(call.site))?;
+        Ok(Some(Rewritten::Outputs(outs)))
+    },
+};
+
 /// How the call is made of parts, if it is.
 #[inline]
-pub(super) fn wanted(call: &Call<'_>) -> Option<ByParts> {
+fn wanted(call: &Call<'_>) -> Option<ByParts> {
     let how = call.op.by_parts?;
     call.inputs.iter().flatten().any(|t| t.dtype().is_complex()).then_some(how)
-}
-
-type Inputs = SmallVec<[Option<Tensor>; 4]>;
-
-/// Runs the call.
-#[cold]
-pub(super) fn run(call: Call<'_>, how: ByParts) -> Result<Outputs> {
-    parts(&call, how).map_err(|e| e.within(|| call.short()).at(call.site))
 }
 
 fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
@@ -66,7 +67,7 @@ fn zeros(x: &Tensor, call: &Call<'_>) -> Result<Tensor> {
     Call::of(op!("cast")?, &[Some(&none)], smallvec![x.dtype().into()], smallvec![], call.site).run1()
 }
 
-fn again(call: &Call<'_>, inputs: &Inputs) -> Result<Outputs> {
+fn again(call: &Call<'_>, inputs: &OwnedInputs) -> Result<Outputs> {
     let given: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
     Call::of(call.op, &given, call.attrs.clone(), call.runtime.clone(), call.site).run()
 }
@@ -78,7 +79,7 @@ fn is_index(call: &Call<'_>, i: usize, t: &Tensor) -> bool {
 }
 
 fn linear(call: &Call<'_>) -> Result<(Outputs, Outputs)> {
-    let (mut of_re, mut of_im) = (Inputs::new(), Inputs::new());
+    let (mut of_re, mut of_im) = (OwnedInputs::new(), OwnedInputs::new());
     for (i, t) in call.inputs.iter().enumerate() {
         let (re, im) = match t {
             None => (None, None),
@@ -110,7 +111,7 @@ fn product(call: &Call<'_>, factors: [usize; 2]) -> Result<(Outputs, Outputs)> {
     // The op on part `p[0]` of the first factor and part `p[1]` of the second, with part `added` of what else there is.
     let of = |p: [bool; 2], added: Option<bool>| -> Result<Option<Outputs>> {
         let part = |i: usize, im: bool| if im { split[i].1.clone() } else { split[i].0.clone() };
-        let mut inputs = Inputs::new();
+        let mut inputs = OwnedInputs::new();
         for i in 0..split.len() {
             inputs.push(match factors.iter().position(|f| *f == i) {
                 Some(f) => match part(i, p[f]) {

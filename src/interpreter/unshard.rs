@@ -7,21 +7,22 @@
 //!
 //! What a call writes, and what a layout op takes, is the tensor as it is stored. Under autocast the shard is cast, and then gathered.
 
-use super::call::Call;
-use super::dispatch::Outputs;
+use super::call::{Call, OwnedInputs, Rewrite, Rewritten};
 use super::layout::to_layout;
-use super::policy::Cause;
-use super::saved::unseen;
+use super::reason::BoxingReason;
+use super::saved::unobserved;
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::tensor::{FormOf, Tensor};
-use smallvec::SmallVec;
+
+/// Gathers the inputs of a call that are stored split.
+pub(super) const UNSHARD: Rewrite = Rewrite { applies: wanted, rewrite: unshard_inputs };
 
 /// Whether a call is to be given gathered inputs.
 #[inline]
-pub(super) fn wanted(call: &Call<'_>) -> bool {
+fn wanted(call: &Call<'_>) -> bool {
     let any = (0..call.inputs.len()).any(|i| reads(call, i).is_some());
-    any && !call.as_stored && call.op.layout.is_none()
+    any && !call.skip_unshard && call.op.layout.is_none()
 }
 
 /// Input `i`, if the call reads it and it is marked.
@@ -32,25 +33,23 @@ fn reads<'a>(call: &Call<'a>, i: usize) -> Option<&'a Tensor> {
     (!written).then_some(t)
 }
 
-/// Runs a call with gathered inputs.
-#[cold]
-pub(super) fn run(call: Call<'_>) -> Result<Outputs> {
-    let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+/// The call with gathered inputs.
+fn unshard_inputs(call: &Call<'_>) -> Result<Option<Rewritten>> {
+    let mut inputs = OwnedInputs::new();
     for (i, t) in call.inputs.iter().enumerate() {
         // One tensor that is given twice is gathered once.
         let before = call.inputs[..i].iter().position(|other| matches!((t, other), (Some(a), Some(b)) if a.same(b)));
-        inputs.push(match (before, reads(&call, i)) {
+        inputs.push(match (before, reads(call, i)) {
             (Some(k), Some(_)) => inputs[k].clone(),
-            (None, Some(t)) => Some(gathered(t, call.site).map_err(|e| e.in_call(|| call.short()).at(call.site))?),
+            (None, Some(t)) => Some(unsharded(t, call.site).map_err(|e| e.in_call(|| call.short()).at(call.site))?),
             (_, None) => t.cloned(),
         });
     }
-    let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(|t| t.as_ref()).collect();
-    Call { inputs: &refs, ..call }.run()
+    Ok(Some(Rewritten::Inputs(inputs)))
 }
 
 /// The tensor in the layout in which calls read it.
-pub(super) fn gathered(t: &Tensor, site: CallSite) -> Result<Tensor> {
+pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
     let Some(how) = t.for_use() else { return Ok(t.clone()) };
     let form = FormOf::Boxed(how.to.id());
     if how.keeps
@@ -59,8 +58,8 @@ pub(super) fn gathered(t: &Tensor, site: CallSite) -> Result<Tensor> {
         return Ok(found);
     }
     let out = {
-        let (_unrecorded, _unlisted) = (no_grad(), unseen());
-        to_layout(Cause::Needed("parameter"), t, &how.to.placement, &how.to.sbp, site)?
+        let (_unrecorded, _unobserved) = (no_grad(), unobserved());
+        to_layout(BoxingReason::Needed("parameter"), t, &how.to.placement, &how.to.sbp, site)?
     };
     out.set_edge(t.edge());
     match how.keeps {

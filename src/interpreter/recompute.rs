@@ -7,10 +7,10 @@
 //!
 //! **Values** are numbered when a listed call makes them. The number stands on the handle, and on handles of the same data without edge.
 //! It counts as long as the version is the one that the value had. What has no number that counts (inputs of the scope, parameters,
-//! what was written in place) is *outside*: the tape keeps it, as a recorded call would. Writes in place are not listed, so running
+//! what was written in place) is *outside*: the segment keeps it, as a recorded call would. Writes in place are not listed, so running
 //! statistics are written once.
 //!
-//! **Nesting.** A call is listed on every tape in force. What is outside of the inner tape is kept by the outer one, if it knows it.
+//! **Nesting.** A call is listed in every segment in force. What is outside of the inner segment is kept by the outer one that made it, if any.
 //!
 //! **The second run** takes place when backward first asks for a value. It runs the calls that lead to values that were saved, in the
 //! order in which they were listed, the same on every rank. The calls have the keys, so the plans, that they had: their inputs require
@@ -18,24 +18,92 @@
 
 use super::call::Call;
 use super::layout::to_layout;
-use super::policy::Cause;
-use super::saved::{restore, saved_outside};
-use crate::context::{AskedSbp, asked_again, asked_sbp, grad_enabled, keeping, no_grad, set_grad_enabled, set_keeping};
+use super::observers::{Level, Observer, Scope, observe, remade_outside};
+use super::reason::BoxingReason;
+use super::saved::restore;
+use crate::context::{
+    AskedSbp, Moments, asked_again, asked_sbp, grad_enabled, keeping, no_grad, set_grad_enabled, set_keeping,
+};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Attrs, Op, OpUse, RuntimeAttrs};
 use crate::plan::Target;
-use crate::tensor::{Edge, FormOf, GlobalRef, LeafSlot, Saved, Tensor};
+use crate::tensor::{Edge, FormOf, GlobalRef, Kept, LeafSlot, Packed, Saved, Tensor, Unpack};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-/// Numbers of values; no two tapes have one in common, unless they list the same call.
-static NUMBER: AtomicU64 = AtomicU64::new(1);
+/// Until the guard is dropped, calls keep nothing for backward that calls in the scope have made. When backward needs a value of the
+/// scope it runs these calls once more, in the modes in which they ran and with the same random numbers. So the scope needs memory for
+/// its inputs and results only, and its time once more. Scopes nest.
+///
+/// [`nn::checkpoint`](crate::nn::checkpoint) is the function for programs; this is for other languages.
+#[must_use = "the scope ends when the guard is dropped: give it a name, `let _guard = …` (`let _ = …` drops it at once), or call `.run(|| …)`"]
+pub struct RecomputeGuard {
+    _scope: Option<Scope>,
+}
+
+crate::context::runs_closures!(RecomputeGuard);
+
+/// Begins a scope whose calls backward runs again. Where nothing is recorded for backward it changes nothing.
+pub fn recompute() -> RecomputeGuard {
+    RecomputeGuard { _scope: grad_enabled().then(|| observe(Rc::new(Recompute(Arc::default())))) }
+}
 
 /// The calls of a scope.
 #[derive(Default)]
-pub(super) struct Tape(Mutex<Listed>);
+struct Segment(Mutex<Listed>);
+
+/// Lists the calls of a scope, and saves in their place the numbers of the values that they make.
+struct Recompute(Arc<Segment>);
+
+impl Observer for Recompute {
+    fn moments(&self) -> Moments {
+        Moments::ISSUED.and(Moments::SAVED)
+    }
+    fn issued(&self, at: Level, call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
+        let axes = outs.first().and_then(Tensor::global).map(|g| g.placement.axes());
+        let what = What::Call(Box::new(ListedCall {
+            op: call.op,
+            attrs: call.attrs.clone(),
+            runtime: call.runtime.clone(),
+            target: call.target.cloned(),
+            skip_unshard: call.skip_unshard,
+            grad: grad_enabled(),
+            keep: keeping(),
+            asked: axes.filter(|_| call.op.layout.is_none()).and_then(|axes| asked_sbp(call.op, axes)),
+            _used: call.op.hold(),
+        }));
+        self.0.push(at, what, call.inputs, outs, call.site)
+    }
+    fn boxed(&self, at: Level, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
+        // A tensor from outside of the segment is kept, and boxed again by the call that reads it.
+        if lock(&self.0.0).number_of(input).is_none() {
+            return Ok(());
+        }
+        self.0.push(at, What::Boxed(to.clone()), &[Some(input)], std::slice::from_ref(out), site)
+    }
+    fn saved(&self, tensor: &Tensor) -> Result<Option<Saved>> {
+        Ok(self.0.slot(tensor).map(|slot| in_slot(slot, tensor, tensor.edge())))
+    }
+    fn remade(&self, tensor: &Tensor) -> Option<Saved> {
+        self.0.slot(tensor).map(|slot| in_slot(slot, tensor, Edge::None))
+    }
+}
+
+/// A tensor that is made again when it is needed.
+fn in_slot(slot: Arc<Slot>, t: &Tensor, edge: Edge) -> Saved {
+    static UNPACK: OnceLock<Unpack> = OnceLock::new();
+    let unpack = UNPACK.get_or_init(|| {
+        Arc::new(|p| {
+            let slot = p.downcast_ref::<Arc<Slot>>();
+            slot.ok_or_else(|| Error::autograd("a packed tensor of another scope"))?.value()
+        })
+    });
+    let by = "checkpoint (run again)";
+    let packed = Packed { value: Box::new(slot), unpack: unpack.clone(), ty: t.type_ref(), edge, by };
+    Saved { kept: Kept::Packed(Box::new(packed)), version: 0 }
+}
 
 #[derive(Default)]
 struct Listed {
@@ -67,7 +135,7 @@ struct ListedCall {
     attrs: Attrs,
     runtime: RuntimeAttrs,
     target: Option<Target>,
-    as_stored: bool,
+    skip_unshard: bool,
     grad: bool,
     keep: bool,
     asked: Option<AskedSbp>,
@@ -84,14 +152,14 @@ enum In {
 
 /// A tensor that no listed call has made.
 struct Outside {
-    /// Without its edge, which could lead to a node that holds this tape; but a leaf is kept itself.
+    /// Without its edge, which could lead to a node that holds this segment; but a leaf is kept itself.
     kept: Saved,
     requires_grad: bool,
 }
 
 /// A value that nodes have saved. Empty until the second run.
-pub(super) struct Slot {
-    tape: Arc<Tape>,
+struct Slot {
+    segment: Arc<Segment>,
     number: u64,
     value: Mutex<Option<Tensor>>,
 }
@@ -110,27 +178,30 @@ impl Listed {
         (self.versions.get(&number) == Some(&t.version())).then_some(number)
     }
 
-    fn input(&mut self, t: &Tensor, level: usize) -> Result<In> {
+    fn input(&mut self, t: &Tensor, level: Level) -> In {
         if let Some(number) = self.number_of(t) {
-            return Ok(In::Value(number, t.requires_grad()));
+            return In::Value(number, t.requires_grad());
         }
         let kept = |o: &Outside| match &o.kept.kept {
-            crate::tensor::Kept::Tensor(k) => k.same(t) && o.kept.version == t.version(),
+            Kept::Tensor(k) => k.same(t) && o.kept.version == t.version(),
             _ => false,
         };
         if let Some(i) = self.outside.iter().position(kept) {
-            return Ok(In::Outside(i));
+            return In::Outside(i);
         }
-        self.outside.push(Outside { kept: saved_outside(t, level)?, requires_grad: t.requires_grad() });
-        Ok(In::Outside(self.outside.len() - 1))
+        self.outside.push(Outside {
+            kept: remade_outside(level, t).unwrap_or_else(|| kept_itself(t)),
+            requires_grad: t.requires_grad(),
+        });
+        In::Outside(self.outside.len() - 1)
     }
 }
 
-impl Tape {
+impl Segment {
     /// Lists a call.
     fn push(
         &self,
-        level: usize,
+        level: Level,
         what: What,
         inputs: &[Option<&Tensor>],
         outs: &[Tensor],
@@ -140,7 +211,7 @@ impl Tape {
         let mut ins = SmallVec::new();
         for t in inputs {
             ins.push(match t {
-                Some(t) => listed.input(t, level)?,
+                Some(t) => listed.input(t, level),
                 None => In::Absent,
             });
         }
@@ -152,13 +223,13 @@ impl Tape {
     }
 
     /// Where a value is put that a node saves; none of a tensor that no listed call has made.
-    pub(super) fn slot(self: &Arc<Tape>, t: &Tensor) -> Option<Arc<Slot>> {
+    fn slot(self: &Arc<Segment>, t: &Tensor) -> Option<Arc<Slot>> {
         let mut listed = lock(&self.0);
         let number = listed.number_of(t)?;
         if let Some(slot) = listed.slots.get(&number).and_then(Weak::upgrade) {
             return Some(slot);
         }
-        let slot = Arc::new(Slot { tape: self.clone(), number, value: Mutex::default() });
+        let slot = Arc::new(Slot { segment: self.clone(), number, value: Mutex::default() });
         listed.slots.insert(number, Arc::downgrade(&slot));
         listed.saved.insert(number);
         Some(slot)
@@ -262,7 +333,7 @@ impl Entry {
             What::Call(c) => {
                 let _modes = (set_grad_enabled(c.grad), set_keeping(c.keep), c.asked.as_ref().map(asked_again));
                 let mut call = Call::of(c.op, &refs, c.attrs.clone(), c.runtime.clone(), self.site);
-                call.as_stored = c.as_stored;
+                call.skip_unshard = c.skip_unshard;
                 call.target(c.target.as_ref()).run()
             }
             What::Boxed(to) => {
@@ -273,7 +344,7 @@ impl Entry {
                 }
                 let out = {
                     let _unrecorded = no_grad();
-                    to_layout(Cause::Needed("checkpoint"), t, &to.placement, &to.sbp, self.site)?
+                    to_layout(BoxingReason::Needed("checkpoint"), t, &to.placement, &to.sbp, self.site)?
                 };
                 out.set_edge(t.edge());
                 t.remember(form, &out);
@@ -285,61 +356,20 @@ impl Entry {
 
 impl Slot {
     /// The value, made by the second run of the scope unless that has taken place.
-    pub(super) fn value(&self) -> Result<Tensor> {
+    fn value(&self) -> Result<Tensor> {
         if let Some(t) = &*lock(&self.value) {
             return Ok(t.clone());
         }
-        self.tape.run()?;
+        self.segment.run()?;
         lock(&self.value).clone().ok_or_else(|| Error::autograd(format!("value {} was not made again", self.number)))
     }
 }
 
-/// Lists a call that has been carried out, on the tapes in force. One that writes in place is not listed.
-#[cold]
-pub(super) fn list(tapes: &[(usize, Arc<Tape>)], call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
-    outs.iter().for_each(|t| t.set_stamp(NUMBER.fetch_add(1, Ordering::Relaxed)));
-    let axes = outs.first().and_then(Tensor::global).map(|g| g.placement.axes());
-    for (level, tape) in tapes {
-        let what = What::Call(Box::new(ListedCall {
-            op: call.op,
-            attrs: call.attrs.clone(),
-            runtime: call.runtime.clone(),
-            target: call.target.cloned(),
-            as_stored: call.as_stored,
-            grad: grad_enabled(),
-            keep: keeping(),
-            asked: axes.filter(|_| call.op.layout.is_none()).and_then(|axes| asked_sbp(call.op, axes)),
-            _used: call.op.hold(),
-        }));
-        tape.push(*level, what, call.inputs, outs, call.site)?;
-    }
-    Ok(())
-}
-
-/// Lists that an input of a call was boxed for it, on the tapes that know the input.
-#[cold]
-pub(super) fn list_boxed(
-    tapes: &[(usize, Arc<Tape>)],
-    t: &Tensor,
-    out: &Tensor,
-    to: &GlobalRef,
-    site: CallSite,
-) -> Result<()> {
-    let knowing: Vec<_> = tapes.iter().filter(|(_, tape)| lock(&tape.0).number_of(t).is_some()).collect();
-    if knowing.is_empty() {
-        return Ok(());
-    }
-    out.set_stamp(NUMBER.fetch_add(1, Ordering::Relaxed));
-    knowing.into_iter().try_for_each(|(level, tape)| {
-        tape.push(*level, What::Boxed(to.clone()), &[Some(t)], std::slice::from_ref(out), site)
-    })
-}
-
-/// What a tape keeps of a tensor that neither it nor an outer one knows.
-pub(super) fn kept_itself(t: &Tensor) -> Saved {
+/// What a segment keeps of a tensor that neither it nor an outer one has made.
+fn kept_itself(t: &Tensor) -> Saved {
     if let Some(source) = t.gathered_from() {
-        return Saved { kept: crate::tensor::Kept::Gathered(source.clone()), version: source.version() };
+        return Saved { kept: Kept::Gathered(source.clone()), version: source.version() };
     }
     let kept = if matches!(t.edge(), Edge::Leaf(_)) { t.clone() } else { t.value() };
-    Saved { version: kept.version(), kept: crate::tensor::Kept::Tensor(kept) }
+    Saved { version: kept.version(), kept: Kept::Tensor(kept) }
 }

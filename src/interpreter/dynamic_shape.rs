@@ -1,63 +1,21 @@
-//! Carrying out the steps of a plan in which ranks exchange boxes: those of a result whose length depends on values (`Agree` and `Settle`),
-//! and the windows that kernels read.
+//! The steps of a plan whose result has a length that depends on values: ranks agree on the lengths of the parts, then each gets its shard.
 
-use super::bind::{Run, contiguous};
-use super::layout::collect;
-use super::policy::{check_collective, tell_exchange};
+use super::copy::contiguous;
 use super::receipts::collective;
-use crate::boxing::{BoxesPlan, HeldBox, Layout, collect_boxes};
+use super::run::{Length, Run, with_length};
+use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Group, Tag};
 use crate::error::{Error, Result};
-use crate::ops::TensorType;
-use crate::placement::{Device, Placement};
-use crate::plan::{
-    AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, WindowStep, intern_global, intern_local, parts_of,
-};
+use crate::placement::Placement;
+use crate::plan::{ExchangeLengthStep, GlobalRef, LengthId, RebalanceStep, parts_of};
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use crate::tensor::LocalTensor;
-use oflow_kernels::DType;
 use oflow_kernels::view::contiguous_strides;
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
-
-/// A length that has become known.
-pub(super) struct Length {
-    /// Of the part here; 0 on a rank outside the placement.
-    pub(super) here: usize,
-    /// Of all parts together.
-    whole: usize,
-    /// What each rank of the world told; in a local call, and where nobody had to be asked, this rank's alone.
-    told: SmallVec<[i64; 8]>,
-}
-
-/// The type with another size of dim 0.
-pub(super) fn with_length(ty: &LocalRef, n: usize) -> LocalRef {
-    if ty.ty.shape[0] == n {
-        return ty.clone();
-    }
-    let mut shape = ty.ty.shape.clone();
-    shape[0] = n;
-    intern_local(&shape, ty.ty.dtype, ty.device)
-}
 
 impl Run<'_> {
-    /// A length that steps before have found.
-    pub(super) fn length(&self, id: LengthId) -> Option<&Length> {
-        self.lengths.get(id.0 as usize)
-    }
-
-    /// The global type of a buffer, with its length; none of a local one.
-    pub(super) fn global(&self, id: BufferId) -> Option<GlobalRef> {
-        let buffer = &self.plan.buffers[id.index()];
-        let bound = buffer.global.as_ref()?;
-        let Some(length) = buffer.length.and_then(|n| self.length(n)) else { return Some(bound.clone()) };
-        let mut shape = bound.ty.shape.clone();
-        shape[0] = length.whole;
-        Some(intern_global(TensorType::new(&shape, bound.ty.dtype), &bound.placement, &bound.sbp))
-    }
-
     /// Reads the length of the part here. Ranks that make other parts, and those that make none, are told.
-    pub(super) fn agree(&mut self, n: usize, step: &AgreeStep) -> Result<()> {
+    pub(super) fn exchange_length(&mut self, n: usize, step: &ExchangeLengthStep) -> Result<()> {
         let mut here = 0i64;
         if let Some(count) = self.read(n, step.count)? {
             let mut bytes = [0u8; 8];
@@ -111,7 +69,7 @@ impl Run<'_> {
     }
 
     /// Makes the result of the parts.
-    pub(super) fn settle(&mut self, n: usize, step: &SettleStep) -> Result<()> {
+    pub(super) fn rebalance(&mut self, n: usize, step: &RebalanceStep) -> Result<()> {
         let part = self.read(n, step.from)?;
         let length = self.length(step.length).ok_or_else(|| Error::registry("a length that no step has found"))?;
         let part = part.map(|p| first_rows(&p, length.here)).transpose()?;
@@ -131,37 +89,11 @@ impl Run<'_> {
         }
     }
 
-    /// Gives each rank the box of an input that its kernel reads.
-    pub(super) fn windows(&mut self, n: usize, step: &WindowStep) -> Result<()> {
-        let from = self.read(n, step.from)?;
-        let tag = self.tag.ok_or_else(|| Error::registry("windows in the plan of a local call"))?;
-        let local = match from {
-            Some(from) => self.exchange(tag, step.plan.clone(), &[&from], (from.ty.ty.dtype, from.ty.device))?,
-            None => None,
-        };
-        self.make(step.makes, local);
-        Ok(())
-    }
-
-    /// An exchange of boxes that a call needs.
-    fn exchange(
-        &self,
-        tag: &Tag,
-        plan: Arc<BoxesPlan>,
-        own: &[&LocalTensor],
-        (dtype, device): (DType, Device),
-    ) -> Result<Option<LocalTensor>> {
-        let bytes = plan.elements_sent() * dtype.size() as u64;
-        check_collective(tag.op, bytes)?;
-        tell_exchange(self.ctx, bytes, tag);
-        collect(self.ctx, tag, plan, own, dtype, device)
-    }
-
     /// The shard here of the layout `to` of all parts.
     fn spread(
         &self,
         part: Option<LocalTensor>,
-        step: &SettleStep,
+        step: &RebalanceStep,
         to: &GlobalRef,
         tag: &Tag,
     ) -> Result<Option<LocalTensor>> {

@@ -1,0 +1,67 @@
+//! Decides what a call does, where no earlier call of its kind has: inference, the choice of a signature, the plan.
+
+use super::boxing::{check_world, plan_cx};
+use super::cache::DispatchPlan;
+use super::call::Call;
+use super::receipts::{ReportHint, in_backward};
+use super::state::state;
+use crate::context::{AskedSbp, RankCtx};
+use crate::control::flight::OpText;
+use crate::error::Result;
+use crate::placement::Placement;
+use crate::plan::{Plan, Step, Target, Where, hint_of, plan};
+
+/// The plan of a call that is not in the cache.
+#[cold]
+pub(super) fn decide(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    place: Where<'_>,
+    asked: Option<&AskedSbp>,
+) -> Result<DispatchPlan> {
+    let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
+    call.op.check_there()?;
+    let device = match place {
+        Where::Local(device) => Some(device),
+        Where::Global(p) => {
+            check_world(ctx, p)?;
+            p.position(ctx.rank()).map(|_| p.device())
+        }
+    };
+    if let Some(device) = device {
+        ctx.device(device)?;
+    }
+    let plan = call.with_request(place, asked, |r| plan(&plan_cx(ctx), r))?;
+    tracing::trace!(op = call.op.name(), %plan, "plan");
+    let text = match place {
+        Where::Local(_) => OpText::default(),
+        Where::Global(p) => {
+            note_hint(ctx, call, &plan, p);
+            OpText::new(text_of(call, &plan, p))
+        }
+    };
+    Ok(DispatchPlan { plan, text })
+}
+
+/// Keeps for the report that the call, which moves nothing, makes a P result that is dear to reduce. In backward nobody can ask
+/// for another. Advice never fails a call: where candidates that the call does not take cannot be priced there is none.
+fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement) {
+    let partial = plan.out_globals().next().is_some_and(|g| g.sbp.has_partial());
+    let moves = plan.steps.iter().any(|s| matches!(s, Step::Box(_)));
+    if in_backward() || moves || !partial {
+        return;
+    }
+    if let Ok(Some(hint)) = call.with_request(Where::Global(placement), None, |r| hint_of(r, placement)) {
+        state(ctx).receipts.hint(ReportHint::new(call.site, call.short(), hint.to_string()));
+    }
+}
+
+/// The call in short form. One that makes a tensor has nothing but its result that says which.
+fn text_of(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
+    match (call.target, plan.out_globals().next()) {
+        (Some(Target::Global(_, sbp)), Some(out)) => {
+            format!("{}({}) on {placement} as {sbp}", call.op.name(), out.ty)
+        }
+        _ => call.short(),
+    }
+}

@@ -1,0 +1,63 @@
+//! Issues a call: random ops draw their numbers, and a call on global tensors takes its place in the stream of global ops, which ranks
+//! compare.
+
+use super::cache::DispatchPlan;
+use super::call::Call;
+use crate::comm::Tag;
+use crate::context::RankCtx;
+use crate::error::Result;
+use crate::intern::FixedHasher;
+use oflow_kernels::Scalar;
+use std::hash::Hasher;
+
+/// Draws the numbers of a random op and numbers a global call. Returns the number of a global call, none of a local one.
+#[inline]
+pub(super) fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: bool) -> Result<Option<Tag>> {
+    if !global {
+        draw(ctx, call, false);
+        return Ok(None);
+    }
+    if decided.plan.hands_on_numbers {
+        decided.plan.check_numbers(&call.runtime)?;
+    }
+    draw(ctx, call, true);
+    let key = with_runtime(decided.plan.stream_key, &call.runtime);
+    Ok(Some(ctx.next_call(call.op.name(), key, call.site, &decided.text)))
+}
+
+/// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also
+/// on those outside the placement.
+#[inline]
+fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
+    if !call.op.traits.random {
+        return;
+    }
+    let (Some(s), Some(o)) = (call.op.sig.runtime_attr("seed"), call.op.sig.runtime_attr("ordinal")) else { return };
+    if call.runtime[o] == Scalar::Int(-1) {
+        let (seed, ordinal) = ctx.draw(global);
+        call.runtime[s] = Scalar::Int(seed as i64);
+        call.runtime[o] = Scalar::Int(ordinal as i64);
+    }
+}
+
+/// The key of a call with the values of its runtime attributes: a scalar operand or a seed that differs between ranks makes
+/// tensors differ that are to be equal.
+fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
+    let mut h = FixedHasher::default();
+    h.write_u64(key);
+    for scalar in runtime {
+        let (kind, bits) = match *scalar {
+            Scalar::Bool(b) => (0, u64::from(b)),
+            Scalar::Int(i) => (1, i as u64),
+            // A NaN is a NaN, whatever made it.
+            Scalar::Float(x) if x.is_nan() => (2, u64::MAX),
+            Scalar::Float(x) => (2, x.to_bits()),
+            Scalar::Complex(re, im) => {
+                h.write_u64(im.to_bits());
+                (3, re.to_bits())
+            }
+        };
+        h.write_u64(bits ^ kind << 62);
+    }
+    h.finish()
+}

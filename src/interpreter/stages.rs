@@ -1,0 +1,136 @@
+//! The way of a call: its stages, in their order.
+//!
+//! | stage | | in |
+//! |---|---|---|
+//! | rewrite | the call with other inputs, or other calls in its place | [`REWRITES`] |
+//! | inputs | observers see the call; values and writes are checked | `observers`, `writes` |
+//! | decide | key → plan of an earlier call; else inference, choice, plan | `asked`, `key`, `cache`, `decide` |
+//! | judge | observers see the plan; the boxing policy may refuse it | `observers`, `policy` |
+//! | issue | random numbers are drawn; the call is numbered on all ranks | `issue` |
+//! | run | boxings and kernels, on memory of the plan's buffers | `view`, `steps`, `run`, `kernel`, `boxing` |
+//! | record | the node of the autograd graph, and what it saves | `record`, `saved` |
+//! | tell | observers see the results, and may replace them | `observers`, `asked` |
+//!
+//! A layout op (`to_global` …) is decided, run and recorded in `layout`.
+
+use super::asked;
+use super::autocast::AUTOCAST;
+use super::cache::planned;
+use super::call::{Call, Outputs, Rewrite, Rewritten};
+use super::complex_lowering::COMPLEX_LOWERING;
+use super::decide::decide;
+use super::issue::issue;
+use super::key::key_of;
+use super::layout;
+use super::observers;
+use super::overwritten::KEEP_OVERWRITTEN;
+use super::reason::BoxingReason;
+use super::record::record;
+use super::steps::{Boxed, carry_out};
+use super::unshard::UNSHARD;
+use super::view::local_view;
+use super::writes::check_writes;
+use crate::context::{here, here_as_rank};
+use crate::error::Result;
+use crate::plan::Where;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+/// The rewrites of a call, in the order in which they are asked. A later one sees what an earlier one has made: a parameter that is
+/// stored split is cast where it lies, and gathered then.
+const REWRITES: [Rewrite; 4] = [AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN];
+
+impl Call<'_> {
+    /// Runs the call and returns its outputs.
+    ///
+    /// # Errors
+    /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
+    pub fn run(self) -> Result<Outputs> {
+        rewritten(self, 0)
+    }
+}
+
+/// Runs a call that the rewrites before the `next` one have seen.
+#[inline]
+fn rewritten(call: Call<'_>, next: usize) -> Result<Outputs> {
+    for (n, rewrite) in REWRITES.iter().enumerate() {
+        if n >= next && (rewrite.applies)(&call) {
+            return rewrite_by(call, n);
+        }
+    }
+    final_call(call)
+}
+
+#[cold]
+fn rewrite_by(call: Call<'_>, n: usize) -> Result<Outputs> {
+    match (REWRITES[n].rewrite)(&call)? {
+        None => rewritten(call, n + 1),
+        Some(Rewritten::Outputs(outs)) => Ok(outs),
+        Some(Rewritten::Inputs(inputs)) => {
+            let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
+            rewritten(Call { inputs: &refs, ..call }, n + 1)
+        }
+    }
+}
+
+/// Runs a call whose inputs are final.
+fn final_call(mut call: Call<'_>) -> Result<Outputs> {
+    call.recording = call.is_recorded();
+    stages(&mut call).map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+/// All stages but the rewrites.
+#[inline]
+fn stages(call: &mut Call<'_>) -> Result<Outputs> {
+    observers::before(call)?;
+    call.check_values()?;
+    check_writes(call)?;
+    let mut outs = match call.op.layout {
+        Some(what) => layout::run(call, what, BoxingReason::Asked(what.function()))?,
+        None => run_op(call)?,
+    };
+    observers::made(call, &outs)?;
+    if call.recording {
+        asked::box_gradient(call, &mut outs)?;
+    }
+    observers::results(call, &mut outs)?;
+    Ok(outs)
+}
+
+/// The stages from decide to record, of an op that kernels carry out.
+fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
+    let place = call.place()?;
+    let (ctx, asked) = match place {
+        Where::Global(p) => (here_as_rank()?, asked::layout_of_result(call, p)?),
+        Where::Local(_) => (here(), None),
+    };
+    let key = key_of(call, asked.as_ref());
+    let decided = planned(&ctx, &key, || decide(&ctx, call, place, asked.as_ref()))?;
+    let plan = &decided.plan;
+    if plan.lengths > 0 {
+        ctx.not_dry(&format!("call {}, whose result has a shape that depends on values", call.op.name()))?;
+    }
+    let global = match place {
+        Where::Global(p) => {
+            observers::planned(call, plan, p)?;
+            true
+        }
+        Where::Local(_) => false,
+    };
+    let tag = issue(&ctx, call, &decided, global)?;
+    let view = if !global && call.op.view.is_some() { local_view(call, plan)? } else { None };
+    let (outs, boxed): (Outputs, Boxed) = match view {
+        Some(view) => (smallvec![view], Boxed::new()),
+        None => carry_out(&ctx, call, plan, tag.as_ref())?,
+    };
+    observers::issued(call, &outs)?;
+    if call.recording {
+        // As they were boxed for the kernel.
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);
+        for (input, boxed) in inputs.iter_mut().zip(&boxed) {
+            *input = boxed.as_ref().or(*input);
+        }
+        record(call, &inputs, &outs, plan.withheld)?;
+    }
+    Ok(outs)
+}
