@@ -1,12 +1,14 @@
 //! Project chores. `cargo xtask codegen` remakes the committed code that is generated: from `.proto` files and from the texts of
 //! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
-//! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print.
+//! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print;
+//! `cargo xtask house` measures how the sources are read.
 
 mod bench;
 mod codegen;
 mod cuda_kernels;
 mod fuzz;
+mod house;
 
 use std::error::Error;
 use std::path::Path;
@@ -32,7 +34,11 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
                                              malformed input for everything that reads what strangers, peers or damaged
                                              disks wrote (of the targets with WORD in their names)
        cargo xtask fuzz --again FILE [--only WORD]
-                                             an input that was found once more";
+                                             an input that was found once more
+       cargo xtask house [--json] [--root DIR]
+                                             how the sources are read: walks, circles of imports, lengths
+       cargo xtask house walk FILE:FUNCTION:PARAMETER [--room DIR] [--stays] [--cold]
+                                             the files that one value is followed through";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -43,6 +49,7 @@ fn main() -> ExitCode {
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
         ["faults", rest @ ..] => faults(rest),
+        ["house", rest @ ..] => house::run(rest),
         ["fuzz", "--again", file, rest @ ..] if rest.is_empty() || rest.len() == 2 && rest[0] == "--only" => {
             fuzz::again(Path::new(file), rest.get(1).copied().unwrap_or_default())
         }
