@@ -12,8 +12,8 @@
 
 use super::cost::Model;
 use super::exchange::{meet, volume};
-use super::plan::Layout;
 use crate::error::{Error, Result};
+use crate::sbp::Layout;
 use crate::sbp::shard_box;
 use oflow_kernels::{Dims, ReduceOp, ShardBox};
 use smallvec::SmallVec;

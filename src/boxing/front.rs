@@ -1,6 +1,6 @@
 //! The states that moves along mesh axes reach from one end of a boxing, with their cheapest paths.
 
-use super::cost::{self, Groups, Model};
+use super::cost::{Groups, Model, of_move};
 use super::memory::{Sizes, extra, largest_box};
 use super::step::{AxisSet, StepOp, move_along};
 use crate::placement::Placement;
@@ -75,7 +75,7 @@ impl<'a> Mesh<'a> {
         let ks: SmallVec<[usize; 4]> = corner.iter().map(|a| self.placement.dims()[a]).collect();
         let sizes = largest_box(self.shape, &self.dims, state);
         let groups = self.groups(corner);
-        cost::of_move(self.model, &groups, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.dtype).total()
+        of_move(self.model, &groups, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.dtype).total()
     }
 
     /// The groups along some axes of the mesh.
@@ -144,7 +144,7 @@ impl Moves<'_> {
     fn price(&self, before: &[Sbp], to: Sbp) -> Option<(StepOp, u64)> {
         let mesh = self.mesh;
         let op = move_along(&mesh.dims, before, self.set, to)?;
-        Some((op, cost::of_move(mesh.model, &self.groups, op, &self.ks, &self.sizes, mesh.dtype).total()))
+        Some((op, of_move(mesh.model, &self.groups, op, &self.ks, &self.sizes, mesh.dtype).total()))
     }
 }
 

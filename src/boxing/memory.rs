@@ -1,7 +1,7 @@
 //! How much memory the steps of a plan take besides the source and the destination shard.
 
-use super::plan::Layout;
 use super::step::{BoxingStep, StepOp};
+use crate::sbp::Layout;
 use crate::sbp::Sbp;
 use smallvec::SmallVec;
 

@@ -26,6 +26,7 @@ mod program;
 mod search;
 mod step;
 
+pub use crate::sbp::Layout;
 pub use boxes::{BoxesPlan, HeldBox, Piece, WantedBox, collect_boxes, collect_windows};
 pub use choice::{
     Candidate, Choice, ChoiceInput, CostVector, Hint, Unproven, candidates, cheapest, choose, hint, price, signatures,
@@ -33,6 +34,6 @@ pub use choice::{
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use hosts::Hosts;
-pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
+pub use plan::{BoxingPlan, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
 pub use step::{AxisSet, BoxingStep, StepOp};

@@ -11,7 +11,7 @@ use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::error::Result;
 use crate::intern::{FixedHasher, FixedMap};
 use crate::placement::{Device, Placement};
-use crate::sbp::{NdSbp, check_layout, shard_box};
+use crate::sbp::{Layout, NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
 use oflow_base::tree::Tree;
 use oflow_kernels::{DType, Dims};
@@ -21,28 +21,6 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-
-/// The layout of a tensor: placement and nd-SBP.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
-    /// The mesh of ranks.
-    pub placement: Placement,
-    /// One SBP per mesh axis, outermost first.
-    pub sbp: NdSbp,
-}
-
-impl Layout {
-    /// Makes a layout. [`plan`] checks it against a shape.
-    pub fn new(placement: &Placement, sbp: impl Into<NdSbp>) -> Layout {
-        Layout { placement: placement.clone(), sbp: sbp.into() }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", self.sbp, self.placement)
-    }
-}
 
 /// The steps that box a tensor from one layout to another. Prints as text, one step per line.
 #[derive(Debug)]

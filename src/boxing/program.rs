@@ -2,9 +2,10 @@
 
 use super::cost::nested_range;
 use super::exchange::Own;
-use super::plan::{BoxingPlan, Layout};
+use super::plan::BoxingPlan;
 use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::placement::Placement;
+use crate::sbp::Layout;
 use crate::sbp::shard_box;
 use oflow_kernels::{Dims, ReduceOp, ShardBox};
 use smallvec::SmallVec;

@@ -21,8 +21,8 @@
 //! mesh there is also the broadcast: what the corner of the mesh (coordinate 0 of some axes) has gets everywhere along
 //! these axes.
 
-use super::plan::Layout;
 use crate::placement::{MeshAxis, Placement};
+use crate::sbp::Layout;
 use crate::sbp::Sbp;
 use oflow_kernels::ReduceOp;
 use std::fmt;

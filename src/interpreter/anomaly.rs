@@ -1,9 +1,8 @@
 //! The search for the first NaN: under [`detect_anomaly`](crate::detect_anomaly) each call looks at what it has made. And the search for
 //! infinities that meet parts of a value: under `OFLOW_CHECK=1`.
 
-use super::call::Call;
-use super::call::Outputs;
-use super::read::local_bytes;
+use super::call::{Call, Outputs};
+use super::copy::local_bytes;
 use super::receipts::in_backward;
 use crate::context::{here, no_grad, undetected};
 use crate::error::{Error, Result};

@@ -1,10 +1,11 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
+use super::boxing::BoxingReason;
 use super::emit::EagerEmit;
 use super::engine::{self, EdgeTo, Grads, Tape, Way};
 use super::grad_ctx::run_rule;
+use super::grad_dtype::{below_cast, cast};
 use super::layout::{BoxTo, to_layout, to_layouts};
-use super::reason::BoxingReason;
 use super::receipts::BackwardScope;
 use super::supplied;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
@@ -273,15 +274,6 @@ fn own(g: Tensor, site: CallSite) -> Result<Tensor> {
     }
 }
 
-/// The dtype in which contributions to the result of a cast are added up: what was cast from f32 to a half or 8 bits (by autocast,
-/// once for all its uses) has a gradient in f32, and it must not lose bits with every use.
-pub(super) fn below_cast(node: &Node) -> Option<DType> {
-    let from = node.input_types.first()?.as_ref()?.ty().dtype;
-    let to = node.attrs.first().filter(|_| node.op.name() == "cast")?;
-    let narrow = |d: &DType| d.is_half() || (d.passes_gradients() && !d.has_gradients());
-    matches!(to, AttrValue::DType(d) if narrow(d) && matches!(from, DType::F32 | DType::F64)).then_some(from)
-}
-
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
     let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for h in hooks {
@@ -295,11 +287,4 @@ fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
 
 fn add(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
     Ok(EagerEmit::new("backward", site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
-}
-
-pub(super) fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
-    if t.dtype() == dtype {
-        return Ok(t.clone());
-    }
-    Ok(EagerEmit::new("backward", site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
 }

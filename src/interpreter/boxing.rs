@@ -1,18 +1,117 @@
-//! Boxing of one tensor: on behalf of an op's input, where the boxed form is remembered, and as it is.
+//! Boxing of one tensor: why bytes move, whether the policy of the thread allows it, the log that it asks for, and the boxing itself. The
+//! boxed form of an op's input is remembered.
 
-use super::boxing_log::log_boxing;
 use super::observers;
+use super::receipts::{in_backward, note};
 use super::run::Run;
+use super::state::{WARNED_LIMIT, state};
 use crate::backend;
+use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
-use crate::context::RankCtx;
-use crate::error::{Error, Result};
+use crate::context::{Policy, RankCtx, policy};
+use crate::error::{CallSite, Error, Result};
 use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
 use crate::sbp::NdSbp;
 use crate::tensor::{FormOf, LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
+use std::fmt;
+
+/// The reason for which bytes move between ranks.
+#[derive(Clone, Copy)]
+pub(crate) enum BoxingReason {
+    /// The program asked for it: `to_global` (and its gradient), reading.
+    Asked(&'static str),
+    /// An op needs it.
+    Needed(&'static str),
+    /// The complete gradient of a leaf goes to the leaf's layout.
+    Gradient,
+}
+
+impl BoxingReason {
+    /// The op, for tags and receipts.
+    pub(super) fn op(self) -> &'static str {
+        match self {
+            BoxingReason::Asked(op) | BoxingReason::Needed(op) => op,
+            BoxingReason::Gradient => "gradient",
+        }
+    }
+
+    /// Whether the policy of this thread denies boxings for this reason.
+    #[inline]
+    pub(super) fn is_denied(self) -> bool {
+        match policy() {
+            Policy::DenyAll => true,
+            Policy::Deny => !matches!(self, BoxingReason::Asked(_)),
+            _ => false,
+        }
+    }
+}
+
+/// Refuses a boxing that is not of an op's input, where the policy denies it.
+pub(super) fn check(reason: BoxingReason, plan: &BoxingPlan) -> Result<()> {
+    if !reason.is_denied() || plan.bytes_sent() == 0 {
+        return Ok(());
+    }
+    Err(match reason {
+        BoxingReason::Asked(op) => denied(op, plan).help("the scope denies all communication; end it before"),
+        BoxingReason::Gradient => denied("the gradient of a leaf", plan)
+            .help("accumulate micro-batches under `no_sync()`, or end the scope before `backward()`"),
+        BoxingReason::Needed(op) => denied(&format!("a value inside {op}"), plan),
+    })
+}
+
+/// The error of a boxing of `what` that is denied.
+pub(super) fn denied(what: &str, plan: &BoxingPlan) -> Error {
+    let to = if plan.src.placement == plan.dst.placement { plan.dst.sbp.to_string() } else { plan.dst.to_string() };
+    let back = if in_backward() { ", in backward" } else { "" };
+    Error::denied(format!(
+        "boxing is denied here: {what} would go from {} to {to}: {} B between ranks, {:.1} us{back}",
+        plan.src.sbp,
+        plan.bytes_sent(),
+        plan.cost_ps as f64 / 1e6
+    ))
+}
+
+/// Logs a boxing that is about to run, if the policy asks for it.
+pub(super) fn log_boxing(ctx: &RankCtx, plan: &BoxingPlan, tag: &Tag) {
+    // The bytes are counted only where somebody wants to hear.
+    if !matches!(policy(), Policy::Allow | Policy::Deny | Policy::DenyAll) {
+        log(ctx, plan.bytes_sent(), Some(plan.cost_ps), plan, tag);
+    }
+}
+
+/// Logs an exchange of boxes that is about to run. Its time is not predicted.
+pub(super) fn log_exchange(ctx: &RankCtx, bytes: u64, tag: &Tag) {
+    log(ctx, bytes, None, &format_args!("exchange of boxes, {bytes} B"), tag);
+}
+
+fn log(ctx: &RankCtx, bytes: u64, cost_ps: Option<u64>, plan: &dyn fmt::Display, tag: &Tag) {
+    let policy = policy();
+    let heard = match policy {
+        Policy::Allow | Policy::Deny | Policy::DenyAll => return,
+        Policy::Log => bytes > 0,
+        Policy::WarnAboveBytes(most) => bytes > most,
+        Policy::WarnAboveMicros(most) => bytes > 0 && cost_ps.is_some_and(|ps| ps / 1_000_000 >= most),
+    };
+    if !heard {
+        return;
+    }
+    let direction = if in_backward() { "backward" } else { "forward" };
+    let site = tag.site();
+    if policy == Policy::Log {
+        tracing::info!("boxing at {site}, {direction} of {}: {plan}", tag.op);
+        return;
+    }
+    let mut warned = state(ctx).warned.lock().unwrap_or_else(|e| e.into_inner());
+    if warned.len() >= WARNED_LIMIT {
+        warned.clear();
+    }
+    if warned.insert((site, tag.op, in_backward()), ()).is_none() {
+        tracing::warn!("large boxing at {site}, {direction} of {}: {plan}", tag.op);
+    }
+}
 
 /// The kernels of the backends.
 struct Registered;
@@ -80,7 +179,7 @@ pub(super) fn run_boxing(
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
     log_boxing(ctx, &b.plan, tag);
-    let stopwatch = super::receipts::note(ctx, &b.plan, tag);
+    let stopwatch = note(ctx, &b.plan, tag);
     let instruction = Instruction {
         work: Work::Boxing(BoxWork {
             plan: b.plan.clone(),
@@ -104,6 +203,25 @@ pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &PlannedBoxing
         (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
         (None, _) => None,
     })
+}
+
+/// A planned boxing as the next op of the stream of global ops.
+pub(super) fn box_as(
+    ctx: &RankCtx,
+    reason: BoxingReason,
+    t: &Tensor,
+    b: &PlannedBoxing,
+    key: u64,
+    site: CallSite,
+) -> Result<Tensor> {
+    check(reason, &b.plan)?;
+    let text = || {
+        let (from, to) = (&b.plan.src.placement, &b.plan.dst.placement);
+        let from = if from == to { String::new() } else { format!(" on {from}") };
+        format!("{}({}{from}, {}) on {to}", reason.op(), t.short(), b.plan.dst.sbp)
+    };
+    let tag = ctx.next_described(reason.op(), key, site, &text);
+    Ok(Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, &tag)?))
 }
 
 impl Run<'_> {

@@ -1,13 +1,10 @@
-//! Dispatch plans and their bounded cache, one per rank.
+//! Dispatch plans and their bounded cache.
 
-use super::state::state;
-use crate::context::RankCtx;
 use crate::control::flight::OpText;
-use crate::error::Result;
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
 use crate::plan::Plan;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// Maximum number of plans kept per rank. A model has a few hundred distinct calls; changing shapes make more.
 pub const CACHE_LIMIT: usize = 4096;
@@ -52,29 +49,4 @@ impl DispatchCache {
     pub fn plans(&self) -> usize {
         self.plans.len()
     }
-}
-
-/// The rank's dispatch cache.
-#[inline]
-pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
-    state(ctx).cache.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// The plan of a key: from the rank's cache, or made and kept there.
-///
-/// # Errors
-/// Those of `make`.
-pub(super) fn planned(
-    ctx: &RankCtx,
-    key: &KeyWords,
-    make: impl FnOnce() -> Result<DispatchPlan>,
-) -> Result<Arc<DispatchPlan>> {
-    // Not locked while a plan is made, which takes long.
-    let found = cache(ctx).get(key);
-    if let Some(plan) = found {
-        return Ok(plan);
-    }
-    let made = Arc::new(make()?);
-    cache(ctx).insert(key.clone(), made.clone());
-    Ok(made)
 }

@@ -1,9 +1,9 @@
-//! Copies of local tensors: to contiguous memory, and to other devices.
+//! Copies of local tensors: to contiguous memory, to other devices, to bytes.
 
-use super::read::local_bytes;
 use crate::backend;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Result};
+use crate::memory::zeroed;
 use crate::placement::Device;
 use crate::tensor::LocalTensor;
 use crate::vm::Instruction;
@@ -33,4 +33,12 @@ pub(super) fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Re
     i.input(l.view(), &l.storage, false);
     i.output(out.view(), &out.storage);
     vm.submit(i)
+}
+
+/// The bytes of a local tensor, row-major.
+pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
+    let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
+    let mut bytes = zeroed(l.ty.ty.bytes())?;
+    ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
+    Ok(bytes)
 }

@@ -1,9 +1,8 @@
 //! The eager emitter: the programs of gradient rules run at once, on tensors.
 
-use super::call::Call;
-use super::call::Outputs;
+use super::boxing::BoxingReason;
+use super::call::{Call, Outputs};
 use super::layout::to_layout;
-use super::reason::BoxingReason;
 use crate::error::{CallSite, Result};
 use crate::ops::resolve_attrs;
 use crate::ops::{AttrValue, Emit, Op, Value, find, lookup, shards_of};

@@ -1,7 +1,7 @@
 //! The eager gradient context: what a gradient rule sees of a recorded call.
 
-use super::backward::below_cast;
 use super::emit::EagerEmit;
+use super::grad_dtype::below_cast;
 use super::saved::restore;
 use super::supplied::{self, sum_to_shape};
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! The steps of a plan in which ranks exchange boxes: the halo of a shard that its kernel reads, and the parts of a result.
 
-use super::boxing_log::log_exchange;
+use super::boxing::log_exchange;
 use super::layout::collect;
 use super::run::Run;
 use crate::boxing::BoxesPlan;

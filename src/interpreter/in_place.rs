@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::copy::{contiguous, copy_into};
-use super::run::Run;
+use super::run::{Run, WrittenMemory};
 use crate::context::RankCtx;
 use crate::error::Result;
 use crate::ops::Op;
@@ -12,10 +12,15 @@ use crate::vm::Instruction;
 use smallvec::SmallVec;
 
 impl Run<'_> {
+    /// Gives the tensors that the call writes memory of their own, as [`prepare`] says.
+    pub(super) fn prepare_written(&self, inputs: &mut SmallVec<[Option<LocalTensor>; 4]>) -> Result<WrittenMemory> {
+        prepare(self.ctx, self.call, inputs)
+    }
+
     /// Binds the inputs of a call that writes in place. Returns the memory of its output, and what is to be copied after the kernel.
     pub(super) fn bind_written(&mut self, n: usize, step: &KernelStep, i: &mut Instruction) -> Result<WrittenMemory> {
         let mut inputs = self.read_all(n, step)?;
-        let memory = prepare(self.ctx, self.call, &mut inputs)?;
+        let memory = self.prepare_written(&mut inputs)?;
         if !step.op.traits.strided {
             make_contiguous(self.ctx, step.op, &mut inputs)?;
         }
@@ -31,7 +36,7 @@ impl Run<'_> {
     /// Copies the result of a lowering into the tensor that the call writes.
     pub(super) fn assign(&mut self, n: usize, from: BufferId) -> Result<()> {
         let Some(result) = self.read(n, from)? else { return Ok(()) };
-        let memory = prepare(self.ctx, self.call, &mut SmallVec::new())?;
+        let memory = self.prepare_written(&mut SmallVec::new())?;
         match memory.given {
             Some(given) => copy_into(self.ctx, &result, &given),
             None => Ok(()),
@@ -39,27 +44,11 @@ impl Run<'_> {
     }
 }
 
-/// Temporaries, each with the memory that it is copied to after the kernel.
-type Copies = SmallVec<[(LocalTensor, LocalTensor); 1]>;
-
-/// The memory that a call writes, known before its kernel runs.
-#[derive(Default)]
-pub(super) struct WrittenMemory {
-    /// Memory of the given output.
-    pub(super) given: Option<LocalTensor>,
-    /// What is copied after the kernel, for kernels that cannot write strided memory.
-    pub(super) back: Copies,
-}
-
 /// Gives the tensors that a call writes memory of their own, increments versions, and copies inputs that overlap it.
 ///
 /// A global tensor is a value: memory that other handles (views, saved tensors, shards taken out) hold too is not written;
 /// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies.
-pub(super) fn prepare(
-    ctx: &RankCtx,
-    call: &Call<'_>,
-    inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
-) -> Result<WrittenMemory> {
+fn prepare(ctx: &RankCtx, call: &Call<'_>, inputs: &mut SmallVec<[Option<LocalTensor>; 4]>) -> Result<WrittenMemory> {
     let mut memory = WrittenMemory::default();
     let mut targets: SmallVec<[LocalTensor; 4]> = SmallVec::new();
     if let Some(g) = call.given

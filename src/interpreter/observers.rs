@@ -120,6 +120,11 @@ pub(super) fn hide(at: Moments) -> Scope {
     Scope::open(Entry::Hide(at))
 }
 
+/// No scope observes which calls are made and what they save until it is dropped.
+pub(super) fn unobserved() -> Scope {
+    hide(Moments::ISSUED.and(Moments::SAVED))
+}
+
 /// The observers that look at a moment, the outermost first.
 fn in_force(at: Moments) -> SmallVec<[(Level, Rc<dyn Observer>); 4]> {
     let of = |open: &RefCell<Vec<(Level, Entry)>>| {

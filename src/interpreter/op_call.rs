@@ -1,7 +1,6 @@
 //! An op with attributes, made once and called many times.
 
-use super::call::Call;
-use super::call::Outputs;
+use super::call::{Call, Outputs};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs, resolve_attrs};
 use crate::tensor::Tensor;

@@ -2,7 +2,7 @@
 //! PyTorch keeps such copies for its in-place forms too.
 
 use super::call::{Call, Rewrite, Rewritten};
-use super::grad_reads::grad_reads;
+use super::record::grad_reads;
 use crate::context::inner_calls;
 use crate::error::Result;
 use crate::op;

@@ -5,8 +5,8 @@
 //! outside the placement, and before any byte moves (I18). Local steps are no communication: a plan that moves no byte
 //! between ranks is always allowed and never mentioned.
 
+use super::boxing::{BoxingReason, check, denied};
 use super::call::Call;
-use super::reason::{BoxingReason, check, denied};
 use super::receipts::in_backward;
 use crate::boxing::{ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::error::{Error, Result};

@@ -1,25 +1,17 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::copy::contiguous;
+use super::boxing::BoxingReason;
+use super::copy::local_bytes;
 use super::layout::{layout_key, to_layout};
-use super::reason::BoxingReason;
 use super::receipts::collective;
 use crate::backend::no_values;
 use crate::comm::Group;
-use crate::context::{RankCtx, current, current_rank};
+use crate::context::{current, current_rank};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::zeroed;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
-use crate::tensor::{Body, LocalTensor, Tensor};
-
-/// The bytes of a local tensor, row-major.
-pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
-    let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
-    let mut bytes = zeroed(l.ty.ty.bytes())?;
-    ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
-    Ok(bytes)
-}
+use crate::tensor::{Body, Tensor};
 
 /// Meta tensors have no values, and a tensor with data is not read in a dry run.
 fn check_readable(t: &Tensor, site: CallSite) -> Result<()> {

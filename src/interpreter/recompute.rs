@@ -16,10 +16,10 @@
 //! order in which they were listed, the same on every rank. The calls have the keys, so the plans, that they had: their inputs require
 //! gradients as before. Their nodes are dropped at once. A value is held until all nodes that saved it are done.
 
+use super::boxing::BoxingReason;
 use super::call::Call;
 use super::layout::to_layout;
 use super::observers::{Level, Observer, Scope, observe, remade_outside};
-use super::reason::BoxingReason;
 use super::saved::restore;
 use crate::context::{
     AskedSbp, Moments, asked_again, asked_sbp, grad_enabled, keeping, no_grad, set_grad_enabled, set_keeping,

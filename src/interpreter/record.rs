@@ -1,16 +1,46 @@
 //! Recording a call for backward: which tensors are kept, where gradients go.
 
 use super::call::Call;
-use super::grad_reads::grad_reads;
 use super::saved::save;
 use super::writes::{writes, written as written_by};
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, Op, Withheld};
+use crate::ops::{Grad, GradArg, Numbers, Op, Withheld, derived_args};
 use crate::placement::Device;
 use crate::plan::TypeRef;
 use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
+
+/// Which inputs and outputs the gradient rule reads, given which inputs want a gradient.
+pub(super) fn grad_reads(call: &Call<'_>, needs: impl Fn(usize) -> bool) -> Result<(u64, u64)> {
+    let (op, n) = (call.op, call.inputs.len());
+    let (mut ins, mut outs) = (0u64, 0u64);
+    match &op.grad {
+        Grad::Missing | Grad::None => {}
+        Grad::FromExpr => {
+            let numbers = Numbers::of(op, call.inputs.iter().flatten().map(|t| t.dtype()), &call.runtime);
+            for i in (0..n).filter(|i| needs(*i)) {
+                let reads = derived_args(op, i, numbers)?;
+                ins |= reads.inputs.iter().fold(0, |m, i| m | 1 << i);
+                outs |= reads.output as u64;
+            }
+        }
+        Grad::Wiring(wires) => {
+            op.check_gradient_once()?;
+            for w in wires.iter().filter(|w| needs(w.input)) {
+                for a in &w.args {
+                    match a {
+                        GradArg::Input(i) => ins |= 1 << i,
+                        GradArg::Output(i) => outs |= 1 << i,
+                        GradArg::OutGrad(_) => {}
+                    }
+                }
+            }
+        }
+        Grad::Rule { saves_inputs, saves_outputs, .. } => (ins, outs) = (*saves_inputs, *saves_outputs),
+    }
+    Ok((ins, outs))
+}
 
 /// Gives the outputs their place in the graph, but those `withheld`. `inputs` are as they were boxed for the kernel. A call that writes in place
 /// gives the tensors written their new edge; without a gradient that is none.

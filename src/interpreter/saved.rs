@@ -1,6 +1,6 @@
 //! What is kept of tensors for backward, as a program says: pack when a call is recorded, unpack when its gradient is asked for.
 
-use super::observers::{self, Observer, Scope, hide, observe};
+use super::observers::{self, Observer, observe, unobserved};
 use super::unshard::unsharded;
 use crate::context::{Moments, no_grad};
 use crate::error::{CallSite, Error, Result};
@@ -62,11 +62,6 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
     };
     let _scope = observe(Rc::new(hooks));
     f()
-}
-
-/// No scope observes which calls are made and what they save until it is dropped.
-pub(super) fn unobserved() -> Scope {
-    hide(Moments::ISSUED.and(Moments::SAVED))
 }
 
 /// What is saved of a tensor in that version: itself, or what the scope's hook makes of it.

@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | rewrite | the call with other inputs, or other calls in its place | [`REWRITES`] |
 //! | inputs | observers see the call; values and writes are checked | `observers`, `writes` |
-//! | decide | key → plan of an earlier call; else inference, choice, plan | `asked`, `key`, `cache`, `decide` |
+//! | decide | key → plan of an earlier call; else inference, choice, plan | `asked`, `key`, `state`, `decide` |
 //! | judge | observers see the plan; the boxing policy may refuse it | `observers`, `policy` |
 //! | issue | random numbers are drawn; the call is numbered on all ranks | `issue` |
-//! | run | boxings and kernels, on memory of the plan's buffers | `view`, `steps`, `run`, `kernel`, `boxing` |
+//! | run | boxings and kernels, on memory of the plan's buffers | `view`, `writes`, `run`, `boxing` |
 //! | record | the node of the autograd graph, and what it saves | `record`, `saved` |
 //! | tell | observers see the results, and may replace them | `observers`, `asked` |
 //!
@@ -15,7 +15,7 @@
 
 use super::asked;
 use super::autocast::AUTOCAST;
-use super::cache::planned;
+use super::boxing::BoxingReason;
 use super::call::{Call, Outputs, Rewrite, Rewritten};
 use super::complex_lowering::COMPLEX_LOWERING;
 use super::decide::decide;
@@ -24,12 +24,12 @@ use super::key::key_of;
 use super::layout;
 use super::observers;
 use super::overwritten::KEEP_OVERWRITTEN;
-use super::reason::BoxingReason;
 use super::record::record;
-use super::steps::{Boxed, carry_out};
+use super::run::{Boxed, carry_out};
+use super::state::planned;
 use super::unshard::UNSHARD;
 use super::view::local_view;
-use super::writes::check_writes;
+use super::writes::{begin_write, check_writes, end_write};
 use crate::context::{here, here_as_rank};
 use crate::error::Result;
 use crate::plan::Where;
@@ -45,38 +45,44 @@ impl Call<'_> {
     ///
     /// # Errors
     /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
-    pub fn run(self) -> Result<Outputs> {
-        rewritten(self, 0)
+    pub fn run(mut self) -> Result<Outputs> {
+        match next_rewrite(&self, 0) {
+            None => run_final(&mut self),
+            Some(n) => run_rewritten(self, n),
+        }
     }
 }
 
-/// Runs a call that the rewrites before the `next` one have seen.
+/// The first rewrite that may apply to the call, of those from a number on.
 #[inline]
-fn rewritten(call: Call<'_>, next: usize) -> Result<Outputs> {
-    for (n, rewrite) in REWRITES.iter().enumerate() {
-        if n >= next && (rewrite.applies)(&call) {
-            return rewrite_by(call, n);
-        }
-    }
-    final_call(call)
+fn next_rewrite(call: &Call<'_>, from: usize) -> Option<usize> {
+    REWRITES.iter().enumerate().find(|(n, rewrite)| *n >= from && (rewrite.applies)(call)).map(|(n, _)| n)
 }
 
+/// Rewrites a call, and runs what it is then.
 #[cold]
-fn rewrite_by(call: Call<'_>, n: usize) -> Result<Outputs> {
-    match (REWRITES[n].rewrite)(&call)? {
-        None => rewritten(call, n + 1),
-        Some(Rewritten::Outputs(outs)) => Ok(outs),
-        Some(Rewritten::Inputs(inputs)) => {
-            let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
-            rewritten(Call { inputs: &refs, ..call }, n + 1)
-        }
+fn run_rewritten(call: Call<'_>, n: usize) -> Result<Outputs> {
+    let owned = match (REWRITES[n].rewrite)(&call)? {
+        None => None,
+        Some(Rewritten::Outputs(outs)) => return Ok(outs),
+        Some(Rewritten::Inputs(inputs)) => Some(inputs),
+    };
+    let inputs: Option<SmallVec<[Option<&Tensor>; 4]>> =
+        owned.as_ref().map(|all| all.iter().map(Option::as_ref).collect());
+    let mut call = match &inputs {
+        Some(inputs) => Call { inputs, ..call },
+        None => call,
+    };
+    match next_rewrite(&call, n + 1) {
+        None => run_final(&mut call),
+        Some(n) => run_rewritten(call, n),
     }
 }
 
 /// Runs a call whose inputs are final.
-fn final_call(mut call: Call<'_>) -> Result<Outputs> {
+fn run_final(call: &mut Call<'_>) -> Result<Outputs> {
     call.recording = call.is_recorded();
-    stages(&mut call).map_err(|e| e.in_call(|| call.short()).at(call.site))
+    stages(call).map_err(|e| e.in_call(|| call.short()).at(call.site))
 }
 
 /// All stages but the rewrites.
@@ -119,9 +125,16 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
     };
     let tag = issue(&ctx, call, &decided, global)?;
     let view = if !global && call.op.view.is_some() { local_view(call, plan)? } else { None };
-    let (outs, boxed): (Outputs, Boxed) = match view {
-        Some(view) => (smallvec![view], Boxed::new()),
-        None => carry_out(&ctx, call, plan, tag.as_ref())?,
+    let mut boxed = Boxed::new();
+    let outs = match view {
+        Some(view) => smallvec![view],
+        None => {
+            begin_write(call, global);
+            let done = carry_out(&ctx, call, plan, tag.as_ref(), &mut boxed);
+            // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
+            end_write(call);
+            done?
+        }
     };
     observers::issued(call, &outs)?;
     if call.recording {

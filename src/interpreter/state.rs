@@ -1,26 +1,28 @@
 //! What the interpreter keeps per rank: the plans of calls, receipts, and which boxings it has warned of.
 
-use super::cache::DispatchCache;
-use super::receipts::{Ring, Together};
+use super::cache::{DispatchCache, DispatchPlan};
+use super::receipts::{KnownTogether, Ring};
 use crate::context::RankCtx;
-use crate::error::CallSite;
+use crate::error::{CallSite, Result};
 use crate::intern::FixedMap;
-use std::sync::{Arc, Mutex};
+use crate::ops::KeyWords;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Boxings remembered as warned of. A program that makes lines as it runs has no end of them; then all are forgotten, and warned of again.
 pub(super) const WARNED_LIMIT: usize = 4096;
 
 /// What the interpreter keeps per rank.
 pub struct RankState {
-    pub(super) cache: Mutex<DispatchCache>,
+    cache: Mutex<DispatchCache>,
     pub(super) receipts: Arc<Ring>,
     /// Lists of boxings that were carried out together.
-    pub(super) together: Mutex<FixedMap<u64, Arc<Together>>>,
+    pub(super) together: Mutex<KnownTogether>,
     /// Boxings that a policy has warned of: line, op, backward. At most [`WARNED_LIMIT`].
     pub(super) warned: Mutex<FixedMap<(CallSite, &'static str, bool), ()>>,
 }
 
 impl RankState {
+    #[cold]
     fn new(ctx: &RankCtx) -> RankState {
         RankState {
             cache: Mutex::default(),
@@ -40,4 +42,29 @@ pub(super) fn state(ctx: &RankCtx) -> &RankState {
         // Nothing else is ever put there.
         None => unreachable!("interpreter slot of another type"),
     }
+}
+
+/// The rank's dispatch cache.
+#[inline]
+pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
+    state(ctx).cache.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The plan of a key: from the rank's cache, or made and kept there.
+///
+/// # Errors
+/// Those of `make`.
+pub(super) fn planned(
+    ctx: &RankCtx,
+    key: &KeyWords,
+    make: impl FnOnce() -> Result<DispatchPlan>,
+) -> Result<Arc<DispatchPlan>> {
+    // Not locked while a plan is made, which takes long.
+    let found = cache(ctx).get(key);
+    if let Some(plan) = found {
+        return Ok(plan);
+    }
+    let made = Arc::new(make()?);
+    cache(ctx).insert(key.clone(), made.clone());
+    Ok(made)
 }

@@ -11,8 +11,8 @@
 //! In every case the gradient must be of this rank's world, and local on the same device or global on the same placement. Its nd-SBP
 //! is free: the logical value counts, and it is boxed where it is used.
 
-use super::backward::cast;
 use super::emit::EagerEmit;
+use super::grad_dtype::cast;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::ops::{AttrValue, Emit, Value};
 use crate::plan::TypeRef;

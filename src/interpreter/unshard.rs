@@ -7,12 +7,14 @@
 //!
 //! What a call writes, and what a layout op takes, is the tensor as it is stored. Under autocast the shard is cast, and then gathered.
 
+use super::boxing::BoxingReason;
 use super::call::{Call, OwnedInputs, Rewrite, Rewritten};
-use super::layout::to_layout;
-use super::reason::BoxingReason;
-use super::saved::unobserved;
+use super::layout::to_global;
+use super::observers::unobserved;
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
+use crate::op;
+use crate::ops::AttrValue;
 use crate::tensor::{FormOf, Tensor};
 
 /// Gathers the inputs of a call that are stored split.
@@ -59,7 +61,11 @@ pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
     }
     let out = {
         let (_unrecorded, _unobserved) = (no_grad(), unobserved());
-        to_layout(BoxingReason::Needed("parameter"), t, &how.to.placement, &how.to.sbp, site)?
+        t.check_origin().map_err(|e| e.at(site))?;
+        let inputs = [Some(t)];
+        let attrs = [AttrValue::from(&how.to.placement), (&how.to.sbp).into()];
+        let call = Call::new(op!("to_global")?, &inputs).attrs(attrs).at(site);
+        to_global(&call, BoxingReason::Needed("parameter")).map_err(|e| e.at(site))?
     };
     out.set_edge(t.edge());
     match how.keeps {

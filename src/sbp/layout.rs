@@ -1,9 +1,32 @@
-//! Which part of the logical tensor a position of the mesh holds.
+//! Layouts: placement and nd-SBP, and which part of the logical tensor a position of the mesh holds.
 
 use super::{NdSbp, Sbp};
 use crate::error::{Error, Result};
 use crate::placement::{Placement, shard_range};
 use oflow_kernels::{DType, ReduceOp, ShardBox};
+use std::fmt;
+
+/// The layout of a tensor: placement and nd-SBP.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// The mesh of ranks.
+    pub placement: Placement,
+    /// One SBP per mesh axis, outermost first.
+    pub sbp: NdSbp,
+}
+
+impl Layout {
+    /// Makes a layout. [`check_layout`] checks it against a shape.
+    pub fn new(placement: &Placement, sbp: impl Into<NdSbp>) -> Layout {
+        Layout { placement: placement.clone(), sbp: sbp.into() }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.sbp, self.placement)
+    }
+}
 
 /// The box of the logical tensor that mesh position `position` holds. Two axes that split one dim nest: the outer first,
 /// the inner splits the outer's part (I1). B and P axes do not narrow the box.

@@ -12,6 +12,6 @@ mod types;
 pub use elementwise::elementwise_signatures;
 pub use factors::{FactorRule, broadcast_dim};
 pub(crate) use layout::dual_of;
-pub use layout::{check_layout, check_size, dual, shard_box};
+pub use layout::{Layout, check_layout, check_size, dual, shard_box};
 pub use signature::Signature;
 pub use types::{NdSbp, ReduceOp, Sbp, TensorDim};

@@ -1,11 +1,9 @@
 //! Gradients of boxings: the layout that each is boxed to is decided when the gradient is known.
 
-use super::super::boxing::boxing_to;
-use super::super::call::Outputs;
-use super::super::call::{Call, as_stated};
-use super::super::reason::BoxingReason;
+use super::super::boxing::{BoxingReason, box_as, boxing_to};
+use super::super::call::{Call, Outputs, as_stated};
 use super::many::{Way, box_together};
-use super::to_global::{box_as, global_of, layout_key};
+use super::to_global::{global_of, layout_key};
 use crate::boxing::{Layout, plan as boxing_plan};
 use crate::context::current_rank;
 use crate::error::{Error, Result};

@@ -1,11 +1,8 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
-use super::super::boxing::{boxing_to, unmoved};
-use super::super::boxing_log::log_boxing;
-use super::super::call::Outputs;
-use super::super::call::{Call, as_stated};
-use super::super::reason::{BoxingReason, check};
-use super::super::receipts::{Together, note_together};
+use super::super::boxing::{BoxingReason, boxing_to, check, log_boxing, unmoved};
+use super::super::call::{Call, Outputs, as_stated};
+use super::super::receipts::{note_together, together};
 use super::stated::check_grad_sbp;
 use super::to_global::{global_of, layout_key};
 use crate::comm::Tag;
@@ -140,7 +137,7 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Re
             *out = Some(Tensor::from_shard(b.to.clone(), dst));
         }
         if !work.plans.is_empty() {
-            let together = Together::of(ctx, &work.plans);
+            let together = together(ctx, &work.plans);
             work.stopwatches = note_together(ctx, &work.plans, &together, tag);
             work.predicted = together.predicted.clone();
             let _span = tracing::debug_span!("boxings", count = work.plans.len()).entered();

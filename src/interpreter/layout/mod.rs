@@ -13,18 +13,21 @@ mod value;
 
 pub(super) use boxes::collect;
 pub(super) use many::{BoxTo, to_layouts};
-pub(crate) use to_global::{layout_key, to_layout};
+pub(crate) use to_global::layout_key;
+pub(super) use to_global::to_global;
 pub(crate) use value::compare_replicas;
 pub use value::from_bytes;
 
-use super::call::Call;
-use super::call::Outputs;
+use super::boxing::BoxingReason;
+use super::call::{Call, Outputs};
 use super::observers;
-use super::reason::BoxingReason;
 use super::record::record;
-use crate::error::{Error, Result};
-use crate::ops::{LayoutOp, Withheld};
+use crate::context::grad_enabled;
+use crate::error::{CallSite, Error, Result};
+use crate::op;
+use crate::ops::{AttrValue, LayoutOp, Withheld};
 use crate::placement::Placement;
+use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
 use smallvec::smallvec;
@@ -38,7 +41,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Resul
     call.inputs.iter().flatten().try_for_each(|t| t.check_origin())?;
     let one = |t: Tensor| -> Outputs { smallvec![t] };
     let outs = match what {
-        LayoutOp::Box => one(to_global::to_global(call, cause)?),
+        LayoutOp::Box => one(to_global(call, cause)?),
         LayoutOp::BoxGrad => one(back::to_global_grad(call, cause)?),
         LayoutOp::BoxMany => many::box_many(call, cause)?,
         LayoutOp::BoxManyGrad => back::box_many_grad(call, cause)?,
@@ -54,6 +57,21 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Resul
         record(call, call.inputs, &outs, Withheld::default())?;
     }
     Ok(outs)
+}
+
+/// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
+pub(crate) fn to_layout(
+    cause: BoxingReason,
+    t: &Tensor,
+    placement: &Placement,
+    sbp: &NdSbp,
+    site: CallSite,
+) -> Result<Tensor> {
+    let inputs = [Some(t)];
+    let mut call = Call::new(op!("to_global")?, &inputs).attrs([AttrValue::from(placement), sbp.into()]).at(site);
+    call.recording = grad_enabled() && t.requires_grad();
+    let mut outs = run(&call, LayoutOp::Box, cause).map_err(|e| e.at(site))?;
+    Ok(outs.swap_remove(0))
 }
 
 /// The dtype that a rank told by its fingerprint.

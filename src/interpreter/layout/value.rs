@@ -3,7 +3,7 @@
 use super::super::boxing::check_world;
 use super::super::call::Call;
 use super::super::copy::contiguous;
-use super::super::read::local_bytes;
+use super::super::copy::local_bytes;
 use super::check_device;
 use crate::context::{DataCheck, RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};

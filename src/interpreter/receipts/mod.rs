@@ -4,15 +4,17 @@
 //! Everything else, bytes and predictions included, is computed on request: [`take_receipts`] hands them out one by
 //! one, [`report`] adds them up by line of the program (`tally.rs`, `report.rs`).
 
+mod entry;
 mod report;
 mod ring;
 mod tally;
 mod together;
 
+pub(super) use entry::{BackwardScope, in_backward};
 pub use report::{Measured, Report, ReportHint, ReportLine};
 pub use ring::RECEIPTS_LIMIT;
-pub(super) use ring::{BackwardScope, Ring, in_backward};
-pub(super) use together::Together;
+pub(super) use ring::Ring;
+pub(super) use together::{KnownTogether, Together};
 
 use super::state::state;
 use crate::boxing::{BoxingPlan, LinkKind};
@@ -20,12 +22,13 @@ use crate::comm::{Communicator, Tag, now_ns};
 use crate::context::{RankCtx, check_collective, current};
 use crate::error::{CallSite, Result};
 use crate::vm::Stopwatch;
-use ring::{Entry, What};
+use entry::{Entry, What};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tally::Tally;
+use together::{Shared, links};
 
 /// One boxing that happened.
 #[derive(Clone)]
@@ -93,13 +96,6 @@ impl Receipt {
     }
 }
 
-/// The list of boxings that one was carried out with, and its place there.
-type Shared = Option<(Arc<Together>, usize)>;
-
-fn links(plan: &BoxingPlan, together: &Shared) -> BTreeMap<LinkKind, u64> {
-    together.as_ref().map_or_else(|| plan.bytes_by_link(), |(t, place)| t.links(*place).clone())
-}
-
 impl fmt::Display for Receipt {
     // Without the measured time: the receipts of all ranks read alike.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,6 +108,11 @@ impl fmt::Display for Receipt {
 pub(super) fn note(ctx: &RankCtx, plan: &Arc<BoxingPlan>, tag: &Tag) -> (Arc<dyn Stopwatch>, u64) {
     let ring = &state(ctx).receipts;
     (ring.clone(), ring.push(Entry::new(tag, What::Boxing(plan.clone(), plan.cost_ps, None))))
+}
+
+/// The list of plans that are about to run together; remembered, because a program boxes the same together again and again.
+pub(super) fn together(ctx: &RankCtx, plans: &[Arc<BoxingPlan>]) -> Arc<Together> {
+    Together::of(&mut state(ctx).together.lock().unwrap_or_else(PoisonError::into_inner), plans)
 }
 
 /// Notes boxings that are about to run together.

@@ -4,15 +4,11 @@
 //! number. The memory is taken once, at the first boxing: after it neither allocates, and a context that boxes nothing, as that
 //! of a thread without a rank, takes none.
 
-use super::Shared;
+use super::entry::Entry;
 use super::report::{Report, ReportHint};
 use super::tally::Tally;
-use crate::boxing::BoxingPlan;
-use crate::comm::Tag;
 use crate::context::RankCtx;
-use crate::error::CallSite;
 use crate::vm::Stopwatch;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,30 +17,6 @@ pub const RECEIPTS_LIMIT: usize = 4096;
 
 /// Hints kept per rank, a line and call each.
 const HINTS: usize = 64;
-
-/// What moved bytes.
-pub(super) enum What {
-    /// A plan, what it is predicted to take in picoseconds, and what it was carried out with.
-    Boxing(Arc<BoxingPlan>, u64, Shared),
-    /// Something without a boxing plan: bytes that all ranks together send, and what it is.
-    Collective(u64, &'static str),
-}
-
-/// A receipt as it is kept.
-pub(super) struct Entry {
-    pub(super) op: &'static str,
-    pub(super) site: CallSite,
-    pub(super) backward: bool,
-    pub(super) what: What,
-    pub(super) measured_ns: Option<u64>,
-}
-
-impl Entry {
-    pub(super) fn new(tag: &Tag, what: What) -> Entry {
-        let site = tag.site();
-        Entry { op: tag.op, site, backward: BACKWARD.get(), what, measured_ns: None }
-    }
-}
 
 struct State {
     entries: VecDeque<Entry>,
@@ -140,29 +112,5 @@ impl Stopwatch for Ring {
         if let Some(entry) = at.and_then(|i| s.entries.get_mut(i)) {
             entry.measured_ns = Some(ns);
         }
-    }
-}
-
-thread_local! {
-    static BACKWARD: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread is in a backward pass.
-pub(in super::super) fn in_backward() -> bool {
-    BACKWARD.get()
-}
-
-/// Marks boxings of this thread as backward until dropped.
-pub(in super::super) struct BackwardScope(bool);
-
-impl BackwardScope {
-    pub(in super::super) fn enter() -> BackwardScope {
-        BackwardScope(BACKWARD.replace(true))
-    }
-}
-
-impl Drop for BackwardScope {
-    fn drop(&mut self) {
-        BACKWARD.set(self.0);
     }
 }

@@ -1,8 +1,8 @@
 //! Adding receipts up: one row per place, op, direction and plan.
 
+use super::entry::{Entry, What};
 use super::report::{Measured, Report, ReportHint, ReportLine, median};
-use super::ring::{Entry, What};
-use super::{Shared, links};
+use super::together::{Shared, links};
 use crate::boxing::BoxingPlan;
 use crate::error::CallSite;
 use crate::intern::FixedMap;

@@ -1,16 +1,25 @@
 //! Boxings that are carried out together share collectives: what each is predicted to take, and sends, is told of all of them.
 
-use super::super::state::state;
 use crate::boxing::many::{bytes_by_link_together, predicted_together};
 use crate::boxing::{BoxingPlan, LinkKind};
-use crate::context::RankCtx;
-use crate::intern::FixedHasher;
+use crate::intern::{FixedHasher, FixedMap};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Lists of plans remembered; then all are forgotten.
 const REMEMBERED: usize = 256;
+
+/// Lists of plans that were carried out together, by a hash of theirs.
+pub(in super::super) type KnownTogether = FixedMap<u64, Arc<Together>>;
+
+/// The list of boxings that one was carried out with, and its place there.
+pub(super) type Shared = Option<(Arc<Together>, usize)>;
+
+/// Bytes that a boxing sends, by the kind of link: those of its plan, or its share where it went together with others.
+pub(super) fn links(plan: &BoxingPlan, together: &Shared) -> BTreeMap<LinkKind, u64> {
+    together.as_ref().map_or_else(|| plan.bytes_by_link(), |(t, place)| t.links(*place).clone())
+}
 
 /// Plans that are carried out together.
 pub(in super::super) struct Together {
@@ -22,10 +31,9 @@ pub(in super::super) struct Together {
 
 impl Together {
     /// Of these plans; remembered, because a program boxes the same together again and again.
-    pub(in super::super) fn of(ctx: &RankCtx, plans: &[Arc<BoxingPlan>]) -> Arc<Together> {
+    pub(in super::super) fn of(known: &mut KnownTogether, plans: &[Arc<BoxingPlan>]) -> Arc<Together> {
         let mut key = FixedHasher::default();
         plans.iter().for_each(|p| key.write_usize(Arc::as_ptr(p).addr()));
-        let mut known = state(ctx).together.lock().unwrap_or_else(PoisonError::into_inner);
         let same =
             |t: &Together| t.plans.len() == plans.len() && t.plans.iter().zip(plans).all(|(a, b)| Arc::ptr_eq(a, b));
         if let Some(found) = known.get(&key.finish()).filter(|t| same(t)) {
