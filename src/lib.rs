@@ -48,7 +48,8 @@
 //! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
 //! | tests of ops | [`testing::conformance`] |
 //!
-//! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
+//! `use oflow::prelude::*` imports what most programs need. Those who change oflow read `ARCHITECTURE.md` and
+//! `docs/contributing` in the source tree.
 
 // What `#[derive(OpParams)]` makes names the crate from outside.
 extern crate self as oflow;

@@ -177,3 +177,59 @@ fn i4_no_std_hash_map_anywhere() {
         }
     }
 }
+
+/// Backticked words of a text.
+fn backticked(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_page_of_the_architecture_is_short_and_names_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let words = page.split_whitespace().filter(|w| w.contains(char::is_alphanumeric)).count();
+    assert!(words <= 1800, "ARCHITECTURE.md has {words} words; rooms tell how they work in their module docs");
+
+    let page: String = page.split("```").step_by(2).collect();
+    let links = page.split("](").skip(1).filter_map(|l| l.split_once(')')).map(|(l, _)| l);
+    let is_path = |w: &&str| {
+        let file = w.rsplit_once('.').is_some_and(|(_, e)| ["rs", "md", "toml", "py", "proto"].contains(&e));
+        file || (w.contains('/') && !w.contains(' '))
+    };
+    let (mut paths, mut tests) = (0, 0);
+    for path in links.chain(backticked(&page).filter(is_path)) {
+        let (path, test) = path.split_once("::").map_or((path, None), |(p, t)| (p, Some(t)));
+        let there = root.join(path);
+        assert!(there.exists(), "ARCHITECTURE.md names {path}, which does not exist");
+        paths += 1;
+        if let Some(test) = test {
+            let mut sources = vec![];
+            if there.is_dir() {
+                files(&there, &mut sources);
+            } else {
+                sources.push(there);
+            }
+            let named = sources.iter().any(|f| fs::read_to_string(f).unwrap().contains(&format!("fn {test}")));
+            assert!(named, "ARCHITECTURE.md: {path} has no test whose name starts with {test}");
+            tests += 1;
+        }
+    }
+    assert!(paths > 50 && tests > 15, "the test found {paths} paths and {tests} names of tests only");
+}
+
+#[test]
+fn the_page_of_the_architecture_has_every_crate_and_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let map = page.split("## Code map").nth(1).and_then(|p| p.split("\n## ").next()).unwrap();
+    let rows = map.lines().filter(|l| l.starts_with("| `"));
+    let named: Vec<&str> = rows.flat_map(|l| backticked(l.split('|').nth(1).unwrap())).collect();
+    named
+        .iter()
+        .for_each(|n| assert!(root.join(n).is_dir(), "ARCHITECTURE.md: the code map has '{n}', which is no folder"));
+    let crates = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).filter(|p| p.join("Cargo.toml").exists());
+    let crates = crates.map(|p| p.file_name().unwrap().to_string_lossy().into_owned());
+    let rooms = ROOMS.iter().map(|r| format!("src/{r}")).filter(|r| root.join(r).is_dir());
+    let missing: Vec<String> = crates.chain(rooms).filter(|n| !named.contains(&n.as_str())).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md: the code map lacks {missing:?}");
+}

@@ -4,6 +4,35 @@
 //! [`collectives`], over the small trait [`transport::Transport`]. Its implementations are [`sim`] (threads of one process; finds
 //! deadlocks), [`shm`] (processes of one host), [`hosts`] (shared memory within a host, [`tcp`] between hosts) and `mpi` (cargo
 //! feature). [`nccl`] has the collectives between GPUs; its members find each other through one of these transports.
+//!
+//! # Within a host
+//!
+//! Nothing is copied before a collective: a boxing reads the source and writes the destination. Ranks pass bytes through
+//! outbox buffers in shared memory ([`shm`]). A long message goes in pieces of at most 256 KiB a post (`piece_bytes` in
+//! `collectives.rs`). A piece is written, read and reduced while it is in the caches, so main memory reads the source
+//! once and writes the destination once. A destination of 8 MiB or more is written past the caches, while the data that
+//! is read next is prefetched. If there is a core for every rank, a waiting rank polls up to 4,000 times before it
+//! sleeps, fewer times after long waits, and hardly at all where ranks share cores.
+//!
+//! # Between hosts
+//!
+//! Ranks exchange the addresses at which they listen over the control plane, and open one connection for each pair of
+//! ranks on different hosts. Both ends prove that they know the token of the job. [`hosts`] is one transport over shared
+//! memory and connections, chosen by reader, so every collective runs on it. There is no thread for communication: a rank
+//! that waits for any rank also reads and writes its connections. In a direct collective a post is sent from the caller's
+//! buffer and received in it (`lent.rs`), unless ranks of the same host read the post too.
+//!
+//! A link is lost when it closes without a goodbye, carries a damaged frame, or when the peer's kernel has not answered
+//! for longer than the longest outage (`tcp/outage.rs`). A peer that computes is not lost, because its kernel answers. A
+//! link that acknowledges bytes and delivers none shows in the counts of both ends only: heartbeats carry these while a
+//! rank waits, and the control service judges.
+//!
+//! Long collectives of groups with several members on a host go by hosts (`across`): each byte crosses once from one host
+//! to another and spreads over shared memory. Sums go along a chain of hosts in member order, so their bits are those of
+//! one host. [`oflow_base::spread`] assigns the work. Communicators, prices and the byte counts of plans all use it;
+//! hosts may have unequal numbers of ranks. Barriers, and short messages of more than 64 members, go up a binomial tree
+//! and down again (`tree`). Other short messages, and groups whose members are not consecutive host by host, go directly.
+//! `tests/boxing/hosts.rs` compares the bits with those of one host, and counted bytes with predicted bytes.
 
 mod across;
 mod all_reduce;

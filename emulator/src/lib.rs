@@ -16,6 +16,11 @@
 //!
 //! How many GPUs there are, how much memory, random delays: environment variables, see `emulator/driver/src/lib.rs`. Set
 //! them before `activate`.
+//!
+//! The emulator is a shared object that exports the parts of libcuda, NVRTC, cuBLASLt and NCCL that oflow calls. A stream
+//! is a thread, with random delays under `OFLOW_EMULATOR_DELAY_US`. The host cannot access device memory. A kernel is the
+//! shipped `.cu` file compiled as C++; the threads of a block are fibers. `tests/cuda` runs every op, gradients, boxings
+//! and training on `Device::Cuda` here, and on a real GPU with `OFLOW_TEST_GPU=1`.
 
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};

@@ -5,6 +5,17 @@
 //! `oflow postmortem` and the heartbeats read from it. The text of a call is written once per line of the program, not per op.
 //!
 //! A crate of its own, because every global op writes a record: it is compiled for speed, the control plane is not.
+//!
+//! # The dispatch stream
+//!
+//! A rank numbers its global ops and keeps a rolling hash over them (`recorder.rs`): op, attributes with their values,
+//! types, layouts, placement, file and line, all by content (`stream_key`). Every collective carries number and hash, which are compared
+//! before data moves. Heartbeats carry marks of the hash at ordinals that any two ranks have in common (`marks.rs`), so
+//! ranks that never communicate are compared too: the control service compares marks, asks two ranks that differ for
+//! their records, and finds from the same heartbeats who waits for whom.
+//!
+//! A collective over NCCL is recorded when it is issued, again when the GPU has started it, and again when the GPU has
+//! finished it (by events). So a rank is in the oldest collective that has started, not in the one issued last.
 
 #[doc(hidden)]
 pub mod fuzz;

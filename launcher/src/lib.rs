@@ -5,6 +5,24 @@
 //!
 //! That part knows processes, pipes and exit codes, and nothing of tensors and ops. Start at [`job::run`]; the command line is in
 //! [`cli`]. The subcommands of `oflow` are listed in [`commands`].
+//!
+//! # How it works
+//!
+//! **Ranks bound to cores.** `cores.rs` divides the cores of a host among its ranks; `rank.rs` binds each rank before its
+//! program starts. `job/bound.rs` checks once a second whether other work keeps ranks waiting for their cores. If so, and
+//! `--bind` is `auto` (the default), it widens the affinity masks of their threads to all cores of the job, for the rest
+//! of the job. The ranks need not know: the number of cores of all ranks together (`ShmArena::cores`) stays the same.
+//! `load.rs` tells other work from the job's own, also for `oflow calibrate`.
+//!
+//! **Python programs.** `python.rs` finds the interpreter and the command line of a script or module. Apart from it, only
+//! `traceback.rs` knows Python: it finds the exception and the user's line in the stderr of a rank, for the failure
+//! report (`report.rs`), and it follows a traceback line by line, so that equal tracebacks of several ranks are printed
+//! once (`repeats.rs`). In the rank, `python/oflow/_job.py` leaves the job at exit, reports a failure where nobody would
+//! read the traceback (another launcher, threads that still run), and makes a world of one of each process that a rank
+//! starts.
+//!
+//! **Cost model.** `model.rs` finds, reads and writes the file of constants; `calibrate/` measures them with conversions
+//! of one step through the executor. The share of each constant in a price is taken from the model itself.
 
 pub mod ask;
 pub mod calibrate;

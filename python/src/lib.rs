@@ -2,6 +2,10 @@
 //!
 //! Functions are not written here: they are the rows of [`oflow::functional::functions`], in [`function`] for functions and in
 //! [`ffi`] for methods. [`args`] makes arguments of objects, [`results`] objects of results. `unsafe` is in [`ffi`] and [`owned`] only.
+//!
+//! `optim`, `checkpoint`, `loader` and `nn` wrap the rooms of the library of those names. Modules, groups of parameters
+//! and the sections of checkpoints are written in Python. A call site is a Python line (`site`). Memory is shared with
+//! NumPy and through DLPack (`data`, `dlpack`). `cargo xtask codegen` writes the stubs.
 
 #![deny(unsafe_code)]
 

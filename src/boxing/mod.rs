@@ -7,6 +7,14 @@
 //! [`BoxingStep`]s. It has a plan for every pair of layouts, the cheapest one under the model in [`cost`](mod@cost), the same on every
 //! rank. [`BoxingPlan::program`] returns the work of one rank. [`replay`](crate::vm::replay()) executes a plan for all ranks on one thread. [`many`] groups
 //! the steps of several boxings into common collectives.
+//!
+//! # Two sets of constants
+//!
+//! One cost model prices every boxing and every signature; its constants are data. Signatures are chosen under fixed
+//! constants, so a program has the same layouts on every machine. A boxing is carried out by the plan that is cheapest
+//! under the constants of the job (`RankCtx::planner`). `oflow calibrate` measures these and writes a file. The launcher
+//! of node 0 reads the file, and each rank gets its bytes when it joins, so all ranks plan alike. Without a file, under
+//! [`run_ranks`](crate::run_ranks) and in a world of one, the fixed constants are used.
 
 mod bound;
 mod boxes;

@@ -5,6 +5,21 @@
 //! contents, the files and the errors. Values are saved by implementing [`Stateful`](crate::state::Stateful).
 //!
 //! Each rank writes the part that a plan gives it ([`shares`]); all ranks compute the plan from shapes and layouts alone.
+//!
+//! # How it works
+//!
+//! [`Stateful`](crate::state::Stateful) values name their tensors and plain values. Plain values stand in the manifest,
+//! in a notation of their own (`state/notation`). The plan assigns each rank ranges of its own shards. Each rank writes
+//! its file (`write.rs`; in the background from a snapshot) and sends its result to the others (`meet.rs`): by a
+//! collective, or over the control plane if the thread that writes sends it. Rank 0 makes the manifest from the shapes
+//! and from the checksums in the headers of the files. Renaming the folder completes the checkpoint (`folder.rs`). Before
+//! the first save of a job all ranks look for a mark that rank 0 has written, so hosts without a common folder are
+//! reported at once (`shared.rs`).
+//!
+//! Loading checks that the saved boxes cover each tensor exactly once (`cover.rs`), reads the boxes that the shards of a
+//! rank need (`read.rs`), and fills tensors in place. A rank whose read fails issues the same ops as the others, and all
+//! ranks get the error at the end. Tensors on a GPU are read through pinned memory on the copy stream, which waits for
+//! work issued before.
 
 mod access;
 mod convert;

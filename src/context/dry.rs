@@ -1,4 +1,11 @@
 //! Dry runs: a program run as one rank of any world, without data and without the other ranks.
+//!
+//! [`dry_run`] enters a rank context that has no communicator and no memory. Its allocators count blocks in the real size
+//! classes (`memory/allocator.rs`). Its streams execute nothing, but walk each boxing plan to find its scratch memory
+//! (`backend/dry.rs`). Everything above runs unchanged, so plans, receipts and peak memory are those of a real run.
+//! Storages and handles have an `Origin`: the program, or one dry run. `Tensor::check_origin` compares the origins before
+//! a call is issued, so meta tensors and data never mix. An op that would ask other ranks gets its answer by a rule
+//! (`to_global` of shards), or is refused (`from_boxes`).
 
 use super::init::World;
 use super::rank::{RankCtx, current};

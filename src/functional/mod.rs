@@ -3,6 +3,14 @@
 //! The [landing page](crate#functions-by-subject) lists them by subject. [`call`] calls a function by name, [`functions`] lists the
 //! table, [`register_function`] adds to it. A function calls one or several ops: it chooses among them by its arguments, fills in
 //! defaults and reshapes.
+//!
+//! # How it works
+//!
+//! A function is a row of the table: a text that declares its parameters, and a body. `cargo xtask codegen` writes the
+//! methods and functions of Rust from the texts (`generated/`). The body looks up the op once per place of use (the macro
+//! `op!`) and makes a [`Call`], which has the op, its attributes, its inputs, and the user's
+//! file and line. A function that calls other functions, and a call by name, opens a `CallSite::scope`: everything inside
+//! reports the caller's line. The last op of such a function gets the layout that the program asked for (`inner_calls`).
 
 /// Calls a macro with the members' types of tuples of one to eight members.
 macro_rules! for_tuples {

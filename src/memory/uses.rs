@@ -4,6 +4,8 @@
 //! asynchronous streams; the next user of the storage waits for them. The *turn* detects two threads that use a storage at once,
 //! one of them writing: it is even if no thread writes, odd during a write, and two larger after it. A second writer finds it
 //! odd, and a reader finds it odd or changed; both get an error.
+//!
+//! A panic on a stream becomes an error for every reader that waits for the stream's work.
 
 use crate::error::{Error, Result};
 use smallvec::SmallVec;

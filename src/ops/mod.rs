@@ -2,6 +2,30 @@
 //!
 //! Pure: no I/O, no threads, no clock, no device; names no kernel of any (an op may bring kernels, as function pointers that the vm calls). To learn how an op is
 //! declared read [`OpDef`] and the shortest family, `activation.rs`.
+//!
+//! # Rules that hold for every op
+//!
+//! **Numbers.** The kinds of the numbers given to a call (bool, int, float) are part of its key. From the kinds and the
+//! input dtypes follows the dtype in which an elementwise op computes (`OpDef::compute_dtype`, PyTorch's promotion). The
+//! kernel is compiled for this dtype, and numbers enter it as elements do (`Entries` in the expressions of
+//! `oflow-kernels`). An op in place converts its result to the dtype of the tensor, and refuses a tensor of a lower kind
+//! than the result. `OpDef::values` checks numbers at every call, before anything is computed or moved.
+//! `Expr::checks_divisor` makes an integer division by 0 an error. Sums in f16 and bf16 are accumulated in f32. `mean`
+//! divides before it rounds, so the partial means of a split dim do not overflow.
+//!
+//! **Sizes and bounds** are checked where they arise, in every build. `OpDef::infer` checks each output, and each
+//! attribute that becomes a size (`TensorType::checked`: the product of the sizes takes at most `isize::MAX` bytes).
+//! After that check no size, stride or byte offset of the tensor can overflow. The declaration refuses what a kernel
+//! would refuse: `check` looks at dtypes, dims and shapes, `values` at runtime attributes, on every rank and at every
+//! call. A kernel detects only errors that depend on the values of tensors, such as an index out of range. A
+//! `LocalTensor` is made by `alloc`, or by `window`, which checks that every addressed element is inside the storage.
+//! Exhausted memory is an error: `memory/vector.rs` makes vectors of the size of a tensor, and large blocks leave some
+//! address space free. `tests/calls` makes random calls with arbitrary sizes under a memory limit, and compares the
+//! errors of the ranks (`OFLOW_CALLS=1000000` for a long run). `scripts/memcheck.sh` runs unsafe code under valgrind;
+//! Miri and the sanitizers would need a nightly compiler.
+//!
+//! **Autocast.** `autocast.rs` has one row per op: the dtype to which the interpreter casts the float inputs before the
+//! call.
 
 mod arith;
 mod attr;

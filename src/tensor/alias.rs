@@ -9,6 +9,23 @@
 //! is not visible, so whether it may be written must not depend on that either. Such a handle is marked when it is made, on
 //! every rank, and is refused as the target of a write until it becomes a leaf, a value of its own: by `requires_grad_(true)`, by
 //! [`Tensor::to_leaf`], or because a module holds it as a parameter, trained or frozen, or as a buffer.
+//!
+//! These rules are checked for every write, before anything is issued, by one file of the interpreter. In detail:
+//!
+//! - *Local*: the op that writes has a node which gives the new value of the window; a `strided_write` of that value into
+//!   the base's old value becomes the edge of the base. A view is then a `strided_read` of the base. These ops and
+//!   `strided_put` are hidden, and each is the gradient of another (`ops/families/strided.rs`), so derivatives of every
+//!   order exist.
+//! - *Refused under grad mode*: writes to a leaf that requires a gradient, to a view of one, to outputs of `split` and
+//!   `chunk`, and to views made under `no_grad`. *Refused in every mode*: writes to a tensor whose elements overlap
+//!   (`expand`), and writing one element twice in one call.
+//! - *Versions*: each storage counts its writes. Backward compares the count with that of the saved tensor. What the call
+//!   itself has overwritten is not saved.
+//! - *Global*: views share memory until a write in place finds another handle on the memory. The write then goes to new
+//!   memory, to which the written handle moves. A write to a marked handle would be lost, so it is an error; `copy()` of
+//!   the handle may be written, and so may the tensor that the view was made of. The handle of a global tensor counts its
+//!   version on every rank, also on ranks without a shard, so all ranks detect a changed tensor alike. `to_local` returns
+//!   the shard for reading; `write_shard` writes it.
 
 use super::edge::{Edge, Node};
 use super::handle::{Body, Tensor};

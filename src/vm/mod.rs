@@ -3,6 +3,17 @@
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. [`Streams`] carry it out; each device's
 //! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `BoxMemory`. Knows nothing of
 //! tensors, SBP rules or devices. Start at [`Vm::submit`].
+//!
+//! # Carrying out boxings
+//!
+//! `box_exec.rs` carries out one plan step by step, without the heap when it is warm. `box_many.rs` carries out many
+//! plans in waves; `boxing/many.rs` says which steps share a collective. `box_collect.rs` makes a layout from boxes that
+//! ranks happen to hold, by a plan of `boxing/boxes.rs`. Programs reach the last two as `box_many` and `from_boxes`;
+//! backward boxes the gradients of small leaves together.
+//!
+//! A rank has one total order of collectives, over all its groups, threads and devices. A collective on the caller's
+//! thread waits until the communication thread has finished its queue, and a boxing on one device waits for the boxings
+//! of the other devices.
 
 pub mod box_collect;
 pub mod box_exec;

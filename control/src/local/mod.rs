@@ -16,6 +16,9 @@
 //! the job fails only if another rank still needs it. Its exit code is for its launcher to judge.
 //!
 //! Start at [`Local::meet`].
+//!
+//! `starter.rs` recognises such ranks by environment variables. After they have met, each has the same `LaunchEnv` as
+//! under oflaunch. With the cargo feature `mpi` and `OFLOW_TRANSPORT=mpi`, the collectives run over MPI.
 
 mod at_exit;
 mod ending;

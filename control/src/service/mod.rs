@@ -7,6 +7,30 @@
 //! node, `link.rs` and `host.rs` between nodes and the root; `agent.rs` joins them, and `guard.rs` refuses strangers. A rank's
 //! call goes through its node to the root and the answer comes back the same way. The arrivals of one host at a meeting of all
 //! ranks are sent as one message, so the root's work grows with the number of hosts.
+//!
+//! # From a rank to the root
+//!
+//! A rank calls the agent of its own host over loopback. One stream connects each agent to the root. On node 0 the root
+//! is behind a lock that is always taken first, so a call there is answered within the call.
+//!
+//! **Failures.** Every host reports its failures. The root collects the failures of a short time, decides which came
+//! first (`blame.rs`), and sends all hosts the same answer; every host exits with its code. A rank that has waited in
+//! vain for another rank says so at once (`Error::missing_rank`). A process that exits with 0 has left the job, with or
+//! without a goodbye; that alone is no failure. The launcher tells the agent about processes that run and have not
+//! joined, so `stall.rs` finds those that others wait for.
+//!
+//! **Streams of ops.** Within a host one rank speaks for all ranks that agree with it (`digest.rs`). The root compares
+//! hosts (`divergence.rs`), and finds stalled ranks (`stall.rs`) and links that deliver no bytes (`transit.rs`).
+//!
+//! **Connections.** Every start of a job has a port, a state and keys of its own, so a message of an earlier start cannot
+//! arrive. Both ends of a connection first prove that they know the token (`knock.rs`). `guard.rs` passes on the
+//! connections that have; the service reads nothing of others. The TLS handshake with a host follows there (`tls.rs`), so
+//! node 0 prints why it refuses a host.
+//!
+//! **Outages.** A silent host is named after three seconds, and is lost after the longest outage that the job survives.
+//! If the job may restart, a host that has lost the root ends its ranks and attaches again (`link.rs`), and the root
+//! waits for hosts as at the first start (`gather.rs`). A rank gives a wait up after six times `--stall`, at least 30
+//! minutes, if nothing else ends it.
 
 mod admitted;
 mod agent;

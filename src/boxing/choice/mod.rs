@@ -12,6 +12,15 @@
 //! `search.rs` finds the best without pricing them all, `prices.rs` has what the search knows of the prices.
 //! [`candidates`] prices every one: that is for people who ask, for tests and for searches over whole programs. `hint.rs` tells where
 //! another layout of the result would cost far less.
+//!
+//! # The search
+//!
+//! The search is best first over mesh axes. Lower bounds are refined to prices, boxing by boxing. The result is the one
+//! that pricing every candidate finds, with far fewer boxing plans. Rows of the signature table that differ only in dims
+//! which nothing else tells apart are *twins*: of candidates that differ in twins only, the first is examined. A search
+//! ends after a number of nodes, never after a time, so it ends alike on all ranks. Then the choice has its price and the
+//! proven lower bound, which `oflow sbp` prints. A tensor that the op writes in place is never boxed.
+//! `Space::worth_moving` says on which mesh axes candidates that move data are priced beside one that moves nothing.
 
 mod hint;
 mod prices;

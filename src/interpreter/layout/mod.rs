@@ -2,6 +2,16 @@
 //!
 //! Declarations and gradients are in `ops/families/layout.rs`. Every call comes through dispatch and ends in [`run`], which
 //! records it like any other call.
+//!
+//! Layout ops are declared ops: `to_global` (boxing), `shards_to_global`, `to_local`, `distribute`, `box_many`,
+//! `from_boxes`, `to_device`, and gradients of these that need an op of their own. Placements and nd-SBPs are plan
+//! attributes. `OpDef::layout` says which function here runs in place of a kernel. Gradient rules of layout ops use
+//! layout ops, so derivatives of every order exist. A boxing plan that a gradient needs is made when the gradient's op
+//! runs (`back.rs`).
+//!
+//! The interpreter itself boxes between calls: the gradient of a leaf, a value inside a rule. That is the op `to_global`
+//! on behalf of a `Cause`, recorded like a boxing of the program. A sample of the data given to `distribute` and
+//! `from_vec` is hashed into the dispatch stream (`context/data_check.rs`), so ranks with different data are found.
 
 mod back;
 mod boxes;

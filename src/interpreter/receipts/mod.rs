@@ -3,6 +3,12 @@
 //! Each boxing leaves one in a ring per rank (`ring.rs`), at the cost of a few stores and two readings of the clock.
 //! Everything else, bytes and predictions included, is computed on request: [`take_receipts`] hands them out one by
 //! one, [`report`] adds them up by line of the program (`tally.rs`, `report.rs`).
+//!
+//! The boxing gives the number of its entry to the vm, which adds the time when the plan has been carried out, on
+//! whatever thread that happens. The time is the elapsed time less the time spent waiting for late members
+//! (`comm::Traffic::waited_ns`; each post carries the latest arrival that its sender knows of). Bytes by kind of link
+//! come from `boxing/links.rs`. Under `oflaunch --report`, entries that leave the ring are added up, and the sums are
+//! sent when the rank says goodbye.
 
 mod entry;
 mod report;
