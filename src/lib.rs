@@ -115,18 +115,19 @@ pub mod docs {
     /// A page of the `docs` folder. The links that it has to other pages lead to files where the page is read as a file, and
     /// here to modules: the first definition of a link counts.
     macro_rules! pages {
-        ($($name:ident $file:literal)*) => {$(
+        ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
+            $(#[doc = include_str!($more)])?
             pub mod $name {}
         )*};
     }
     pages! {
         guide "guide.md"
         running "running.md"
-        ops "ops.md"
+        ops "ops.md" + "functional/generated/reference.md"
         boxing "boxing.md"
         boxing_gradients "boxing-gradients.md"
         boxing_receipts "boxing-receipts.md"

@@ -192,19 +192,18 @@ fn no_bad_argument_of_a_built_in_op_panics() {
     assert!(total > 2000 && wrong.is_empty(), "{} of {total}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The tables in `docs/undeclared.md`: each signature that the search finds once, under its reason, and no other.
+/// The list in `undeclared.tsv`: each signature that the search finds once, under a reason of `docs/undeclared.md`, and no other.
 #[test]
 fn what_built_in_ops_do_not_declare() {
-    let (mut listed, mut wrong) = (BTreeSet::new(), vec![]);
-    for line in include_str!("../docs/undeclared.md").lines().filter(|l| l.starts_with("| `")) {
-        let [op, signatures] = line.trim_matches('|').split(" | ").map(str::trim).collect::<Vec<_>>()[..] else {
-            panic!("two columns: {line}")
-        };
-        let op = op.trim_matches('`');
-        for s in signatures.split("; ").map(|s| s.trim_matches('`')) {
-            wrong.extend((!listed.insert((op, s.to_string()))).then(|| format!("twice on the page: {op}: {s}")));
-        }
+    let (mut listed, mut used, mut wrong) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+    for line in include_str!("undeclared.tsv").lines().skip(1) {
+        let [reason, op, s] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("three columns: {line}") };
+        used.insert(reason);
+        wrong.extend((!listed.insert((op, s.to_string()))).then(|| format!("twice in the list: {op}: {s}")));
     }
+    let reasons: BTreeSet<&str> =
+        include_str!("../docs/undeclared.md").lines().filter_map(|l| l.strip_prefix("## ")).collect();
+    assert_eq!(used, reasons, "reasons in tests/undeclared.tsv and headings of docs/undeclared.md");
     let (mut tried, mut declared, mut found) = (0, 0, BTreeMap::<_, Vec<usize>>::new());
     for op in all() {
         let c = completeness(op).unwrap();
@@ -216,9 +215,9 @@ fn what_built_in_ops_do_not_declare() {
     println!("{tried} layouts tried, {declared} signatures declared, {} listed", listed.len());
     // A new one is declared at its op or gets a row; a row without one says something about an op that is no longer so.
     let new = found.iter().filter(|(row, _)| !listed.contains(*row));
-    wrong.extend(new.map(|((op, s), samples)| format!("not on the page: {op}: {s}, right on samples {samples:?}")));
+    wrong.extend(new.map(|((op, s), samples)| format!("not in the list: {op}: {s}, right on samples {samples:?}")));
     let old = listed.iter().filter(|row| !found.contains_key(*row));
-    wrong.extend(old.map(|(op, s)| format!("on the page, but not found: {op}: {s}")));
-    assert!(wrong.is_empty(), "docs/undeclared.md:\n{}", wrong.join("\n"));
+    wrong.extend(old.map(|(op, s)| format!("in the list, but not found: {op}: {s}")));
+    assert!(wrong.is_empty(), "tests/undeclared.tsv (docs/undeclared.md has the reasons):\n{}", wrong.join("\n"));
     assert!(tried > 5000 && declared > 1000, "{tried} {declared}");
 }

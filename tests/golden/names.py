@@ -1,4 +1,4 @@
-"""Lists the functions of docs/ops.md that PyTorch has under the same name: no aliases, no gradients, no forms in place, no layout ops.
+"""Lists the functions of src/functional/generated/reference.md that PyTorch has under the same name: no aliases, no gradients, no forms in place, no layout ops.
 
     python tests/golden/names.py
 """
@@ -14,7 +14,7 @@ PROPERTIES = {"dtype", "device", "shape", "ndim", "size", "numel", "item", "requ
 # An alias of transpose; OneFlow's names.
 OTHERS = {"t", "is_global", "placement", "sbp"}
 
-page = pathlib.Path(__file__).parents[2] / "docs" / "ops.md"
+page = pathlib.Path(__file__).parents[2] / "src/functional/generated/reference.md"
 names = re.findall(r"^## (\S+)$", page.read_text(), re.M)
 rooms = (torch, torch.nn.functional, torch.Tensor, torch.linalg, torch.special)
 both = [n for n in names if not n.endswith("_") and n not in PROPERTIES | OTHERS and any(hasattr(r, n) for r in rooms)]

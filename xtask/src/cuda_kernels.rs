@@ -19,7 +19,7 @@ use kernels::cuda::{Usage, usage};
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 /// How the names of programs made from expressions begin.
 const GENERATED: &str = "elementwise ";
-const PAGE: &str = "docs/performance/cuda-kernels.md";
+const FILE: &str = "xtask/data/cuda-kernels.tsv";
 
 /// What came of one program on one architecture.
 struct Row {
@@ -27,8 +27,8 @@ struct Row {
     usage: Result<Vec<Usage>, String>,
 }
 
-/// Compiles everything, prints the table, writes the page if asked; an error if anything does not compile. Programs made from
-/// expressions have no code of one architecture: unless the page is written, each is compiled for one of them, in turn.
+/// Compiles everything, prints the table, writes it to [`FILE`] if asked; an error if anything does not compile. Programs made from
+/// expressions have no code of one architecture: unless the file is written, each is compiled for one of them, in turn.
 pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
     let version = probe().nvrtc.as_ref().map_err(|e| {
         format!("no CUDA compiler (NVRTC): {e}; scripts/install-nvrtc.sh fetches one and prints the folder for LD_LIBRARY_PATH")
@@ -72,18 +72,11 @@ pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
         return Err(failed.join("\n").into());
     }
     if write {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
-        let text = format!(
-            "# What the CUDA kernels need\n\n\
-             Written by `cargo xtask cuda-kernels --write`: every program of `kernels/cuda`, and the generated ones of all \
-             elementwise ops, compiled by NVRTC {version} without a GPU. `.ci/run` compiles the same programs (the \
-             generated ones for one architecture each) and fails where one does not compile. Of each entry: registers of a thread, bytes of its \
-             stack where there are any (what the registers had no room for), static shared memory of a block (from sm_90 on \
-             with the 1,024 bytes that the driver keeps). Milliseconds are of one compilation among {threads} at a time.\n\n\
-             {table}"
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
+        std::fs::write(&file, table).map_err(|e| format!("{}: {e}", file.display()))?;
+        println!(
+            "wrote {FILE}; docs/performance/cuda-kernels.md names the compiler: NVRTC {version}, {threads} compilations at a time"
         );
-        std::fs::write(&page, text).map_err(|e| format!("{}: {e}", page.display()))?;
-        println!("wrote {PAGE}");
     }
     Ok(())
 }
@@ -121,11 +114,13 @@ fn dtypes(op: &Op, dtype: DType) -> oflow::Result<(Vec<DType>, DType)> {
     Ok((inputs.iter().flatten().map(|t| t.dtype).collect(), out))
 }
 
-/// A line per program, a column per architecture.
+/// A line per entry of a program, four columns per architecture. `docs/performance/cuda-kernels.md` explains them.
 fn table(named: &[(String, Program)], rows: &BTreeMap<(usize, &str), Row>) -> String {
-    let mut text = String::from("| program | entry |");
-    ARCHITECTURES.iter().for_each(|a| text.push_str(&format!(" {a}: registers, shared, ms |")));
-    text.push_str("\n|---|---|---|---|---|\n");
+    let mut text = String::from("program\tentry");
+    for arch in ARCHITECTURES {
+        ["registers", "stack", "shared", "ms"].iter().for_each(|what| text.push_str(&format!("\t{arch}_{what}")));
+    }
+    text.push('\n');
     for (i, (name, _)) in named.iter().enumerate() {
         let of = |arch| rows.get(&(i, arch)).and_then(|r: &Row| r.usage.as_ref().ok());
         let mut entries: Vec<&str> =
@@ -133,15 +128,13 @@ fn table(named: &[(String, Program)], rows: &BTreeMap<(usize, &str), Row>) -> St
         entries.sort_unstable();
         entries.dedup();
         for entry in entries {
-            let _ = write!(text, "| `{name}` | `{entry}` |");
+            let _ = write!(text, "{name}\t{entry}");
             for arch in ARCHITECTURES {
-                let found = of(arch).and_then(|us| us.iter().find(|u| u.entry == entry));
-                let without = if rows.contains_key(&(i, arch)) { "failed" } else { "" };
-                let cell = found.zip(rows.get(&(i, arch))).map_or(without.to_string(), |(u, r)| {
-                    let stack = if u.stack > 0 { format!(" + {} B of stack", u.stack) } else { String::new() };
-                    format!("{}{stack}, {} B, {}", u.registers, u.shared, r.milliseconds)
+                let found = of(arch).and_then(|us| us.iter().find(|u| u.entry == entry)).zip(rows.get(&(i, arch)));
+                let cells = found.map_or("\t\t\t".to_string(), |(u, r)| {
+                    format!("{}\t{}\t{}\t{}", u.registers, u.stack, u.shared, r.milliseconds)
                 });
-                let _ = write!(text, " {cell} |");
+                let _ = write!(text, "\t{cells}");
             }
             text.push('\n');
         }

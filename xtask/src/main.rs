@@ -18,13 +18,13 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: fuzz::Counting = fuzz::Counting;
 
-const USAGE: &str = "usage: cargo xtask codegen                   remake generated code: proto/src/gen, src/functional/generated,
-                                             docs/ops.md
+const USAGE: &str = "usage: cargo xtask codegen                   remake generated code: proto/src/gen, src/functional/generated
        cargo xtask bench [FILTER] [--loaded] [--list]
                                              run the benches with FILTER in their names on a quiet machine, and write
                                              docs/performance/latest.md; --loaded: on any machine, without a conclusion;
                                              --list: say what there is and what each needs
-       cargo xtask cuda-kernels [--write]    compile every CUDA program; --write: for every architecture, and the page
+       cargo xtask cuda-kernels [--write]    compile every CUDA program; --write: for every architecture,
+                                             and write xtask/data/cuda-kernels.tsv
        cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
                                              plant each fault so many times in real jobs and judge the reports; --load: on an
                                              overloaded machine

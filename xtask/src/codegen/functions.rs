@@ -1,5 +1,5 @@
 //! Files made from the table of functions: methods and functions of Rust by subject, code that reads the arguments of a call by
-//! name, the list on the landing page of the documentation, and `docs/ops.md`.
+//! name, the list on the landing page of the documentation, and the reference.
 
 use super::root;
 use super::rust_form::{Form, adapter, forms};
@@ -66,7 +66,7 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     )?;
     files.push((format!("{FOLDER}/mod.rs"), modules));
     files.push((format!("{FOLDER}/subjects.md"), landing_page(&forms)));
-    files.push(("docs/ops.md".into(), page(&table)?));
+    files.push((format!("{FOLDER}/reference.md"), reference(&table)?));
     Ok(files)
 }
 
@@ -140,19 +140,14 @@ fn landing_page(forms: &[Form]) -> String {
     text
 }
 
-/// `docs/ops.md`.
-fn page(table: &[FnDef]) -> Result<String, Box<dyn Error>> {
+/// The reference: every function by name, its texts and its docs. The page `docs/ops.md` stands before it.
+fn reference(table: &[FnDef]) -> Result<String, Box<dyn Error>> {
     let mut by_name: BTreeMap<&str, Vec<&FnDef>> = BTreeMap::new();
     for def in table {
         by_name.entry(&def.sig.name).or_default().push(def);
     }
     let mut page = format!(
-        "# Functions\n\nThe {} functions that `oflow::functional::call` and `oflow run` call by name, {} with their overloads, as text. \
-         Most are methods of\n`Tensor` or functions of the prelude under the same name, with the same order of arguments: parameters \
-         before `*` are plain arguments,\nthose after it are fields of the options of a second method, as in `softplus_with(&SoftplusOptions \
-         {{ .. }})`. By name parameters after\n`*` are given by name only; a type with `?` may be left out. Overloads are tried in order. \
-         `oflow ops NAME` tells of an op its element\ntypes, signatures, gradient and kernels.\n\nThis page is made by `cargo xtask \
-         codegen`; do not edit it.\n",
+        "{} functions, {} with their overloads. This file is made by `cargo xtask codegen`; do not edit it.\n",
         by_name.len(),
         table.len(),
     );
