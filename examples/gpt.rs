@@ -23,7 +23,7 @@ Trains a byte-level GPT and prints a sample.
 Options:
   --preset P       sizes: tiny, or gpt2 (124M: 12 layers, 12 heads, width 768, 1,024 tokens, vocabulary 50,304, tied
                    embeddings, batch 8) on synthetic tokens; the options below override them  [default: tiny]
-  --text FILE      training text  [default: examples/data/corpus.txt]
+  --text FILE      training text  [default: examples/data/corpus.txt, Newton's Opticks]
   --synthetic      random tokens instead of a text (always if the vocabulary is not 256)
   --vocab N        size of the vocabulary  [default: 256]
   --steps N        training steps  [default: 300]
@@ -120,7 +120,7 @@ fn main() -> Result<()> {
 
     model.train(false);
     if count > 0 {
-        outcome.say(&sample(&model, &mesh, c.seq, "//! ", count, temperature, seed)?);
+        outcome.say(&sample(&model, &mesh, c.seq, "The ", count, temperature, seed)?);
     }
     outcome.print(&[("tokens_per_s", (batch * c.seq) as f64 / outcome.step_seconds)])?;
     let learned = synthetic || outcome.last < 0.7 * outcome.first;

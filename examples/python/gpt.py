@@ -98,7 +98,7 @@ def main():
 
     model.eval()
     if o.sample > 0:
-        outcome.say(sample(model, mesh, o.seq, "//! ", o.sample, o.temperature, seed))
+        outcome.say(sample(model, mesh, o.seq, "The ", o.sample, o.temperature, seed))
     outcome.print(tokens_per_s=o.batch * o.seq / outcome.ms * 1e3)
     learned = o.synthetic or outcome.last < 0.7 * outcome.first
     outcome.expect(200, learned, f"the loss is still {outcome.last:.2f}, after {outcome.first:.2f}")
