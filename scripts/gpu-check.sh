@@ -49,9 +49,9 @@ build() {
     (cd "$here" && cargo build --release --bins --examples) || return 1
     local out
     out=$(cd "$here" && cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/') || return 1
-    cp "$out"/release/{oflow,oflaunch} "$out"/release/examples/{train,gpt,cuda_bench} "$to" || return 1
+    cp "$out"/release/{oflow,oflaunch} "$out"/release/examples/{train,gpt} "$to" || return 1
     # `Executable tests/cuda/main.rs (target/release/deps/cuda-0123456789abcdef)`
-    (cd "$here" && cargo test --release --no-run --test 'cuda*' 2>&1) | tee "$work/tests" | grep -v Executable
+    (cd "$here" && cargo test --release --no-run --test 'cuda*' --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
     while read -r line; do
         local file name
         file=$(sed 's/.*(\(.*\)).*/\1/' <<<"$line")
@@ -143,14 +143,14 @@ TABLE
 
 # measure NAMES: both sides in turn, $rounds times; compares the medians.
 measure() {
-    needs cuda_bench || return
+    needs cuda_speed || return
     local names=$1 round options=(--device "$device" --only "$1")
     [[ -n ${TINY:-} ]] && options+=(--tiny)
     : >"$work/ours.$stage" >"$work/torch.$stage"
     for ((round = 1; round <= rounds; round++)); do
         echo "--- $stage, round $round of $rounds: oflow"
-        timeout -k 10 "$limit" "$BIN/cuda_bench" "${options[@]}" | tee -a "$work/ours.$stage" ||
-            fail "$stage: cuda_bench ended with an error or after $limit s"
+        timeout -k 10 "$limit" "$BIN/cuda_speed" "${options[@]}" | tee -a "$work/ours.$stage" ||
+            fail "$stage: cuda_speed ended with an error or after $limit s"
         [[ -n ${PYTHON:-} ]] || continue
         echo "--- $stage, round $round of $rounds: PyTorch"
         timeout -k 10 "$limit" "$PYTHON" "$here/scripts/peers/cuda_torch.py" "${options[@]}" | tee -a "$work/torch.$stage" ||

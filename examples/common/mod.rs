@@ -1,5 +1,5 @@
 //! Support for the example programs: command-line options, checkpoints, measurements and output. Read the programs first;
-//! nothing here is needed to write a program of your own.
+//! nothing here is needed to write a program of your own. (The bench `cuda_speed` shares the model and the clock.)
 
 // Each program uses a part of it.
 #![allow(dead_code, unused_imports)]

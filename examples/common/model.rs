@@ -1,4 +1,4 @@
-//! The GPT of `gpt.rs`, `dry_run.rs` and `cuda_bench.rs`: a decoder-only transformer.
+//! The GPT of `gpt.rs`, `dry_run.rs` and the bench `cuda_speed`: a decoder-only transformer.
 
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, checkpoint, init};
 use oflow::prelude::*;

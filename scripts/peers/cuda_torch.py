@@ -1,4 +1,4 @@
-"""Peer of examples/cuda_bench.rs: the same measurements in eager PyTorch, under the same names.
+"""Peer of benches/cuda_speed.rs: the same measurements in eager PyTorch, under the same names.
 
     python cuda_torch.py [--device cuda] [--only copy,add,...] [--batch 8] [--steps 20] [--tiny]
 

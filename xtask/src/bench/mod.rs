@@ -47,6 +47,7 @@ const BENCHES: &[Bench] = &[
         peer: "PyTorch and JAX (PYTHON names a Python that has them)",
     },
     Bench { name: "ops", args: &["--bench", "ops"], peer: TORCH },
+    Bench { name: "cuda_speed", args: &["--bench", "cuda_speed"], peer: "PyTorch (by scripts/gpu-check.sh bench)" },
     Bench { name: "linalg", args: &["-p", "oflow-linalg", "--bench", "linalg"], peer: TORCH },
     Bench { name: "dispatch", args: &["--bench", "dispatch"], peer: TORCH },
     Bench {
