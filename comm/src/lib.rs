@@ -9,8 +9,8 @@
 //!
 //! Nothing is copied before a collective: a boxing reads the source and writes the destination. Ranks pass bytes through
 //! outbox buffers in shared memory ([`shm`]). A long message goes in pieces of at most 256 KiB a post (`piece_bytes` in
-//! `collectives.rs`). A piece is written, read and reduced while it is in the caches, so main memory reads the source
-//! once and writes the destination once. A destination of 8 MiB or more is written past the caches, while the data that
+//! `collectives.rs`). A piece is written, read and reduced while it is in the caches, so the source is read from
+//! main memory once and the destination is written there once. A destination of 8 MiB or more is written past the caches, while the data that
 //! is read next is prefetched. If there is a core for every rank, a waiting rank polls up to 4,000 times before it
 //! sleeps, fewer times after long waits, and hardly at all where ranks share cores.
 //!

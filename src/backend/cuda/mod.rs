@@ -3,10 +3,9 @@
 //!
 //! # Instructions on a GPU
 //!
-//! An instruction puts work on a CUDA stream. The thread of the caller issues everything and waits for reads only. Each
-//! use of a storage is noted with its stream and number; an instruction that needs the work of another stream makes its
-//! stream wait for an event recorded at or after that work. `streams.rs` says why a dropped storage may go back to the
-//! allocator at once.
+//! An instruction puts work on a CUDA stream. The thread of the caller issues everything and waits for reads only.
+//! `streams.rs` says how the uses of a storage on several streams are ordered, and why a dropped storage may go back to
+//! the allocator at once.
 //!
 //! A kernel gets a `Queue` of `oflow-kernels`, finds its compiled program there, and launches. NVRTC compiles a program
 //! at its first use; memory and disk keep it by source, definitions, architecture and compiler. A kernel reports values
@@ -18,9 +17,9 @@
 //! The executors of `vm` ask a `BoxMemory` for memory, copies, identities, reductions and collectives. The host does
 //! these at once; a GPU puts them on its communication stream. Steps that a rank does alone never leave the GPU.
 //!
-//! A group gets its link at its first use (`links.rs`). The members tell each other their GPUs over the
-//! communicator of the host, and all choose NCCL or staging through pinned memory alike. The id of the NCCL communicator
-//! goes the same way. An exchange runs over the ranks of both placements; exchanges of several plans share a batch only
+//! A group gets its link at its first use (`links.rs`). The members tell each other their GPUs over the communicator
+//! of the host, and all choose NCCL or staging through pinned memory alike. The id of the NCCL communicator goes the same
+//! way. An exchange runs over the ranks of both placements; exchanges of several plans share a batch only
 //! if these ranks are the same (`Place::scope`). A boxing between a GPU and a host goes through pinned memory and runs on
 //! the host.
 //!
