@@ -18,7 +18,7 @@
 //! tag of the call. A lowering draws no random numbers and writes no input. The gradient rule belongs to the op as a
 //! whole.
 //!
-//! **Windows.** A kernel may read more of an input than the shard of its rank: a convolution that is split along the
+//! **Halos.** A kernel may read more of an input than the shard of its rank: a convolution that is split along the
 //! image reads rows beside its part. The op declares the box that it reads (`OpDef::windows`). The plan gets a step for
 //! each such input (`HaloStep`), in which ranks send each other the missing elements by a plan of boxes
 //! (`boxing/boxes.rs`). `localize` and the kernel see the windows as input boxes, so a convolution computes the padding
@@ -27,8 +27,8 @@
 //! **Lengths that depend on values.** `nonzero`, `masked_select` and `unique` declare who decides the length of dim 0 of
 //! their outputs (`OpDef::length`): an op that counts, or the kernel. Inference returns the greatest possible length, and
 //! the plan has the steps that find the real one. Each rank makes the part of the result that follows from its shard.
-//! `Agree` sends the length of that part to all ranks of the world, because ranks outside the placement know the type of
-//! the result too. `Settle` makes the balanced split, or the requested layout, from the parts by one exchange. Nothing is
+//! `ExchangeLength` sends the length of that part to all ranks of the world, because ranks outside the placement know the type of
+//! the result too. `Rebalance` makes the balanced split, or the requested layout, from the parts by one exchange. Nothing is
 //! sent where every rank has the whole input. A rank that finds an impossible length sends that, and all ranks return the
 //! same error. Such an op has no lowering and no view, cannot be called inside a lowering, and is refused in a dry run.
 
