@@ -1,4 +1,4 @@
-//! What a program needs, in one `use`.
+//! Names that a program needs, in one `use`.
 
 pub use crate::context::{
     Policy, boxing_policy, enable_grad, manual_seed, no_grad, no_sync, pin_sbp, with_grad_sbp, with_sbp,

@@ -7,16 +7,16 @@ use std::fmt;
 /// The result type of oflow.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a rank was doing when a failure occurred: a global op of its dispatch stream, and the line of the call.
+/// Position of a rank when a failure occurred: a global op of its dispatch stream, and the line of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The rank.
+    /// Rank that was there.
     pub rank: usize,
     /// Name of the op; `to_global`, `to_vec` and `barrier` count as ops.
     pub op: String,
     /// Ordinal of the global op on this rank, from 1.
     pub ordinal: u64,
-    /// Source file.
+    /// Source file of the call.
     pub file: String,
     /// Line, from 1.
     pub line: u32,

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, RwLock};
 /// or from other languages pass their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
-    /// Source file.
+    /// Source file of the call.
     pub file: &'static str,
     /// Line, from 1.
     pub line: u32,

@@ -42,13 +42,13 @@ pub enum Flow<'a> {
 /// The kinds of [`Flow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Flow::AllReduce`].
+    /// The kind of [`Flow::AllReduce`].
     AllReduce,
-    /// [`Flow::AllGather`].
+    /// The kind of [`Flow::AllGather`].
     AllGather,
-    /// [`Flow::ReduceScatter`].
+    /// The kind of [`Flow::ReduceScatter`].
     ReduceScatter,
-    /// [`Flow::Broadcast`].
+    /// The kind of [`Flow::Broadcast`].
     Broadcast,
 }
 

@@ -268,7 +268,7 @@ unsafe impl Transport for HostsTransport {
     }
 }
 
-/// What is known of the world beside the rank's own thread.
+/// Knowledge about the world beside the rank's own thread.
 struct HostsPulse {
     shm: Option<Arc<dyn Pulse>>,
     alarm: Arc<Alarm>,

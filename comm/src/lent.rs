@@ -26,7 +26,7 @@ impl<'d> Lent<'d> {
     pub(super) fn as_ptr(self) -> *const u8 {
         self.data
     }
-    /// Their number.
+    /// Number of lent bytes.
     pub(super) fn len(self) -> usize {
         self.len
     }
@@ -100,9 +100,9 @@ impl<'d> LentMut<'d> {
 pub struct Destination<'d> {
     pub(super) data: *mut u8,
     pub(super) len: usize,
-    /// It is part of a buffer that is larger than the caches.
+    /// Whether the destination is part of a buffer that is larger than the caches.
     past_cache: bool,
-    /// What is read after it has been filled.
+    /// Bytes that are read after the destination has been filled.
     next: &'d [u8],
     life: PhantomData<&'d mut [u8]>,
 }

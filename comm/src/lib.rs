@@ -102,19 +102,19 @@ impl Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Collective {
-    /// [`Communicator::barrier`].
+    /// The collective [`Communicator::barrier`].
     Barrier,
-    /// [`Communicator::broadcast`].
+    /// The collective [`Communicator::broadcast`].
     Broadcast,
-    /// [`Communicator::all_reduce`].
+    /// The collective [`Communicator::all_reduce`].
     AllReduce,
-    /// [`Communicator::all_gather`].
+    /// The collective [`Communicator::all_gather`].
     AllGather,
-    /// [`Communicator::reduce_scatter`].
+    /// The collective [`Communicator::reduce_scatter`].
     ReduceScatter,
-    /// [`Communicator::all_to_all`].
+    /// The collective [`Communicator::all_to_all`].
     AllToAll,
-    /// [`Communicator::exchange`].
+    /// The collective [`Communicator::exchange`].
     Exchange,
 }
 

@@ -16,15 +16,15 @@ pub const MAC: usize = 32;
 /// A number that has not been used before.
 pub type Nonce = [u8; NONCE];
 
-/// What both ends know once the listener has answered the hello.
+/// Data that both ends know once the listener has answered the hello.
 pub struct Proof<'a> {
     /// The job's token.
     pub token: &'a [u8],
     /// Name of the protocol: a MAC of one is of no use in another.
     pub protocol: &'a str,
-    /// What the connecting end said first, its nonce included.
+    /// First message of the connecting end, its nonce included.
     pub hello: &'a [u8],
-    /// What the listening end answered, its nonce included and its MAC not.
+    /// Answer of the listening end, its nonce included and its MAC not.
     pub answer: &'a [u8],
 }
 

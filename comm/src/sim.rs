@@ -37,7 +37,7 @@ struct Shared {
 }
 
 struct State {
-    /// What goes from rank i to rank j, at `i * world + j`.
+    /// Channel from rank i to rank j, at `i * world + j`.
     links: Vec<Channel>,
     waits: Vec<Option<Wait>>,
     left: Vec<bool>,
@@ -51,7 +51,7 @@ struct Channel {
     /// Posts read and given back, as the ledger counts.
     taken: u32,
     bytes: u64,
-    /// What the reader was doing when it rejected a post.
+    /// Call in which the reader rejected a post.
     rejected: Option<String>,
 }
 

@@ -16,7 +16,7 @@ struct Worker {
     posted: Condvar,
 }
 
-/// What a thread is to do; `'static` only because [`run_team`] waits for all of them before its borrows end.
+/// Work of a thread; `'static` only because [`run_team`] waits for all of them before its borrows end.
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Worker {

@@ -26,7 +26,7 @@ pub(super) const LONGER_WAITS: &str = "if the rank may compute for that long, ra
 pub struct CollectiveCall<'a> {
     /// The op that issued it.
     pub tag: &'a Tag,
-    /// The collective.
+    /// Kind of the collective.
     pub kind: Collective,
     /// Time of the last start of this call that this rank knows of ([`now_ns`](super::now_ns)), at first its own. Posts carry it.
     pub arrived: &'a Cell<u64>,
@@ -121,7 +121,7 @@ pub struct Arrived {
     pub head: Head,
     /// The bytes, in the sender's outbox.
     pub data: *const u8,
-    /// Their number.
+    /// Number of bytes that have arrived.
     pub len: usize,
 }
 

@@ -31,7 +31,7 @@ pub struct Hello {
     pub program_hash: u64,
 }
 
-/// What [`ControlClient::compare_and_set`] did.
+/// Result of [`ControlClient::compare_and_set`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CasOutcome {
     /// The key now holds the new value.
@@ -51,7 +51,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 type Callback = Box<dyn FnOnce(&Failure) + Send>;
 type MakeReport = Box<dyn FnOnce() -> String + Send>;
 
-/// What the client's thread and its handle share.
+/// State that the client's thread and its handle share.
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) vitals: OnceLock<Vitals>,

@@ -10,7 +10,7 @@ use super::Token;
 use oflow_base::{Error, Result};
 use oflow_comm::tcp::Outage;
 
-/// Who sets a variable.
+/// Setter of a variable: the launcher or the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     /// `oflaunch` sets it for each rank.
@@ -28,7 +28,7 @@ pub struct Variable {
     pub name: &'static str,
     /// Meaning, as shown in the help text and in `docs/running.md`.
     pub meaning: &'static str,
-    /// Who sets it.
+    /// Setter of the variable.
     pub set_by: SetBy,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use oflow_base::{Error, ErrorKind, Place};
 use oflow_comm::shm::Loss;
 
-/// What kind of failure ended a job. The names are those of the JSON.
+/// Kind of failure that ended a job. The names are those of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// All kinds.
+    /// Every kind of failure.
     pub const ALL: [FailureKind; 12] = [
         FailureKind::Error,
         FailureKind::Panicked,
@@ -89,7 +89,7 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The report: a sentence that names the rank, if there is one.
     pub message: String,
-    /// What ranks were doing, if known. For a divergence these are the two ranks that differ, lower rank first.
+    /// Positions of ranks at the failure, if known. For a divergence these are the two ranks that differ, lower rank first.
     #[serde(default)]
     pub places: Vec<Place>,
     /// The rank for which the failed one had waited in vain, which may be the cause.

@@ -12,7 +12,7 @@ pub use super::knock::fuzz as handshake;
 pub use super::local::fuzz as local;
 pub use super::service::fuzz as service;
 
-/// What a rank hears from its agent: first byte modulo 3 says in which answer.
+/// Feeds a rank an answer of its agent: first byte modulo 3 says which answer.
 pub fn answers(input: &[u8]) -> Result<bool, String> {
     let Some((&how, bytes)) = input.split_first() else { return Ok(false) };
     match how % 3 {

@@ -39,7 +39,7 @@ const WELCOME: [u8; 4] = *b"oflw";
 /// Bytes of the listening end's answer.
 const ANSWER: usize = GREETING + MAC;
 
-/// What an end says of itself.
+/// First message of an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Greeting {
     version: u32,
@@ -61,7 +61,7 @@ impl Greeting {
         b
     }
 
-    /// What the other end has said; none if that is no greeting of oflow's.
+    /// Reads the other end's first message; `None` if that is not a greeting of oflow's.
     fn decode(b: &[u8; GREETING]) -> Option<Greeting> {
         let known = b[..8] == MAGIC && b[12] <= 1 && b[13..16] == [0; 3];
         let mut nonce = Nonce::default();
@@ -80,15 +80,15 @@ fn proof<'a>(token: &'a Token, hello: &'a [u8], answer: &'a [u8]) -> Proof<'a> {
 pub enum Refused {
     /// The other end does not speak this protocol.
     Stranger,
-    /// It speaks another version.
+    /// The other end speaks another version.
     Version(u32),
-    /// It does not know the token.
+    /// The other end does not know the token.
     Token,
-    /// It speaks TLS and this end does not.
+    /// The other end speaks TLS and this end does not.
     WantsTls,
-    /// It does not speak TLS and this end does.
+    /// The other end does not speak TLS and this end does.
     NoTls,
-    /// It closed the connection before it had proved that it knows the token.
+    /// The other end closed the connection before it had proved that it knows the token.
     Unproved,
     /// The connection failed or ended.
     Io(io::Error),
@@ -155,12 +155,12 @@ impl Knock {
         Ok(Knock { hello: Greeting::new(tls)?.encode(), tls })
     }
 
-    /// What is said first.
+    /// First message to the listener.
     fn hello(&self) -> &[u8] {
         &self.hello
     }
 
-    /// What is said to a listener that has answered this.
+    /// Message that proves the token to a listener that has answered this.
     ///
     /// # Errors
     /// If the listener does not know the token, or the ends do not fit.
@@ -245,9 +245,9 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// What the listening end makes of a hello, without I/O.
+/// Answer of the listening end to a hello, without I/O.
 struct Answer {
-    /// What is said.
+    /// Bytes of the answer.
     said: [u8; ANSWER],
     /// Whether the ends fit. One that does not is told all the same what this end is.
     fits: Result<(), Refused>,

@@ -1,4 +1,4 @@
-//! What runs on the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
+//! Work of the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -34,7 +34,7 @@ const LOST_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) type Stub = Generated<Channel>;
 
-/// What the handle needs of a session that has joined.
+/// State that the handle needs of a session that has joined.
 pub(super) struct Session {
     pub(super) world: usize,
     pub(super) cost_model: Vec<u8>,

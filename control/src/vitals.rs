@@ -1,4 +1,4 @@
-//! What a rank reports with each heartbeat. Read on the control thread, because the rank's own thread may hang.
+//! Content of a rank's heartbeats. Read on the control thread, because the rank's own thread may hang.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,12 +28,12 @@ pub fn moved() {
     MOVED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// What the heartbeats up to now have carried.
+/// Content of the heartbeats up to now.
 #[derive(Clone, Default)]
 pub(super) struct Told {
     /// Marks up to this ordinal.
     marks: u64,
-    /// What the service has asked for.
+    /// Interval that the service has asked for.
     pub(super) ask: Option<pb::Interval>,
     /// Ranks whose connections it has asked about, and the number of that question.
     pub(super) links: Vec<u32>,
@@ -41,13 +41,13 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What has been reported when this heartbeat has arrived.
+    /// Content of the heartbeats once this one has arrived.
     pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
         let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
         Told { marks, ask: None, links: Vec::new(), asked: self.asked }
     }
 
-    /// What the answer to a heartbeat asks for. Whether that is anything.
+    /// Takes up a request in the answer to a heartbeat, and tells whether there was one. Whether that is anything.
     pub(super) fn hear(&mut self, reply: &mut pb::HeartbeatReply) -> bool {
         self.ask = reply.ask.take();
         self.links = std::mem::take(&mut reply.links);
@@ -62,7 +62,7 @@ struct Seen {
     since: Instant,
 }
 
-/// What the heartbeats read.
+/// Sources of the heartbeats' content.
 pub(super) struct Vitals {
     recorder: Arc<Recorder>,
     pulse: Arc<dyn Pulse>,

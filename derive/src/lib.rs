@@ -14,7 +14,7 @@ pub fn op_params(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// What `#[param(…)]` says.
+/// Content of `#[param(…)]`.
 #[derive(Default)]
 struct Said {
     default: Option<LitStr>,

@@ -1,4 +1,4 @@
-//! What an attacker sends to the ports of a job: HTTP/2 and gRPC by hand, so that any part of it can be wrong.
+//! Messages of an attacker to the ports of a job: HTTP/2 and gRPC by hand, so that any part of them can be wrong.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::random::Random;
 
-/// What every HTTP/2 connection begins with.
+/// Start of every HTTP/2 connection.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The calls of the control service that ranks make.
 pub const CALLS: &[&str] =
@@ -108,7 +108,7 @@ pub fn head(path: &str) -> Vec<u8> {
     all
 }
 
-/// What HTTP/2 says for one gRPC call.
+/// Frames of HTTP/2 for one gRPC call.
 pub fn call(path: &str, message: &[u8]) -> Vec<u8> {
     let mut all = head(path);
     let mut body = vec![0];
@@ -253,7 +253,7 @@ pub fn noise(length: usize, random: &mut Random) -> Vec<u8> {
     (0..length).map(|_| random.draw() as u8).collect()
 }
 
-/// What a connection to the control plane begins with: magic, version, whether TLS follows, nonce.
+/// Start of a connection to the control plane: magic, version, whether TLS follows, nonce.
 fn hello(version: u32, tls: u8) -> Vec<u8> {
     [&b"oflowctl"[..], &version.to_le_bytes(), &[tls, 0, 0, 0], &[7; 16]].concat()
 }

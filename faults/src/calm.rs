@@ -18,7 +18,7 @@ const SHOW_EVERY: u64 = 10;
 /// After this a job counts as hanging: no job here takes more than some seconds of compute.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// What came of it.
+/// Result of the healthy jobs.
 #[derive(Debug, Default)]
 pub struct Calm {
     /// Jobs that ran, of every kind that there is.

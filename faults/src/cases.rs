@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What is done to the job.
+/// Fault that is planted in the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// The program commits the fault itself, at a random step on a random rank.
@@ -24,9 +24,9 @@ pub enum Act {
 /// One row of the matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Its name, for `--case` and, where the program commits the fault, for the program.
+    /// Name of the case, for `--case` and, where the program commits the fault, for the program.
     pub name: &'static str,
-    /// What is done.
+    /// Fault that is planted.
     pub act: Act,
     /// Number of hosts: agents on this machine.
     pub hosts: usize,
@@ -38,11 +38,11 @@ pub struct Case {
     pub names_rank: bool,
     /// Whether the report may name no rank, but no other than the one at fault.
     pub names_no_other: bool,
-    /// What the report must say of the rank at fault: op and marks of lines in the program, any of them.
+    /// Words that the report must say of the rank at fault: op and marks of lines in the program, any of them.
     pub at_fault: &'static [(&'static str, &'static str)],
-    /// What it must say of another rank.
+    /// Words that the report must say of another rank.
     pub elsewhere: &'static [(&'static str, &'static str)],
-    /// What the message must contain.
+    /// Text that the message must contain.
     pub says: &'static str,
     /// The exit codes that are right; nothing: any but 0.
     pub codes: &'static [i32],
@@ -68,7 +68,7 @@ const PLAIN: Case = Case {
     end_within: Duration::from_secs(5),
 };
 
-/// What happens to rank and node processes, with what only divergence has filled in by [`diverging`].
+/// Faults of rank and node processes; [`diverging`] fills in the fields that only divergence has.
 const CASES: &[Case] = &[
     Case { name: "kill-rank", act: Act::KillRank, kinds: &["killed"], codes: &[137], ..PLAIN },
     Case {
@@ -215,7 +215,7 @@ const fn diverging(
     }
 }
 
-/// The matrix.
+/// All cases of the matrix.
 pub fn cases() -> &'static [Case] {
     CASES
 }

@@ -12,7 +12,7 @@ pub struct Event {
     pub time: f64,
     /// `start`, `failure`, `warning` …
     pub name: String,
-    /// All fields.
+    /// All fields of the event.
     pub fields: Value,
 }
 
@@ -23,9 +23,9 @@ pub struct Report {
     pub time: f64,
     /// The rank that is to blame; none: several, or the job as a whole.
     pub rank: Option<usize>,
-    /// `killed`, `diverged` …
+    /// Kind of the failure: `killed`, `diverged` …
     pub kind: String,
-    /// The sentence.
+    /// Sentence of the report.
     pub message: String,
     /// Where ranks were.
     pub places: Vec<Place>,
@@ -34,13 +34,13 @@ pub struct Report {
 /// Where a rank was in the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The rank.
+    /// Rank that was there.
     pub rank: usize,
-    /// The op.
+    /// Op that the rank was in.
     pub op: String,
     /// File name without its folder.
     pub file: String,
-    /// Line.
+    /// Line of the call in the program.
     pub line: u32,
 }
 

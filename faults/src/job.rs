@@ -13,10 +13,10 @@ use crate::events::{self, Event};
 use crate::free_port;
 use crate::leftovers::{self, MARK};
 
-/// Where things are.
+/// Paths of oflaunch and of the work folder.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The launcher.
+    /// Path of oflaunch.
     pub oflaunch: PathBuf,
     /// The folder below which runs have theirs.
     pub work: PathBuf,
@@ -37,7 +37,7 @@ pub struct Order {
 
 /// A job that runs.
 pub struct Started {
-    /// Its folder, with a log, an event file and a log directory for each host.
+    /// Folder of the job, with a log, an event file and a log directory for each host.
     pub folder: PathBuf,
     mark: String,
     agents: Vec<Child>,
@@ -109,12 +109,12 @@ impl Started {
         self.agents.len()
     }
 
-    /// What the launcher of a host has written to its standard error.
+    /// Standard error of a host's launcher so far.
     pub fn stderr(&self, host: usize) -> String {
         fs::read_to_string(self.log(host)).unwrap_or_default()
     }
 
-    /// What the launcher of a host has written to its standard output.
+    /// Standard output of a host's launcher so far.
     pub fn stdout(&self, host: usize) -> String {
         fs::read_to_string(self.folder.join(format!("out-{host}"))).unwrap_or_default()
     }
@@ -164,7 +164,7 @@ impl Started {
         }
     }
 
-    /// What is left now that the job has ended, one sentence each.
+    /// Processes and files that remain now that the job has ended, one sentence each.
     pub fn leftovers(&self) -> Vec<String> {
         let mut left = vec![];
         left.extend(self.processes().into_iter().map(|(pid, command)| format!("process {pid} ({command}) is left")));

@@ -1,4 +1,4 @@
-//! What a job must not leave behind: processes, shared memory, temporary files.
+//! Leftovers that a job must not have: processes, shared memory, temporary files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ pub fn segments() -> BTreeSet<String> {
     all.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.contains("oflow")).collect()
 }
 
-/// What lies in a folder, however deep; paths relative to it.
+/// Files in a folder, however deep; paths relative to it.
 pub fn files(folder: &Path) -> Vec<String> {
     let (mut found, mut open) = (vec![], vec![folder.to_path_buf()]);
     while let Some(next) = open.pop() {

@@ -17,20 +17,20 @@ use crate::random::Random;
 const START: Duration = Duration::from_secs(60);
 /// Longer than any limit of the matrix: after it a job counts as hanging.
 const HANGS: Duration = Duration::from_secs(30);
-/// What a shell shows of a process that SIGKILL has ended.
+/// Exit code that a shell shows for a process that SIGKILL has ended.
 const KILLED: i32 = 137;
 /// Latest step of a fault.
 const STEPS: usize = 40;
 /// Latest moment of a fault from outside, after all ranks have trained a step.
 const MOMENT: Duration = Duration::from_millis(400);
 
-/// What is needed for every run.
+/// Settings that every run needs.
 pub struct Matrix {
     setup: Setup,
     victim: PathBuf,
     /// Lines of the victim by mark.
     lines: BTreeMap<String, u32>,
-    /// What the limits are multiplied by where the machine does other things too.
+    /// Factor of the limits where the machine does other things too.
     patience: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub report: Option<Duration>,
     /// From the fault to the end of the last process.
     pub end: Option<Duration>,
-    /// What is wrong; nothing: passed.
+    /// Faults of the outcome; empty where the case has passed.
     pub wrong: Vec<String>,
     /// Whether the case cannot be run here: nothing may be mounted, for instance.
     pub skipped: bool,
@@ -143,7 +143,7 @@ impl Matrix {
         Ok(Outcome { report, end, wrong, skipped: false, folder })
     }
 
-    /// What is wrong with the checkpoints of a folder: each that is there must be whole.
+    /// Fault of the checkpoints of a folder: each that is there must be whole.
     fn damaged(&self, checkpoints: &Path) -> Result<Option<String>, String> {
         let there = fs::read_dir(checkpoints).into_iter().flatten().flatten();
         if !there.into_iter().any(|e| e.file_name().to_string_lossy().starts_with("step-")) {

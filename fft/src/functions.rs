@@ -1,4 +1,4 @@
-//! What programs call: PyTorch's `torch.fft`.
+//! Functions that programs call: PyTorch's `torch.fft`.
 
 use oflow::CallSite;
 use oflow::functional::{IntoTarget, TargetSpec};
@@ -50,7 +50,7 @@ impl Norm {
         }
     }
 
-    /// That of the opposite transform.
+    /// Normalisation of the opposite transform.
     fn opposite(self) -> Norm {
         match self {
             Norm::Backward => Norm::Forward,
@@ -81,7 +81,7 @@ pub struct Dft {
     pub n: Option<usize>,
     /// The dim; negative ones count from the end. The last one by default.
     pub dim: i64,
-    /// The factor.
+    /// Factor of the result.
     pub norm: Norm,
 }
 
@@ -98,7 +98,7 @@ pub struct DftN {
     pub s: Option<Vec<usize>>,
     /// The dims; all by default, of `fft2` and its like the last two.
     pub dims: Option<Vec<i64>>,
-    /// The factor.
+    /// Factor of the result.
     pub norm: Norm,
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MODE: u32 = 0o600;
 /// Mode of locks where the user trusts those who share the folder.
 const SHARED_MODE: u32 = 0o664;
-/// Those who wait are told after this time.
+/// Time after which those who wait are told.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Most bytes of a mark.
 const LONGEST_MARK: u64 = 1024;
@@ -32,10 +32,10 @@ pub struct Lock {
     held: bool,
 }
 
-/// What came of an attempt to take a lock.
+/// Result of an attempt to take a lock.
 #[derive(Debug)]
 pub enum Attempt {
-    /// It is held now.
+    /// The lock is held now.
     Taken(Lock),
     /// Somebody else holds it: `process 7 on host`, if that is known.
     Held(Option<String>),
@@ -155,7 +155,7 @@ pub fn host() -> String {
     uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Who holds a lock, from its mark.
+/// Process that holds a lock, from its mark.
 fn holder(file: &File) -> Option<String> {
     let mut text = String::new();
     let mut reader = file.try_clone().ok()?;

@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who may open what is made, beside its owner. Nobody else may write.
+/// Users that may open a new file, beside its owner. Nobody else may write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Nobody: files of mode 0600, folders of mode 0700.

@@ -84,11 +84,11 @@ impl CallRecord {
 /// The last ops and collectives of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
-    /// The rank.
+    /// Rank that the record is of.
     pub rank: usize,
     /// Number of ranks.
     pub world: usize,
-    /// Process id.
+    /// Id of the rank's process.
     pub pid: u32,
     /// Number of global ops issued.
     pub issued: u64,
@@ -177,7 +177,7 @@ impl Flight {
     }
 }
 
-/// What [`Flight::save_all`] has done.
+/// Result of [`Flight::save_all`].
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
     /// Number of records that were written as JSON.

@@ -58,7 +58,7 @@ mod head {
 /// A text in the ring: its slot, and the generation by which a reader sees that it is still that text. 0: none.
 pub(super) type TextAt = u64;
 
-/// What is written of one op.
+/// Words that are written for one op.
 pub(super) struct OpWords {
     pub ordinal: u64,
     pub hash: u64,
@@ -69,7 +69,7 @@ pub(super) struct OpWords {
     pub line: u32,
 }
 
-/// What is written of one collective when it begins.
+/// Words that are written for one collective when it begins.
 pub(super) struct CallWords<'a> {
     pub ordinal: u64,
     pub kind: Collective,

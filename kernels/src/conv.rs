@@ -51,9 +51,9 @@ impl Sliding {
 /// The sizes of a convolution: of the image that the kernel slides over, of the kernel, and of what it gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Images.
+    /// Number of images in the batch.
     pub batch: usize,
-    /// Groups.
+    /// Number of groups of channels.
     pub groups: usize,
     /// Channels of the image in a group.
     pub channels: usize,

@@ -83,9 +83,9 @@ pub type Result<T, E = KernelError> = std::result::Result<T, E>;
 pub enum ReduceOp {
     /// Sum; for f16 and bf16 accumulated in f32.
     Sum,
-    /// Maximum.
+    /// Maximum; NaN propagates.
     Max,
-    /// Minimum.
+    /// Minimum; NaN propagates.
     Min,
 }
 

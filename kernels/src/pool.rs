@@ -42,7 +42,7 @@ impl Window {
         Window { start, end, step, inside: (end - start).div_ceil(step), span }
     }
 
-    /// What a part of the image has of it, counted from the part's first element.
+    /// Intersection of the window with a part of the image, counted from the part's first element.
     fn within(self, at: usize, size: usize) -> Window {
         let start = match at.checked_sub(self.start) {
             Some(before) => before.div_ceil(self.step) * self.step - before,
@@ -151,7 +151,7 @@ impl Place {
 /// The sizes of a call: planes, and the spatial dims of each before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
-    /// Planes.
+    /// Number of planes: images times channels.
     pub count: usize,
     /// Dims of a plane of the image.
     pub image: [usize; 3],
@@ -198,7 +198,7 @@ pub enum Divisor {
     Inside,
     /// These and those of the padding.
     WithPadding,
-    /// A number.
+    /// A given number.
     Fixed(i64),
 }
 

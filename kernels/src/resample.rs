@@ -8,7 +8,7 @@ use crate::{KernelError, Result};
 pub enum Rule {
     /// Elements before and after the image are its own, mirrored at the first and the last one.
     Reflect,
-    /// They are the first or the last one.
+    /// Elements outside are the first or the last one.
     Replicate,
     /// The image begins again.
     Circular,
@@ -90,11 +90,11 @@ pub struct Line {
 /// The elements that one of the result is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taps {
-    /// How many.
+    /// Number of elements that are used.
     pub n: usize,
-    /// Which.
+    /// Positions of the elements.
     pub at: [usize; 4],
-    /// Their weights.
+    /// Weights of the elements.
     pub weight: [f64; 4],
 }
 
@@ -225,7 +225,7 @@ impl Line {
         }
     }
 
-    /// What element `o` of the result is made of.
+    /// Elements and weights that element `o` of the result is made of.
     pub fn taps(&self, o: usize, wide: bool) -> Taps {
         let (n, last) = (self.image as i64, self.image as i64 - 1);
         let i = o as i64 - self.before;

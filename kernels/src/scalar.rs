@@ -8,11 +8,11 @@ use std::fmt;
 /// A number given by the user: the kind (bool, int, float, complex) takes part in type promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A bool.
+    /// A truth value.
     Bool(bool),
-    /// An integer.
+    /// An integer of 64 bits.
     Int(i64),
-    /// A float.
+    /// A floating point number of 64 bits.
     Float(f64),
     /// A complex number: real and imaginary part.
     Complex(f64, f64),

@@ -1,4 +1,4 @@
-//! What a kernel is given: a strided window onto memory, and where that window lies in the logical tensor.
+//! View of a kernel: a strided window onto memory, and where that window lies in the logical tensor.
 
 use crate::{DType, Element, KernelError, Result};
 use smallvec::SmallVec;

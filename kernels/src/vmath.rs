@@ -39,13 +39,13 @@ pub trait Real:
 
     /// Rounds to this type.
     fn from_f64(x: f64) -> Self;
-    /// Widens.
+    /// Converts to f64 without rounding.
     fn to_f64(self) -> f64;
-    /// Absolute value.
+    /// Absolute value, also of NaN.
     fn abs(self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
-    /// Square root.
+    /// Square root, correctly rounded.
     fn sqrt(self) -> Self;
     /// Largest integer not above.
     fn floor(self) -> Self;
@@ -122,12 +122,12 @@ pub trait Real:
     fn tan(self) -> Self {
         self.sin() / self.cos()
     }
-    /// Hyperbolic sine.
+    /// Hyperbolic sine of each lane.
     #[inline(always)]
     fn sinh(self) -> Self {
         hyperbolic::sinh(self)
     }
-    /// Hyperbolic cosine.
+    /// Hyperbolic cosine of each lane.
     #[inline(always)]
     fn cosh(self) -> Self {
         hyperbolic::cosh(self)
@@ -147,7 +147,7 @@ pub trait Real:
     fn atanh(self) -> Self {
         hyperbolic::atanh(self)
     }
-    /// Hyperbolic tangent.
+    /// Hyperbolic tangent of each lane.
     fn tanh(self) -> Self;
     /// `1 / (1 + exp(-self))`.
     #[inline(always)]
@@ -419,7 +419,7 @@ macro_rules! real {
     };
 }
 
-/// What every logarithm is at the ends: infinity and NaN pass, zero is minus infinity, less is NaN.
+/// Value of every logarithm at the ends: infinity and NaN pass, zero is minus infinity, less is NaN.
 #[inline(always)]
 fn log_ends<T: Real>(x: T, y: T) -> T {
     let y = if x < T::INFINITY { y } else { x };

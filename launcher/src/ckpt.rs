@@ -231,7 +231,7 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
     Ok(code)
 }
 
-/// What was found of one checkpoint.
+/// Result of checking one checkpoint.
 enum Verified {
     Whole(String),
     Gone,

@@ -5,11 +5,11 @@ use oflow::control::Token;
 
 use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem, run};
 
-/// A subcommand.
+/// A subcommand of `oflow`.
 pub struct Subcommand {
     /// Name of the subcommand.
     pub name: &'static str,
-    /// Help line.
+    /// Line of the help.
     pub about: &'static str,
     /// Adds the arguments of the subcommand.
     pub arguments: fn(Command) -> Command,

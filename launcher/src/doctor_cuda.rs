@@ -65,7 +65,7 @@ pub(crate) fn device() -> Finding {
     }
 }
 
-/// What happens when a program asks for `Device::Cuda`.
+/// Outcome of a program's request for `Device::Cuda`.
 fn outcome(found: &Probe) -> Result<String, String> {
     let gpus = found.check().map_err(|e| e.to_string())?;
     let which = match gpus.len() {

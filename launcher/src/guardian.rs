@@ -23,7 +23,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_si
 
 use crate::job::flights::{End, Flights};
 
-/// What the guardian's process is called.
+/// Name of the guardian's process.
 const NAME: &str = "oflow-guardian";
 /// How long processes may take to be gone.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -131,7 +131,7 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What tells the processes of a job from others.
+/// Marks that tell the processes of a job from others.
 struct Job {
     mark: String,
     groups: BTreeSet<i32>,
@@ -168,7 +168,7 @@ fn sweep(job: &Job) -> usize {
     found
 }
 
-/// What /proc tells of a process.
+/// Fields of a process in /proc.
 struct Fields {
     ended: bool,
     group: i32,

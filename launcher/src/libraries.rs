@@ -18,7 +18,7 @@ pub const PATH: &str = "LD_LIBRARY_PATH";
 /// A folder of links, removed when this is dropped.
 pub struct Farm {
     folder: PathBuf,
-    /// What it links to.
+    /// Files that the folder links to.
     linked: Vec<PathBuf>,
 }
 

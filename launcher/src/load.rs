@@ -8,7 +8,7 @@ pub struct CoreClocks(Vec<Option<CoreClock>>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CoreClock {
-    /// It had nothing to run.
+    /// Time in which the core had nothing to run.
     idle: Duration,
     /// The host of this virtual machine ran something else on it.
     stolen: Duration,

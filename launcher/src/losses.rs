@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::output::complain;
 
-/// What has been lost of a job. Clones are of the same job.
+/// Output of a job that was lost. Clones are of the same job.
 #[derive(Clone, Debug, Default)]
 pub struct Losses(Arc<State>);
 

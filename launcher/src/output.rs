@@ -29,18 +29,18 @@ const TAIL_LINE_BYTES: usize = 400;
 /// An output stream of oflaunch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// Standard output of the process.
     Out,
-    /// Standard error.
+    /// Standard error of the process.
     Err,
 }
 
 /// The source of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A rank.
+    /// A rank of the job.
     Rank(usize),
-    /// oflaunch itself.
+    /// The launcher oflaunch itself.
     Launcher,
 }
 
@@ -375,7 +375,7 @@ struct TailLines {
 }
 
 impl Tail {
-    /// Adds output.
+    /// Adds output at the end.
     pub fn push(&self, bytes: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for &byte in bytes {

@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 use crate::python::{Python, Search};
 use crate::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failed};
 
-/// A program.
+/// A program to run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Program {
     /// A Rust source file, as an absolute path without symbolic links.

@@ -13,20 +13,21 @@ use crate::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failed};
 pub const INTERPRETER_VARIABLE: &str = "OFLOW_PYTHON";
 /// Names of interpreters in `PATH`, in the order in which they are tried.
 const NAMES: [&str; 2] = ["python3", "python"];
-/// What every interpreter is told, unless the user has said otherwise. Through a pipe Python writes blocks: the lines of a rank
-/// would arrive late, and those of a killed rank never. With the fault handler a crash in native code prints the Python lines.
+/// Environment variables of every interpreter, unless the user has set them. Through a pipe Python writes blocks: the lines
+/// of a rank would arrive late, and those of a killed rank never. With the fault handler a crash in native code prints the
+/// Python lines.
 const TOLD: [(&str, &str); 2] = [("PYTHONUNBUFFERED", "1"), ("PYTHONFAULTHANDLER", "1")];
 
 /// A Python program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Python {
-    /// The interpreter.
+    /// Path of the interpreter.
     pub interpreter: PathBuf,
-    /// What it runs.
+    /// Code that the interpreter runs.
     pub code: Code,
 }
 
-/// What an interpreter runs.
+/// Code that an interpreter runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Code {
     /// A file, by the path that the user gave: tracebacks show it.
@@ -35,14 +36,14 @@ pub enum Code {
     Module(OsString),
 }
 
-/// What is read of the environment to find an interpreter.
+/// Parts of the environment that are read to find an interpreter.
 #[derive(Clone, Copy, Default)]
 pub struct Search<'a> {
-    /// `OFLOW_PYTHON`.
+    /// Value of `OFLOW_PYTHON`, if set.
     pub named: Option<&'a OsStr>,
-    /// `VIRTUAL_ENV`.
+    /// Value of `VIRTUAL_ENV`, if set.
     pub environment: Option<&'a OsStr>,
-    /// `PATH`.
+    /// Value of `PATH`, if set.
     pub path: Option<&'a OsStr>,
 }
 
@@ -117,7 +118,7 @@ impl Python {
     }
 }
 
-/// What the interpreter is told in its environment, with what of it the user has set left out.
+/// Environment variables of the interpreter, without those that the user has set.
 pub fn environment(is_set: impl Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
     TOLD.iter().filter(|(name, _)| !is_set(name)).map(|(name, value)| (*name, value.into())).collect()
 }

@@ -22,9 +22,9 @@ use crate::cores::set_of;
 pub struct Recipe {
     /// The process's own name (`argv[0]`).
     pub name: PathBuf,
-    /// The executable.
+    /// Path of the executable.
     pub executable: PathBuf,
-    /// Arguments.
+    /// Arguments of the program.
     pub args: Vec<OsString>,
     /// Environment variables added to those of oflaunch.
     pub env: Vec<(&'static str, OsString)>,
@@ -46,7 +46,7 @@ pub struct Started {
 
 /// Where a rank's streams lead to.
 pub struct Streams {
-    /// Standard input.
+    /// Standard input of the process.
     pub stdin: Stdio,
     /// Standard output and standard error.
     pub output: [Stdio; 2],

@@ -33,17 +33,17 @@ const SIGNALS: &[(i32, &str)] = &[
 /// How a rank ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// The rank.
+    /// Rank that has ended.
     pub rank: usize,
-    /// Process id.
+    /// Id of the process.
     pub pid: i32,
-    /// Exit status.
+    /// Exit status of the process.
     pub status: ExitStatus,
     /// The last lines of its stderr.
     pub tail: Vec<String>,
     /// Whether the kernel killed it because the memory was exhausted.
     pub out_of_memory: bool,
-    /// What this rank had waited for in vain, as it reported.
+    /// Peers that this rank had waited for in vain, as it reported.
     pub missing: Option<Missing>,
 }
 
@@ -128,7 +128,7 @@ impl Ended {
     }
 }
 
-/// What errors of oflow, and Python's, say when memory has run out.
+/// Words in errors of oflow and of Python where memory has run out.
 const NO_MEMORY: [&str; 3] = ["out of memory", "cannot allocate ", "MemoryError"];
 /// Errors of the system when a file cannot grow.
 const NO_ROOM: [&str; 3] = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
@@ -160,7 +160,7 @@ fn at(place: Option<String>) -> String {
     place.map_or(String::new(), |place| format!(" (at {place})"))
 }
 
-/// What systems and languages say where another rank has made or filled what this one makes or removes.
+/// Words of systems and languages where another rank has made or filled what this one makes or removes.
 const MEETS_OTHERS: [&str; 6] = [
     "File exists (os error 17)",
     "kind: AlreadyExists",

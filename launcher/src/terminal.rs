@@ -31,7 +31,7 @@ pub fn make(like: impl AsFd) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, ranks))
 }
 
-/// What a rank writes to its pseudo-terminal.
+/// Reader of the output that a rank writes to its pseudo-terminal.
 pub struct Reader(AsyncFd<OwnedFd>);
 
 impl Reader {

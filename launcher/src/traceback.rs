@@ -10,7 +10,7 @@ const LINKS: [&str; 2] = [
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 ];
-/// What precedes the traceback of an exception that does not end the program.
+/// Lines that precede the traceback of an exception that does not end the program.
 const ASIDE: [&str; 2] = ["Exception ignored in", "Exception in thread"];
 /// Parts of paths of code that is not the user's.
 const LIBRARIES: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python", "/python/oflow/"];

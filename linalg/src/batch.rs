@@ -48,9 +48,9 @@ pub(crate) use with_real;
 
 /// Why a matrix is not computed.
 pub(crate) enum Wrong {
-    /// What is wrong with it, in words that follow "the matrix": "is singular".
+    /// Fault of the matrix, in words that follow "the matrix": "is singular".
     Matrix(String),
-    /// What is not the fault of the matrix.
+    /// An error that is not the fault of the matrix.
     Other(Error),
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// the larger size of the matrix times the dtype's epsilon times the largest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tolerance {
-    /// Absolute.
+    /// Absolute tolerance for singular values.
     pub atol: Option<f64>,
     /// Relative to the largest singular value.
     pub rtol: Option<f64>,
@@ -200,7 +200,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
     })
 }
 
-/// Which norm of a matrix.
+/// Norm of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MatrixNorm {
     /// The root of the sum of squares.

@@ -1,4 +1,4 @@
-//! What programs call: PyTorch's `torch.linalg`.
+//! Functions that programs call: PyTorch's `torch.linalg`.
 
 use oflow::interpreter::Call;
 use oflow::op;
@@ -119,7 +119,7 @@ pub fn solve_right(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     output(linalg!("solve")?, &[a, b], smallvec![false.into(), false.into()])
 }
 
-/// Which triangular system [`solve_triangular`] solves.
+/// Triangular system that [`solve_triangular`] solves.
 #[derive(Clone, Copy, Debug)]
 pub struct Triangular {
     /// The upper triangle of a is read, else the lower one.

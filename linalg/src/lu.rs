@@ -1,4 +1,4 @@
-//! What follows from the LU decomposition with row pivots: determinants, inverses, solutions.
+//! Ops on the LU decomposition with row pivots: determinants, inverses, solutions.
 
 use crate::batch::{Real, Scratch, Source, Wrong, batch_of, by_rows, each, finite, room, with_real, zeros};
 use crate::rules::{DOMAIN, Words, cubes, matrices, one_dtype, split_batch, square};

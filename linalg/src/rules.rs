@@ -1,4 +1,4 @@
-//! What declarations have in common: shapes, sharding, and the words of gradient rules.
+//! Common parts of declarations: shapes, sharding, and the words of gradient rules.
 
 use crate::functions::Triangular;
 use oflow::ops::{Emit, GradCtx, InferCtx, Value};

@@ -72,13 +72,13 @@ pub const OFLOW_STREAM_COPY: u32 = 1;
 
 /// Attribute: optional and not given.
 pub const OFLOW_ATTR_ABSENT: u32 = 0;
-/// Attribute: `integer`.
+/// Kind of an attribute whose value is in `integer`.
 pub const OFLOW_ATTR_INT: u32 = 1;
-/// Attribute: `real`.
+/// Kind of an attribute whose value is in `real`.
 pub const OFLOW_ATTR_FLOAT: u32 = 2;
 /// Attribute: `integer`, 0 or 1.
 pub const OFLOW_ATTR_BOOL: u32 = 3;
-/// Attribute: `text`.
+/// Kind of an attribute whose value is in `text`.
 pub const OFLOW_ATTR_STR: u32 = 4;
 /// Attribute: `integers`, `count` of them; shapes too.
 pub const OFLOW_ATTR_INTS: u32 = 5;
@@ -112,13 +112,13 @@ pub struct oflow_head {
     pub minor: u16,
 }
 
-/// Text.
+/// A text of UTF-8, without a zero at its end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_str {
-    /// UTF-8.
+    /// First byte of the text, in UTF-8.
     pub data: *const u8,
-    /// Bytes.
+    /// Number of bytes.
     pub len: usize,
 }
 
@@ -126,9 +126,9 @@ pub struct oflow_str {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_strs {
-    /// The texts.
+    /// First of the texts.
     pub data: *const oflow_str,
-    /// How many.
+    /// Number of texts.
     pub count: usize,
 }
 
@@ -142,7 +142,7 @@ pub struct oflow_message {
     pub text: *mut u8,
     /// Bytes of room.
     pub capacity: usize,
-    /// Bytes written.
+    /// Number of bytes written.
     pub len: usize,
 }
 
@@ -152,15 +152,15 @@ pub struct oflow_message {
 pub struct oflow_attr {
     /// Size and version.
     pub head: oflow_head,
-    /// Its name in the declaration.
+    /// Name of the attribute in the declaration.
     pub name: oflow_str,
     /// `OFLOW_ATTR_…`: which of the fields below has the value.
     pub kind: u32,
     /// An integer, truth value or element type.
     pub integer: i64,
-    /// A float.
+    /// Value of `OFLOW_ATTR_FLOAT`.
     pub real: f64,
-    /// A text.
+    /// Value of `OFLOW_ATTR_STR`.
     pub text: oflow_str,
     /// A list of integers, truth values or element types.
     pub integers: *const i64,
@@ -182,11 +182,11 @@ pub struct oflow_type {
     pub head: oflow_head,
     /// The name of the input or output in the declaration.
     pub name: oflow_str,
-    /// `OFLOW_F32`, …
+    /// Element type: `OFLOW_F32`, …
     pub dtype: u32,
     /// Number of dims.
     pub rank: u32,
-    /// Sizes.
+    /// Size of each dim.
     pub dims: *const i64,
     /// Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
     pub scale: f64,
@@ -204,13 +204,13 @@ pub struct oflow_view {
     pub name: oflow_str,
     /// Address of the element with all indices 0.
     pub data: *mut c_void,
-    /// `OFLOW_F32`, …
+    /// Element type: `OFLOW_F32`, …
     pub dtype: u32,
     /// Where the memory is: `OFLOW_CPU`, …
     pub device: u32,
     /// Number of dims.
     pub rank: u32,
-    /// Sizes.
+    /// Size of each dim.
     pub dims: *const i64,
     /// From one index to the next, in elements.
     pub strides: *const i64,
@@ -224,7 +224,7 @@ pub struct oflow_view {
     pub zero_point: i64,
 }
 
-/// What rules are given: shapes, element types and attributes, no data.
+/// Arguments of rules: shapes, element types and attributes, no data.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_infer {
@@ -232,7 +232,7 @@ pub struct oflow_infer {
     pub head: oflow_head,
     /// Inputs; a null pointer for an optional one that was left out.
     pub inputs: *const *const oflow_type,
-    /// How many.
+    /// Number of inputs.
     pub input_count: usize,
     /// Outputs, for the size of a workspace and for `applies`.
     pub outputs: *const *const oflow_type,
@@ -240,7 +240,7 @@ pub struct oflow_infer {
     pub output_count: usize,
     /// Plan attributes. A rule does not see the values of runtime attributes.
     pub attrs: *const *const oflow_attr,
-    /// How many.
+    /// Number of attributes.
     pub attr_count: usize,
     /// `user` of the op; of the kernel for the size of a workspace and for `applies`.
     pub user: *mut c_void,
@@ -270,7 +270,7 @@ pub struct oflow_results {
     pub device: Option<unsafe extern "C" fn(context: *mut c_void, output: usize, device: u32) -> i32>,
 }
 
-/// What a kernel is given.
+/// Arguments of a kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_call {
@@ -280,15 +280,15 @@ pub struct oflow_call {
     pub op: oflow_str,
     /// Inputs; a null pointer for an optional one that was left out. Contiguous, unless the op has the trait `strided`.
     pub inputs: *const *const oflow_view,
-    /// How many.
+    /// Number of inputs.
     pub input_count: usize,
     /// Outputs, contiguous; the memory is there and not initialised.
     pub outputs: *const *const oflow_view,
-    /// How many.
+    /// Number of outputs.
     pub output_count: usize,
     /// Attributes, runtime attributes too.
     pub attrs: *const *const oflow_attr,
-    /// How many.
+    /// Number of attributes.
     pub attr_count: usize,
     /// Scratch memory, as bytes; a null pointer where the kernel asked for none.
     pub workspace: *const oflow_view,
@@ -324,7 +324,7 @@ pub type oflow_applies_fn = Option<unsafe extern "C" fn(infer: *const oflow_infe
 pub struct oflow_kernel {
     /// Size and version.
     pub head: oflow_head,
-    /// Its name, for lists and traces; empty for one made of op and device.
+    /// Name of the kernel, for lists and traces; empty for one made of op and device.
     pub name: oflow_str,
     /// `cpu` or `cuda`.
     pub device: oflow_str,
@@ -380,7 +380,7 @@ pub struct oflow_op_def {
     pub shape: oflow_str,
     /// Element types of the outputs: `promote`, `like x`, `f32, i64`; promotion of the inputs if nothing is said.
     pub dtype: oflow_str,
-    /// Which dims may be split: `mk, kn -> mn`.
+    /// Dims that may be split: `mk, kn -> mn`.
     pub factors: oflow_str,
     /// Inputs that the op is linear in: `x`, or `x: y, z` for one of which only some outputs depend.
     pub linear: oflow_strs,
@@ -400,9 +400,9 @@ pub struct oflow_op_def {
     pub infer_signatures: oflow_rule_fn,
     /// Given to the rules.
     pub user: *mut c_void,
-    /// Kernels.
+    /// First of the pointers to the op's kernels.
     pub kernels: *const *const oflow_kernel,
-    /// How many.
+    /// Number of kernels.
     pub kernel_count: usize,
     /// The gradient by code, in the place of `gradient`.
     pub grad_rule: oflow_grad_fn,
@@ -414,35 +414,35 @@ pub struct oflow_op_def {
     pub nd_infer: oflow_strs,
     /// Signatures over all axes of a mesh beside these products.
     pub nd_extra: oflow_strs,
-    /// Which signatures over all axes of a mesh hold: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
+    /// Signatures that hold over all axes of a mesh: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
     pub nd_valid: oflow_strs,
     /// Where a call runs and where its outputs are.
     pub infer_devices: oflow_rule_fn,
 }
 
-/// What a library gives.
+/// Declarations of a library.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_library {
     /// Size and version.
     pub head: oflow_head,
-    /// Its name: letters, digits and `_`.
+    /// Name of the library: letters, digits and `_`.
     pub name: oflow_str,
-    /// Its version, as the library counts.
+    /// Version of the library, as the library counts.
     pub version: oflow_str,
     /// Why there are no ops, if the library could not make them.
     pub error: oflow_str,
     /// Ops, in the order in which they are registered.
     pub ops: *const *const oflow_op_def,
-    /// How many.
+    /// Number of ops.
     pub op_count: usize,
     /// Functions that call ops and functions.
     pub functions: *const *const oflow_function_def,
-    /// How many.
+    /// Number of functions.
     pub function_count: usize,
 }
 
-/// What a library may call while the process lives.
+/// Functions that a library may call while the process lives.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_host {
@@ -476,7 +476,7 @@ impl oflow_head {
 }
 
 impl oflow_str {
-    /// No text.
+    /// The empty text.
     pub const EMPTY: oflow_str = oflow_str { data: std::ptr::null(), len: 0 };
 
     /// A text, which is borrowed.
@@ -486,6 +486,6 @@ impl oflow_str {
 }
 
 impl oflow_strs {
-    /// No texts.
+    /// The empty list of texts.
     pub const EMPTY: oflow_strs = oflow_strs { data: std::ptr::null(), count: 0 };
 }

@@ -1,4 +1,4 @@
-//! What a kernel is given.
+//! Arguments of a kernel.
 
 use crate::abi::*;
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ impl F16 {
         };
         F16(sign | found)
     }
-    /// The value.
+    /// Converts the number to f32, exactly.
     pub fn to_f32(self) -> f32 {
         let (sign, size) = (u32::from(self.0 & 0x8000) << 16, u32::from(self.0 & 0x7fff));
         let found = match size {
@@ -72,7 +72,7 @@ impl Bf16 {
             false => Bf16(((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16),
         }
     }
-    /// The value.
+    /// Converts the number to f32, exactly.
     pub fn to_f32(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
         // SAFETY: text of the call.
         unsafe { text(self.0.name) }
     }
-    /// `OFLOW_F32`, …
+    /// Element type: `OFLOW_F32`, …
     pub fn dtype(&self) -> u32 {
         self.0.dtype
     }
@@ -138,7 +138,7 @@ impl<'a> View<'a> {
     pub fn quantization(&self) -> Option<(f64, i64)> {
         (self.0.scale > 0.0).then_some((self.0.scale, self.0.zero_point))
     }
-    /// Sizes.
+    /// Size of each dim.
     pub fn dims(&self) -> &'a [i64] {
         self.list(self.0.dims)
     }
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Which input or output is meant: its position, or its name in the declaration.
+/// Position of an input or output, or its name in the declaration.
 pub trait Which: Copy {
     /// The position.
     #[doc(hidden)]
@@ -485,7 +485,7 @@ pub(crate) unsafe fn text<'a>(s: oflow_str) -> &'a str {
     std::str::from_utf8(unsafe { slice(s.data, s.len) }).unwrap_or_default()
 }
 
-/// What oflow gave when it loaded the library.
+/// Table of functions that oflow gave when it loaded the library.
 static HOST: AtomicPtr<oflow_host> = AtomicPtr::new(std::ptr::null_mut());
 
 pub(crate) fn set_host(host: *const oflow_host) {

@@ -1,5 +1,5 @@
-//! What a library asks oflow to do: calls of ops and functions, functions that are made of such calls, gradient rules by code, and
-//! primitives. Part of the interface in [`abi`](crate::abi), under the same rules.
+//! Requests of a library to oflow: calls of ops and functions, functions that are made of such calls, gradient rules by
+//! code, and primitives. Part of the interface in [`abi`](crate::abi), under the same rules.
 //!
 //! - A tensor is a number that oflow gives. A library owns each tensor that `call` returns, and each that it has retained; it releases it
 //!   once. What a callback is given is lent until the callback returns. A number that stands for no tensor is an error of the call.
@@ -23,7 +23,7 @@ pub const OFLOW_ARG_NONE: u32 = 0;
 pub const OFLOW_ARG_TENSOR: u32 = 1;
 /// Argument: `tensors`, `count` of them.
 pub const OFLOW_ARG_TENSORS: u32 = 2;
-/// Argument: `value`.
+/// Kind of an argument whose value is in `value`.
 pub const OFLOW_ARG_VALUE: u32 = 3;
 /// Argument: where a new tensor lies: beside `tensors[0]`, else on the device that `value` names.
 pub const OFLOW_ARG_TARGET: u32 = 4;
@@ -38,9 +38,9 @@ pub struct oflow_arg {
     pub name: oflow_str,
     /// `OFLOW_ARG_…`: which of the fields below has the argument.
     pub kind: u32,
-    /// Tensors.
+    /// First of the tensors.
     pub tensors: *const oflow_tensor,
-    /// How many.
+    /// Number of tensors.
     pub count: usize,
     /// A value that is no tensor.
     pub value: *const oflow_attr,
@@ -56,35 +56,35 @@ pub struct oflow_function_call {
     pub function: oflow_str,
     /// Arguments by position, then those by name.
     pub args: *const *const oflow_arg,
-    /// How many.
+    /// Number of arguments.
     pub arg_count: usize,
 }
 
-/// What a call has returned. The lists live until the next call on this thread; the tensors are owned by the caller.
+/// Results of a call. The lists live until the next call on this thread; the tensors are owned by the caller.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_returned {
     /// Size and version.
     pub head: oflow_head,
-    /// Tensors.
+    /// First of the tensors.
     pub tensors: *const oflow_tensor,
-    /// How many.
+    /// Number of tensors.
     pub count: usize,
     /// The value of a function that returns no tensors; else a null pointer.
     pub value: *const oflow_attr,
 }
 
-/// What a tensor is. Pointers live as long as the tensor's number.
+/// Description of a tensor. Pointers live as long as the tensor's number.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_tensor_info {
     /// Size and version.
     pub head: oflow_head,
-    /// `OFLOW_F32`, …
+    /// Element type: `OFLOW_F32`, …
     pub dtype: u32,
     /// Number of dims.
     pub rank: u32,
-    /// Logical sizes.
+    /// Logical size of each dim.
     pub dims: *const i64,
     /// Of a quantised tensor the difference of two neighbours. 0 elsewhere.
     pub scale: f64,
@@ -140,7 +140,7 @@ pub struct oflow_api {
     >,
 }
 
-/// What the body of a function is given.
+/// Arguments of the body of a function.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_function_args {
@@ -150,7 +150,7 @@ pub struct oflow_function_args {
     pub function: oflow_str,
     /// One for each parameter, in order, with its name and its default.
     pub args: *const *const oflow_arg,
-    /// How many.
+    /// Number of arguments.
     pub arg_count: usize,
     /// `user` of the function.
     pub user: *mut c_void,
@@ -191,7 +191,7 @@ pub struct oflow_function_def {
     pub doc: oflow_str,
     /// 1 leaves it out of lists.
     pub hidden: u32,
-    /// What it does.
+    /// Body of the function.
     pub run: oflow_function_fn,
     /// Given to `run`.
     pub user: *mut c_void,
@@ -206,8 +206,8 @@ pub const OFLOW_GRAD_GRADIENT: u32 = 2;
 /// Gradient rule: no value.
 pub const OFLOW_NO_VALUE: u32 = 0xffff_ffff;
 
-/// What a gradient rule is given. A value is a number that holds in this run of the rule. Inputs and outputs are named; if the name is
-/// empty, `index` is their position.
+/// Arguments of a gradient rule. A value is a number that holds in this run of the rule. Inputs and outputs are named; if
+/// the name is empty, `index` is their position.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct oflow_grad {
@@ -217,7 +217,7 @@ pub struct oflow_grad {
     pub op: oflow_str,
     /// Attributes of the forward call, runtime attributes too.
     pub attrs: *const *const oflow_attr,
-    /// How many.
+    /// Number of attributes.
     pub attr_count: usize,
     /// Inputs of the forward call; optional ones that were left out count.
     pub input_count: usize,
@@ -297,15 +297,15 @@ pub struct oflow_launch {
     pub op: oflow_str,
     /// Inputs, in memory of the call's inputs, outputs or workspace; a null pointer for an optional one that is left out.
     pub inputs: *const *const oflow_view,
-    /// How many.
+    /// Number of inputs.
     pub input_count: usize,
     /// Outputs, in memory of the call's outputs or workspace.
     pub outputs: *const *const oflow_view,
-    /// How many.
+    /// Number of outputs.
     pub output_count: usize,
     /// Attributes by name; those that are left out have their defaults.
     pub attrs: *const *const oflow_attr,
-    /// How many.
+    /// Number of attributes.
     pub attr_count: usize,
     /// Scratch memory of the primitive, in the call's workspace; a null pointer for none.
     pub scratch: *const oflow_view,

@@ -21,7 +21,7 @@ type Signatures = Box<dyn Fn(&Infer<'_>) -> Result<Vec<String>> + Send + Sync>;
 pub struct Devices {
     /// The device whose kernel runs: `OFLOW_CPU`, …
     pub run_on: u32,
-    /// Its stream: `OFLOW_STREAM_COMPUTE`, …
+    /// Stream of the kernel: `OFLOW_STREAM_COMPUTE`, …
     pub stream: u32,
     /// The device of each output; those that are not said are on `run_on`.
     pub outputs: Vec<u32>,
@@ -106,7 +106,7 @@ impl Kernel {
         self.cuda[2] = threads.to_string();
         self
     }
-    /// Its name in lists.
+    /// Sets the kernel's name in lists.
     pub fn name(mut self, name: &str) -> Kernel {
         self.name = name.to_string();
         self
@@ -506,7 +506,7 @@ unsafe fn rule(
     status(unsafe { guarded(error, || body(rules, &Infer(infer), results)) })
 }
 
-/// What oflow says of a result.
+/// Converts the status that oflow returned for a result.
 fn taken(status: i32) -> Result<()> {
     if status == OFLOW_OK { Ok(()) } else { Err("oflow refuses what the rule gives".into()) }
 }

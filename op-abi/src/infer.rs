@@ -1,4 +1,4 @@
-//! What rules are given: shapes, element types and attributes.
+//! Arguments of rules: shapes, element types and attributes.
 
 use crate::abi::*;
 use crate::call::{attributes, dtype_name, slice, text};
@@ -14,12 +14,12 @@ impl<'a> Type<'a> {
         // SAFETY: text of the call.
         unsafe { text(self.0.name) }
     }
-    /// Sizes.
+    /// Size of each dim.
     pub fn dims(&self) -> &'a [i64] {
         // SAFETY: one member for each dim, alive during the call.
         unsafe { slice(self.0.dims, self.0.rank as usize) }
     }
-    /// `OFLOW_F32`, …
+    /// Element type: `OFLOW_F32`, …
     pub fn dtype(&self) -> u32 {
         self.0.dtype
     }

@@ -46,7 +46,7 @@ use std::fmt;
 pub struct Error(String);
 
 impl Error {
-    /// A sentence.
+    /// Error with a sentence that says why.
     pub fn new(why: impl Into<String>) -> Error {
         Error(why.into())
     }
@@ -72,7 +72,7 @@ impl From<String> for Error {
     }
 }
 
-/// What a kernel or a rule gives.
+/// Result of a kernel or a rule.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The files of this crate and the headers for C and C++, `(path, text)`: what a program needs to build a library.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Why an object is not the argument of a parameter.
 pub enum No {
-    /// It has another type: another overload may take it.
+    /// The object has another type: another overload may take it.
     Kind,
     /// The same, with its own words.
     Text(String),
@@ -46,7 +46,7 @@ impl From<pyo3::CastError<'_, '_>> for No {
 
 type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
 
-/// What a parameter takes, in Python's words.
+/// Types that a parameter takes, in Python's words.
 pub fn takes(p: &FnParam) -> String {
     let one = match p.kind {
         ParamKind::Tensor => "Tensor",
@@ -136,7 +136,7 @@ fn is_numpy_scalar(o: &Object<'_, '_>) -> PyResult<bool> {
         && !o.hasattr(intern!(py, "__len__"))?)
 }
 
-/// A number.
+/// Reads a number of Python or numpy.
 pub fn scalar(o: Object<'_, '_>) -> Result<Scalar, No> {
     if let Ok(x) = o.cast_exact::<PyFloat>() {
         return Ok(Scalar::Float(x.extract()?));

@@ -100,7 +100,7 @@ struct Composed {
 }
 
 impl Composed {
-    /// What the body returned, read by `read`, in the context of whoever called.
+    /// Result of the body, read by `read`, in the context of whoever called.
     fn call<R>(
         &self,
         bound: &BoundArgs,

@@ -202,7 +202,7 @@ impl<'py> Array<'py> {
 pub struct Memory {
     /// Address of element 0.
     pub data: usize,
-    /// Keeps it.
+    /// Owner that keeps the memory alive.
     pub owner: Option<Box<dyn std::any::Any + Send + Sync>>,
 }
 

@@ -218,7 +218,7 @@ unsafe extern "C" {
 /// The code that the innermost frame of Python runs, and where in it: a number that tells lines apart.
 pub struct Running<'py> {
     frame: Bound<'py, PyAny>,
-    /// The code.
+    /// The code object that runs.
     pub code: Bound<'py, PyAny>,
     /// The instruction; negative where the line itself stands for it.
     pub at: i32,
@@ -327,19 +327,19 @@ mod dl {
     pub const CPU: i32 = 1;
 }
 
-/// What a capsule of DLPack says of its tensor.
+/// Description of a tensor in a capsule of DLPack.
 pub struct Imported {
     /// Kind of the device, DLPack's number.
     pub device: i32,
     /// Code, bits and lanes of the dtype.
     pub dtype: (u8, u8, u16),
-    /// Sizes.
+    /// Size of each dim.
     pub shape: Vec<usize>,
     /// In elements; none: row-major.
     pub strides: Option<Vec<isize>>,
     /// Address of the first element.
     pub data: usize,
-    /// Its producer forbids writes.
+    /// Whether the producer forbids writes.
     pub read_only: bool,
     /// Keeps the memory.
     pub owner: Box<dyn std::any::Any + Send + Sync>,

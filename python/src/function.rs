@@ -271,7 +271,7 @@ impl Function {
         Function { name: def.sig.name, read: RwLock::new(read) }
     }
 
-    /// Its name.
+    /// Name of the function in Python.
     pub fn name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }

@@ -11,12 +11,12 @@ pub struct Library(ops::Library);
 
 #[pymethods]
 impl Library {
-    /// Its name.
+    /// Name that the library declares.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
-    /// Its version, as the library counts; may be empty.
+    /// Version that the library declares; may be empty.
     #[getter]
     fn version(&self) -> &str {
         self.0.version()
@@ -26,7 +26,7 @@ impl Library {
     fn file(&self) -> &str {
         self.0.file()
     }
-    /// What ranks compare: a hash of the file, or of the sources and options.
+    /// Hash that ranks compare: of the file, or of the sources and options.
     #[getter]
     fn hash(&self) -> &str {
         self.0.hash()

@@ -22,7 +22,7 @@ static THREADS: AtomicU64 = AtomicU64::new(0);
 /// How many modes wait in [`ELSEWHERE`]: what every call reads.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// What threads know of each other's modes.
+/// Modes that threads know of each other.
 struct Elsewhere {
     /// Threads that have entered a mode and have not ended.
     living: BTreeSet<u64>,

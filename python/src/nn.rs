@@ -1,5 +1,5 @@
-//! What modules in Python need of the library: the layout of all parameters by rules on names, ZeRO, data parallelism of local
-//! tensors, and the draw of a dropout whose rate is zero.
+//! Functions of the library that modules in Python need: the layout of all parameters by rules on names, ZeRO, data
+//! parallelism of local tensors, and the draw of a dropout whose rate is zero.
 
 use crate::errors::OrRaise;
 use crate::tensor::Tensor;

@@ -113,7 +113,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Those of a tensor with dims.
+    /// Iterator over the rows of a tensor with dims.
     pub fn of(tensor: Py<Tensor>) -> Rows {
         Rows { tensor, next: AtomicI64::new(0) }
     }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-/// What does what an op cannot.
+/// Advice for a body that an op cannot have.
 const AS_FUNCTION: &str = "`oflow.function` registers a function of several ops";
 
 /// The text of an op from that of its function: tensors of `dtypes`, numbers as attributes of the plan or, for an expression, of

@@ -19,7 +19,7 @@ pub struct _Optimizer {
     inner: Mutex<Groups>,
 }
 
-/// What is locked, unless it is in use: by another thread, or by the call that asks.
+/// Locks an object, unless it is in use: by another thread, or by the call that asks.
 pub fn free<'a, T>(of: &'a Mutex<T>, what: &str) -> Result<MutexGuard<'a, T>> {
     of.try_lock().map_err(|_| oflow::Error::argument(format!("{what} is in use by another call")))
 }

@@ -17,7 +17,7 @@ impl OwnedStream {
         let borrowed: &'static Loader = unsafe { &*Arc::as_ptr(&loader) };
         OwnedStream { stream: borrowed.stream(), _loader: loader }
     }
-    /// The stream.
+    /// The stream that is owned.
     pub fn stream(&self) -> &Stream<'_> {
         &self.stream
     }

@@ -1,4 +1,4 @@
-//! What communication the program caused, and requests for layouts.
+//! Communication that the program caused, and requests for layouts.
 
 use crate::context::enter;
 use crate::phrases::in_python;

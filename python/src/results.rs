@@ -80,7 +80,7 @@ fn named(py: Python<'_>, function: &str, names: &[String], values: Vec<Py<PyAny>
     class.bind(py).call1(PyTuple::new(py, values)?).map(Bound::unbind)
 }
 
-/// A number.
+/// Converts a number to an object of Python.
 pub fn scalar(py: Python<'_>, s: Scalar) -> PyResult<Py<PyAny>> {
     Ok(match s {
         Scalar::Bool(b) => b.into_pyobject(py)?.to_owned().into_any().unbind(),

@@ -80,7 +80,7 @@ fn kind(p: &FnParam) -> String {
     if p.optional { format!("{one} | None") } else { one.to_string() }
 }
 
-/// A default.
+/// Text of a default in Python.
 pub fn value(v: &AttrValue) -> String {
     match v {
         AttrValue::Bool(b) => if *b { "True" } else { "False" }.into(),
@@ -100,7 +100,7 @@ fn tuple(members: impl Iterator<Item = String>) -> String {
     if all.len() == 1 { format!("({},)", all[0]) } else { format!("({})", all.join(", ")) }
 }
 
-/// The result.
+/// Text of the result's type in Python.
 pub fn result(of: &FnReturn) -> String {
     match of {
         FnReturn::Void => "None".into(),
@@ -127,15 +127,15 @@ pub fn name_of(p: &FnParam) -> Cow<'_, str> {
 
 /// A parameter as Python shows it.
 pub struct Parameter {
-    /// Its name; `*` stands before those by name only.
+    /// Name of the parameter; `*` stands before those by name only.
     pub name: String,
-    /// Its type.
+    /// Type of the parameter, as Python writes it.
     pub of: String,
-    /// Its value where it is left out.
+    /// Default value, as Python writes it.
     pub default: Option<String>,
 }
 
-/// What says where a new tensor lives, by name.
+/// Parameters that say where a new tensor lives, by name.
 const PLACE: [(&str, &str, &str); 4] = [
     ("device", "device | str | None", "None"),
     ("placement", "placement | None", "None"),

@@ -24,7 +24,7 @@ impl Tensor {
     pub fn of(inner: oflow::Tensor) -> Tensor {
         Tensor { inner }
     }
-    /// The tensor.
+    /// The tensor of the library.
     #[inline]
     pub fn inner(&self) -> &oflow::Tensor {
         &self.inner

@@ -434,7 +434,7 @@ impl Generator {
     pub fn of(inner: oflow::Generator) -> Generator {
         Generator { inner }
     }
-    /// The generator.
+    /// The generator of the library.
     pub fn inner(&self) -> &oflow::Generator {
         &self.inner
     }

@@ -86,7 +86,7 @@ pub fn watch_results(hook: Py<PyAny>) -> WatchGuard {
     })
 }
 
-/// What a hook returned in the place of results: a tensor, or a tuple or list of them.
+/// Results that a hook returned in place of a call's: a tensor, or a tuple or list of them.
 fn replaced(returned: &Bound<'_, PyAny>) -> PyResult<Option<Outputs>> {
     if returned.is_none() {
         return Ok(None);

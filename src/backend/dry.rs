@@ -31,7 +31,7 @@ struct DryStreams {
     place: BoxingPlace,
     /// Memory of the device.
     alloc: Allocator,
-    /// That of the host.
+    /// Allocator of host memory.
     host: Allocator,
 }
 

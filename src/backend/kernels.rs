@@ -1,4 +1,4 @@
-//! Which kernel runs an op on a device: those that the op brings itself, those that stand in the table here by op name, and
+//! Kernels that run an op on a device: those that the op brings itself, those that stand in the table here by op name, and
 //! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
 
 use super::table::{built_in, entries, entry};
@@ -55,15 +55,15 @@ fn on_device<R>(
     tell(&mut made.iter().chain(op.kernels.iter().chain(registered).filter(|k| k.device == device)))
 }
 
-/// Which experimental kernels may be chosen.
+/// Experimental kernels that may be chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Experimental {
-    /// None.
+    /// No experimental kernel.
     #[default]
     None,
-    /// All.
+    /// Every experimental kernel.
     All,
-    /// Those of these names.
+    /// Experimental kernels of these names.
     Named(Vec<String>),
 }
 
@@ -85,7 +85,7 @@ impl Experimental {
     }
 }
 
-/// Those of the process. At first what the environment says.
+/// Choice of the process; at first the environment's. At first what the environment says.
 static EXPERIMENTAL: LazyLock<RwLock<Experimental>> = LazyLock::new(|| {
     RwLock::new(std::env::var(EXPERIMENTAL_VARIABLE).map_or(Experimental::None, |v| Experimental::parse(&v)))
 });

@@ -35,7 +35,7 @@ use crate::vm::{Vm, VmMode};
 use oflow_kernels::expr::Expr;
 use std::sync::Arc;
 
-/// What a kind of device is able to do. One value serves all ranks of the process.
+/// A kind of device and its abilities. One value serves all ranks of the process.
 pub trait Backend: Send + Sync {
     /// Opens this rank's device: its memory and streams. Asked once a rank, when it first uses the device; the streams
     /// carry out what follows.
@@ -54,19 +54,19 @@ pub trait Backend: Send + Sync {
         BoxingPlace::Staged
     }
 
-    /// Its kernels, each with the name of its op.
+    /// Kernels of the device, each with the name of its op.
     fn kernels(&self, device: Device) -> Vec<OpKernel> {
         let _none = device;
         Vec::new()
     }
 
-    /// Its kernel of an elementwise op, from the scalar expression.
+    /// Kernel of an elementwise op on the device, from the scalar expression.
     fn elementwise(&self, device: Device, expr: &Arc<Expr>) -> Option<KernelDef> {
         let _none = (device, expr);
         None
     }
 
-    /// Its kernel that copies input 0 to output 0, of any strides and dtypes.
+    /// Kernel that copies input 0 to output 0, of any strides and dtypes.
     fn copy(&self, device: Device) -> Option<KernelDef> {
         let _none = device;
         None
@@ -91,11 +91,11 @@ pub enum BoxingPlace {
 
 /// The rank that opens a device.
 pub struct Opening<'a> {
-    /// The device.
+    /// The device to open.
     pub device: Device,
     /// Number of the rank.
     pub rank: usize,
-    /// Its number among the ranks of its host: where a host has several devices of the kind, they are taken in turn.
+    /// Number of the rank among the ranks of its host: where a host has several devices of the kind, they are taken in turn.
     pub local_rank: usize,
     /// How the streams of [`Device::Cpu`] run; of no concern to others.
     pub mode: VmMode,
@@ -107,8 +107,8 @@ pub struct Opening<'a> {
 
 /// Memory and streams of one device of a rank.
 pub struct DeviceRt {
-    /// Allocator.
+    /// Allocator of the device's memory.
     pub alloc: Allocator,
-    /// Streams.
+    /// Streams that run the device's instructions.
     pub vm: Vm,
 }

@@ -130,7 +130,7 @@ impl Primitive {
         Ok(Some(Primitive { op, kernel, attrs, runtime, inputs, outputs, boxes, state, workspace, cache }))
     }
 
-    /// The op.
+    /// The op that the primitive runs.
     pub fn op(&self) -> &'static Op {
         self.op
     }

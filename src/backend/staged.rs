@@ -185,7 +185,7 @@ impl StagedStreams {
 /// Shards of one instruction in host memory.
 struct Staging<'a> {
     streams: &'a StagedStreams,
-    /// What holds the source shards.
+    /// Storages that hold the source shards.
     reads: &'a [Storage],
     sources: Vec<Storage>,
     /// With where each belongs.

@@ -25,7 +25,7 @@ static BUILT_IN: LazyLock<[Entry; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Those that were added, in order of their devices' numbers.
+/// Backends that were added, in order of their devices' numbers.
 static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 
 pub(super) fn built_in() -> &'static [Entry] {

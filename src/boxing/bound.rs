@@ -1,4 +1,4 @@
-//! What getting from one nd-SBP to another on one mesh costs at least, whatever the steps.
+//! Lower bound on the cost of boxing from one nd-SBP to another on one mesh, whatever the steps.
 //!
 //! Three arguments, each about the elements that ranks must receive:
 //!
@@ -25,7 +25,7 @@ use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;
 
-/// What ranks must receive.
+/// Elements that ranks must receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     /// Elements that some rank must receive at least.
@@ -106,7 +106,7 @@ pub(super) fn partials(sbp: &[Sbp]) -> AxisSet {
     (0..sbp.len()).filter(|a| sbp[*a].is_partial()).collect()
 }
 
-/// What getting from one nd-SBP to another on a mesh of these sizes needs.
+/// The least that boxing from one nd-SBP to another on a mesh of these sizes must move.
 pub(super) fn need(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Need {
     let none = AxisSet::default();
     let (want, have) = (Corners::of(shape, dims, to, none, none), Corners::of(shape, dims, from, none, partials(to)));
@@ -171,8 +171,8 @@ pub(super) fn need_of(
     }
 }
 
-/// What getting from one nd-SBP to another needs at least of which one is known on the outer axes only, whatever the others
-/// are; none if that may be nothing.
+/// The least that boxing between two nd-SBPs must move where one of them is known on the outer axes only, whatever its other
+/// axes are; `None` if that may be nothing.
 pub(super) fn need_so_far(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Option<Need> {
     let (mut group, mut ranks, mut holders) = (1u64, 1u64, 1u64);
     let (mut copies, mut merged, mut outside, mut becomes) = (1u64, 1u64, false, false);
@@ -429,7 +429,7 @@ impl Ways {
         ways
     }
 
-    /// What any source can do for a receiver, if nothing else of it is known.
+    /// The ways that any source has for a receiver of which nothing else is known.
     pub(super) fn of_receiver() -> Ways {
         Ways { contributions: 1, replicas: 1, receivers: 0 }
     }

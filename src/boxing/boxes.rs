@@ -45,7 +45,7 @@ pub struct Piece {
 /// The box that a rank is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedBox {
-    /// The rank.
+    /// The rank that wants the box.
     pub rank: usize,
     /// The box in the logical tensor.
     pub at: ShardBox,
@@ -79,7 +79,7 @@ impl BoxesPlan {
         self.sent
     }
 
-    /// What a rank is to have, if it needs anything.
+    /// The box that a rank wants, if it wants any.
     pub fn wants(&self, rank: usize) -> Option<&WantedBox> {
         self.wanted.iter().find(|w| w.rank == rank)
     }
@@ -94,7 +94,8 @@ impl BoxesPlan {
     }
 }
 
-/// What a destination rank's shard is instead of a value: the identity of the innermost partial axis on which the rank is not first.
+/// Identity that fills a destination rank's shard in place of a value: that of the innermost partial axis on which the rank
+/// is not first.
 fn identity(dst: &Layout, position: usize) -> Option<ReduceOp> {
     let coord = dst.placement.coord(position);
     (0..coord.len()).rev().filter(|a| coord[*a] != 0).find_map(|a| dst.sbp[a].partial_op())
@@ -221,7 +222,7 @@ pub fn collect_windows(shape: &[usize], src: &Layout, windows: Vec<ShardBox>) ->
     BoxesPlan::new(shape, held, wanted, pieces)
 }
 
-/// What is left of a box without a part of it: boxes that do not overlap.
+/// Parts of a box that remain without `part`: boxes that do not overlap.
 fn without(whole: &ShardBox, part: &ShardBox) -> SmallVec<[ShardBox; 4]> {
     let mut left = SmallVec::new();
     let mut rest = whole.clone();

@@ -1,4 +1,5 @@
-//! What a step costs, in integer picoseconds: one model for plans, the choice of signatures, explanations and predictions.
+//! Cost of a boxing step in integer picoseconds: one model for plans, the choice of signatures, explanations and
+//! predictions.
 //!
 //! A communication takes `latency + peers * per_peer + wire * per_byte + copied * per_byte_copied`, with a latency, a time
 //! per peer and a time per byte for each [`Algorithm`] on each kind of [`Link`]. Bytes beyond what caches hold may cost
@@ -67,9 +68,9 @@ pub enum Algorithm {
     AllReduceOnePhase,
     /// All-reduce in two phases: reduce-scatter and all-gather of chunks.
     AllReduceTwoPhase,
-    /// All-gather.
+    /// All-gather: each member ends with the shards of all.
     AllGather,
-    /// Reduce-scatter.
+    /// Reduce-scatter: each member ends with its shard of the sum.
     ReduceScatter,
     /// All-to-all.
     AllToAll,
@@ -296,7 +297,7 @@ pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usiz
     range
 }
 
-/// What the groups of a move are connected by.
+/// The links that connect the groups of a move.
 #[derive(Clone)]
 pub(super) struct Groups {
     /// The slowest link in one of them.

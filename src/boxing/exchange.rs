@@ -231,7 +231,7 @@ impl<'a> Exchange<'a> {
         self.reduced.iter().map(|a| self.from.dims()[*a]).product()
     }
 
-    /// What this destination position gets the identity of; none where it gets the value.
+    /// The reduction whose identity this destination position gets; `None` where the position gets the value.
     pub(super) fn identity(&self, position: usize) -> Option<ReduceOp> {
         let coord = self.to.coord(position);
         let outside = |a: &usize| coord[*a] != 0 && self.to_sbp[*a].is_partial();
@@ -360,7 +360,7 @@ impl<'a> Exchange<'a> {
         volume(&want) * self.contributions() as u64 - own
     }
 
-    /// What crosses between ranks, in time linear in the number of receivers.
+    /// Bytes that cross between ranks, in time linear in the number of receivers.
     pub(super) fn volume(&self) -> Volume {
         let mut v = Volume { elements: 0, max_received: 0 };
         for q in 0..self.to.len() {
@@ -463,7 +463,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// What one rank sends or receives in an exchange.
+/// Bytes that one rank sends or receives in an exchange.
 #[derive(Clone, Default)]
 struct Load {
     /// Elements within the host.

@@ -150,7 +150,7 @@ impl Moves<'_> {
 
 type Node = u32;
 
-/// What is known of a state.
+/// Cheapest known way to a state.
 #[derive(Clone, Copy)]
 struct Best {
     node: Node,
@@ -179,7 +179,7 @@ pub(super) struct Front<'a> {
 }
 
 impl<'a> Front<'a> {
-    /// What can be reached from `anchor`; `target` is where the whole boxing leads.
+    /// States that can be reached from `anchor`; `target` is where the whole boxing leads.
     pub(super) fn new(mesh: &Mesh, candidates: &'a [Sbp], anchor: &[Sbp], target: Option<&State>) -> Front<'a> {
         let axes = mesh.dims.len();
         let mut front = Front {
@@ -196,7 +196,7 @@ impl<'a> Front<'a> {
         front
     }
 
-    /// What reaches `anchor`; `target` is where the whole boxing starts.
+    /// States from which `anchor` can be reached; `target` is where the whole boxing starts.
     pub(super) fn backward(mesh: &Mesh, candidates: &'a [Sbp], anchor: &[Sbp], target: Option<&State>) -> Front<'a> {
         Front { backward: true, ..Front::new(mesh, candidates, anchor, target) }
     }
@@ -219,7 +219,7 @@ impl<'a> Front<'a> {
         state
     }
 
-    /// What is known of a state, if it was found.
+    /// Cheapest known way to a state, if one was found.
     fn at(&self, node: Node) -> Option<&Best> {
         self.found.get((self.places[node as usize] as usize).wrapping_sub(1))
     }

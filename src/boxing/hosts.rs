@@ -1,4 +1,4 @@
-//! Which ranks are on which host.
+//! Maps ranks to the hosts that they run on.
 
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Which kinds of links the bytes of a plan cross. Worked out when somebody asks, never while a boxing runs.
+//! Kinds of links that the bytes of a plan cross. Worked out when somebody asks, never while a boxing runs.
 
 use super::cost::LinkKind;
 use super::moved::Moved;

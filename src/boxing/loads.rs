@@ -1,4 +1,4 @@
-//! Who sends and receives how much in an exchange within one mesh, worked out for pairs of ranks.
+//! Bytes that each rank sends and receives in an exchange within one mesh, worked out for pairs of ranks.
 //!
 //! The same answer as walking the cells of each receiver (`exchange.rs`), for the case that is priced most often by far:
 //! both layouts on one mesh, all ranks on one host. Boxes of all ranks are laid out side by side, and each receiver is

@@ -106,8 +106,8 @@ fn one_collective(a: &RankStep, b: &RankStep) -> bool {
     }
 }
 
-/// What each of several boxings is predicted to take, in picoseconds, when they are carried out together: a step that shares
-/// the collective of an earlier one does not start it again.
+/// Predicted time of each of several boxings, in picoseconds, when they are carried out together: a step that shares the
+/// collective of an earlier one does not start it again.
 pub fn predicted_together(plans: &[Arc<BoxingPlan>]) -> Vec<u64> {
     let mut all = Vec::with_capacity(plans.len());
     for batch in batches(plans) {
@@ -215,7 +215,7 @@ pub fn bytes_by_link_together(plans: &[Arc<BoxingPlan>]) -> Vec<BTreeMap<LinkKin
     all
 }
 
-/// What the steps of a bucket move each, and as one collective; none where that is the same.
+/// Bytes moved by each step of a bucket and by the merged collective; `None` for a bucket of one step.
 fn joined<'a>(
     programs: &'a [(DType, Arc<RankProgram>)],
     bucket: &[usize],

@@ -1,4 +1,4 @@
-//! What the collective of a step, or of the steps of several boxings, moves between the members of its group.
+//! Data that the collective of a step, or of the steps of several boxings, moves between the members of its group.
 
 use super::cost::{Model, all_reduce_sent};
 use super::program::{Members, RankStep};
@@ -19,7 +19,7 @@ pub(super) struct Moved<'a> {
 }
 
 impl<'a> Moved<'a> {
-    /// That of a step whose input has these sizes; none where each member has a message of its own for each other.
+    /// Data moved by a step whose input has these sizes; none where each member has a message of its own for each other.
     pub(super) fn of(step: &'a RankStep, input: Option<&Dims>, dtype: DType) -> Option<Moved<'a>> {
         let count = |size: &[usize]| size.iter().product::<usize>();
         let moved = Width::moved(dtype.size());

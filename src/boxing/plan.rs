@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 pub struct BoxingPlan {
     /// Logical shape of the tensor.
     pub shape: Dims,
-    /// Element type.
+    /// Element type of the tensor.
     pub dtype: DType,
     /// Layout of the source.
     pub src: Layout,
@@ -190,7 +190,7 @@ const MEMO: usize = 4096;
 
 static PLANS: Mutex<FixedMap<Key, Known>> = Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
 
-/// What is remembered of a question.
+/// Remembered answer of the planner.
 #[derive(Clone)]
 enum Known {
     Plan(Arc<BoxingPlan>),
@@ -253,7 +253,7 @@ impl Planner {
         Ok(self.remember(&layouts, search::cheapest(&self.model, shape, dtype, src, dst)))
     }
 
-    /// What an earlier question found.
+    /// The remembered answer to an earlier question, if there is one.
     fn known(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Option<Known> {
         plans().get(&Asked(self.id, shape, dtype, src, dst)).cloned()
     }

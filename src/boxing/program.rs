@@ -1,4 +1,4 @@
-//! What one rank does in a plan: boxes, members and counts worked out, so that running it asks no more questions.
+//! Program of one rank in a plan: boxes, members and counts worked out, so that running it asks no more questions.
 
 use super::cost::nested_range;
 use super::exchange::Own;

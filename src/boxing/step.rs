@@ -70,7 +70,8 @@ impl FromIterator<usize> for AxisSet {
     }
 }
 
-/// What a step does. Everything but the exchange changes the SBP of one or several mesh axes, all from the same to the same.
+/// Operation of a boxing step. Everything but the exchange changes the SBP of one or several mesh axes, all from the same to
+/// the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepOp {
     /// B → S(dim): each rank keeps its part. No bytes move.
@@ -146,7 +147,7 @@ pub enum StepOp {
 /// One step of a plan with the layouts around it.
 #[derive(Clone, Debug)]
 pub struct BoxingStep {
-    /// The operation.
+    /// Operation of the step, with its mesh axes.
     pub op: StepOp,
     /// Layout before the step.
     pub before: Layout,

@@ -107,7 +107,7 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     outcome
 }
 
-/// What goes out of a checkpoint or a file, large items first, then by name.
+/// Items that a conversion writes, large ones first, then by name.
 fn outgoing<'a>(saved: &'a Checkpoint, options: &ConvertOptions, ours: bool) -> Result<Vec<Item<'a>>> {
     let prefix = if ours && !options.section.is_empty() { format!("{}.", options.section) } else { String::new() };
     let mut items = vec![];

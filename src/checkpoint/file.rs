@@ -22,7 +22,7 @@ pub struct Entry {
     pub name: String,
     /// Name of the dtype, see [`dtype_name`].
     pub dtype: String,
-    /// Sizes.
+    /// Size of each dim.
     pub shape: Vec<usize>,
     /// Range of its bytes in the file.
     pub bytes: Range<u64>,

@@ -170,7 +170,7 @@ pub fn latest(dir: &Path) -> Result<Option<Found>> {
     }
 }
 
-/// What `latest` leads to.
+/// Target of the link `latest`.
 #[derive(PartialEq)]
 enum Pointed {
     /// Nowhere: there is no such file.

@@ -86,14 +86,14 @@ struct Pending {
     commit: Option<Arc<Job>>,
 }
 
-/// What one rank does for one save.
+/// Work of one rank for one save.
 struct Job {
     dir: PathBuf,
     step: u64,
     rank: usize,
     keep: usize,
     part: RankShare,
-    /// What rank 0 needs to write the manifest.
+    /// Data that rank 0 needs to write the manifest.
     lead: Option<Lead>,
 }
 

@@ -21,7 +21,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const VERSION: u32 = 3;
 /// Most bytes of a manifest that is read or written. 4,096 ranks that split 2,000 tensors need less than a quarter.
 const LONGEST: u64 = 1 << 30;
-/// What stands in the place of the manifest's own checksum while it is taken.
+/// Placeholder for the manifest's own checksum while the checksum is computed.
 const NO_SUM: &str = "\"crc32\":\"--------\"";
 
 /// A box of a tensor in a file.
@@ -42,9 +42,9 @@ pub struct SavedPiece {
 pub struct SavedTensor {
     /// The safetensors name of its dtype.
     pub dtype: String,
-    /// Logical sizes.
+    /// Logical size of each dim.
     pub shape: Vec<usize>,
-    /// Its layout when it was saved, as text; not used for loading.
+    /// Layout at the time of saving, as text; not used for loading.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub layout: String,
     /// Boxes that cover the tensor without overlap.
@@ -69,7 +69,7 @@ pub struct SavedFile {
     pub name: String,
     /// Length of the file in bytes.
     pub len: u64,
-    /// Its checksums; none for files of other programs.
+    /// Checksums of the file; `None` for files of other programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sums: Option<SavedSums>,
 }
@@ -106,7 +106,7 @@ impl From<SavedGenerator> for GeneratorState {
     }
 }
 
-/// What manifests of all versions have.
+/// Fields that manifests of all versions have.
 #[derive(Deserialize)]
 struct AnyVersion {
     version: u64,
@@ -143,7 +143,7 @@ pub(super) fn unique<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`VERSION`].
+    /// Version of the format, [`VERSION`] in new manifests.
     pub version: u32,
     /// Version of the library that wrote it.
     pub oflow: String,

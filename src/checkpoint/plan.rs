@@ -1,4 +1,5 @@
-//! Which rank writes which bytes: a pure function of shapes and layouts, which every rank computes without communication.
+//! Assigns the bytes of a checkpoint to the ranks that write them: a pure function of shapes and layouts, which every rank
+//! computes without communication.
 //!
 //! The shards of a rank of all tensors with one layout (placement and nd-SBP) are concatenated. Ranks with equal shards, whose
 //! coordinates differ on B axes only, divide the concatenation into equal parts, one each. So every byte is written
@@ -23,11 +24,11 @@ pub const GRANULE: usize = 64 << 10;
 pub struct TensorSpec {
     /// Name in the checkpoint.
     pub name: String,
-    /// Logical sizes.
+    /// Logical size of each dim.
     pub shape: Dims,
-    /// Element type.
+    /// Element type of the tensor.
     pub dtype: DType,
-    /// Placement.
+    /// Device and mesh of ranks.
     pub placement: Placement,
     /// nd-SBP, without P.
     pub sbp: NdSbp,

@@ -255,7 +255,7 @@ fn check_length(path: &Path, len: u64) -> Result<()> {
         .help("it was truncated or replaced; `oflow ckpt ls` lists the checkpoints"))
 }
 
-/// What a box has of a piece: where in the piece, and sizes. None if nothing.
+/// Part of a piece that lies in a box: where in the piece, and sizes. None if nothing.
 fn overlap(piece: &SavedPiece, want: &ShardBox) -> Option<(Dims, Dims)> {
     let (mut start, mut size) = (Dims::new(), Dims::new());
     for d in 0..want.size.len() {

@@ -100,7 +100,7 @@ impl Output {
         let file = oflow_files::create(&part, Access::Readable);
         Output { path: path.to_path_buf(), part, file }
     }
-    /// Adds bytes.
+    /// Adds bytes at the end of the file.
     pub fn write(&mut self, bytes: &[u8]) {
         if let Ok(f) = &mut self.file
             && let Err(e) = f.write_all(bytes)

@@ -48,7 +48,7 @@ pub struct BlockSums {
 }
 
 impl BlockSums {
-    /// Adds bytes.
+    /// Adds bytes to the checksums.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (part, rest) = bytes.split_at(bytes.len().min(BLOCK - self.filled));
@@ -75,7 +75,7 @@ impl BlockSums {
     }
 }
 
-/// What a rank reports to rank 0 about the file that it has written: what the manifest says of the file, but its name.
+/// Report of a rank to rank 0 about the file that the rank has written: what the manifest says of the file, but its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// Bytes of the file.

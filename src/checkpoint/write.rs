@@ -44,7 +44,7 @@ struct Run {
     bytes: Range<usize>,
 }
 
-/// What this rank writes, in the order of its file.
+/// Pieces that this rank writes, in the order of its file.
 pub struct RankShare {
     pieces: Vec<Piece>,
     generator: GeneratorState,
@@ -157,7 +157,7 @@ impl RankShare {
 pub enum Source<'a> {
     /// The tensors themselves, chunk by chunk, on the thread that owns them.
     Live(Live<'a>),
-    /// A copy.
+    /// A copy that was taken before the save went on in the background.
     Copy(&'a Snapshot),
 }
 

@@ -2,8 +2,8 @@
 
 use crate::control::CHECK_VARIABLE;
 
-/// What the dispatch stream covers of the values that all ranks give alike: of `from_vec`, `distribute`, and of the parameters that are
-/// B at an optimizer's first step.
+/// Check of the values that all ranks give alike, as part of the dispatch stream: of `from_vec`, `distribute`, and of the
+/// parameters that are B at an optimizer's first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataCheck {
     /// Nothing (`OFLOW_CHECK=0`).

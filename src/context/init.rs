@@ -185,7 +185,7 @@ fn wants_mpi() -> Result<bool> {
 #[cfg(feature = "mpi")]
 fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>, hosts: Vec<usize>) -> Result<Arc<dyn Communicator>> {
     use crate::comm::{Pulse, mpi};
-    /// What the control plane knows; MPI itself does not see that a rank has died.
+    /// Failures that the control plane knows of; MPI itself does not see that a rank has died.
     struct Control(Arc<ControlClient>);
     impl Pulse for Control {
         fn failure(&self) -> Option<Error> {

@@ -19,7 +19,7 @@ struct Modes {
     /// Inputs stay as they are where a signature takes them so.
     keep: bool,
     autocast: Autocast,
-    /// What was asked before this number is not in force.
+    /// Number from which on requests are in force; older ones are not.
     asked_from: u64,
     /// Inside a function that calls several ops: what was asked of functions before this number is not asked of them.
     inner_from: u64,
@@ -382,7 +382,8 @@ pub(crate) fn set_keeping(on: bool) -> ModeGuard {
     change(Mode::Keep(on))
 }
 
-/// What is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in force.
+/// Suspends requests: what is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in
+/// force.
 #[inline]
 pub(crate) fn inner_calls() -> FromNumber {
     FromNumber::now(true)

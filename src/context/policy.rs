@@ -5,8 +5,8 @@ use super::moments::{Moments, observe_by_mode};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 
-/// Which communication is allowed, and which is logged. Communication means bytes sent between ranks; boxings that only slice or
-/// pad on the rank are always allowed.
+/// Boxing policy: which communication is allowed, and which is logged. Communication means bytes sent between ranks; boxings
+/// that only slice or pad on the rank are always allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// All communication is allowed.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// State of a random generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneratorState {
-    /// Philox key.
+    /// Key of Philox, the random generator.
     pub seed: u64,
     /// Ordinal of the next random op.
     pub ordinal: u64,

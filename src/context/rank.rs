@@ -39,7 +39,7 @@ impl Slot {
 pub struct RankCtx {
     rank: usize,
     world: usize,
-    /// That of its global tensors; whether they have data.
+    /// Origin of the rank's global tensors: whether they have data.
     origin: Origin,
     /// Dropped first: a rank says goodbye before it closes its communicator, so that the launcher, which orders failures by
     /// the goodbyes, never takes a rank that fails because of this one for the first.
@@ -53,7 +53,7 @@ pub struct RankCtx {
     recorder: Arc<Recorder>,
     global_rng: Mutex<GeneratorState>,
     local_rng: Mutex<GeneratorState>,
-    /// What the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
+    /// State that the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
     interpreter: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -160,7 +160,7 @@ impl RankCtx {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
     }
-    /// What the dispatch stream covers of the data that all ranks give alike.
+    /// Check of the data that all ranks give alike, as part of the dispatch stream.
     pub(crate) fn data_check(&self) -> DataCheck {
         self.data_check
     }

@@ -138,7 +138,7 @@ impl Loader {
     pub fn stream(&self) -> Stream<'_> {
         Stream::new(self)
     }
-    /// What decides the order of rows.
+    /// Settings that decide the order of rows.
     pub(super) fn order(&self) -> (usize, Option<u64>, usize) {
         (self.rows(), self.seed, self.batch)
     }

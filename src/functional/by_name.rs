@@ -16,7 +16,7 @@ use oflow_kernels::{DType, Scalar};
 /// An argument of a call by name.
 #[derive(Clone, Debug)]
 pub enum Arg {
-    /// A tensor.
+    /// A tensor, local or global.
     Tensor(Tensor),
     /// A list of tensors.
     Tensors(Vec<Tensor>),
@@ -391,10 +391,10 @@ pub fn call_any(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Retur
     call_at(name, args, named, CallSite::here())
 }
 
-/// What a function returned.
+/// Result of a function called by name.
 #[derive(Clone, Debug)]
 pub enum Returned {
-    /// Tensors.
+    /// Tensors in the order of the function's results.
     Tensors(Vec<Tensor>),
     /// A value that is no tensor.
     Value(AttrValue),
@@ -443,8 +443,8 @@ pub(super) fn first_fit(
 }
 
 impl FnDef {
-    /// What each output of the function's op stands for in a call with these arguments, where a call may leave outputs out or make
-    /// several of one: for bindings of other languages, which name what [`run`](FnDef::run) returns. None elsewhere.
+    /// Meaning of each output of the function's op in a call with these arguments, where a call may leave outputs out or
+    /// make several of one: for bindings of other languages, which name what [`run`](FnDef::run) returns. None elsewhere.
     ///
     /// # Errors
     /// The function's op is not registered any more, or an argument is none of its attribute.

@@ -47,7 +47,7 @@ impl TargetSpec {
     pub(crate) fn drawn(&self) -> Result<[Scalar; 2]> {
         drawn(self.generator.as_ref())
     }
-    /// Where.
+    /// Device or global layout of the new tensor.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -57,10 +57,10 @@ impl TargetSpec {
     }
 }
 
-/// What can be a target: `Device::Cpu`, `(&placement, sbp![...])`, `Device::Cpu.dtype(..)`, `like.target()`, or a reference
-/// to one of these.
+/// Types that can be a target: `Device::Cpu`, `(&placement, sbp![...])`, `Device::Cpu.dtype(..)`, `like.target()`, or a
+/// reference to one of these.
 pub trait IntoTarget: Sized {
-    /// The target.
+    /// Converts the value to a target.
     fn into_target(self) -> TargetSpec;
     /// The target with another dtype than the default.
     fn dtype(self, dtype: DType) -> TargetSpec {

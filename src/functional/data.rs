@@ -102,7 +102,7 @@ impl Tensor {
         }
     }
 
-    /// The one element, as a number of its kind.
+    /// The only element, as a number of its kind.
     pub(super) fn item_at(&self, site: CallSite) -> Result<Scalar> {
         if self.numel() != 1 {
             let e = Error::shape(format!("it has {} elements", self.numel())).help("reduce it first, or use `to_vec`");

@@ -136,7 +136,7 @@ pub(super) fn scatter(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: Ca
     scatter_in("scatter", [x, ids], Written::Tensor(src), dim, site)
 }
 
-/// What is written by index.
+/// Source of the values that are written by index.
 enum Written<'a> {
     Tensor(&'a Tensor),
     Number(Scalar),

@@ -42,7 +42,7 @@ functions! {
     "affine_grid(Tensor theta, IntList size, *, Bool align_corners=false) -> Tensor" = affine_grid;
 }
 
-/// What is outside the image.
+/// Values outside of the image.
 #[derive(Clone, Copy, PartialEq)]
 enum Outside {
     Zeros,

@@ -341,7 +341,7 @@ struct Columns {
     kernel: List,
     /// Windows in each dim.
     count: List,
-    /// What the op of resampling takes.
+    /// Arguments of the op of resampling.
     steps: List,
 }
 

@@ -20,7 +20,7 @@ macro_rules! int_like {
 }
 int_like!(i64 i32 u32 usize);
 
-/// What can be a list of dims or sizes: an array, slice or vector of i64, i32, u32 or usize (so `x.shape()` is one), a
+/// Types that can be a list of dims or sizes: an array, slice or vector of i64, i32, u32 or usize (so `x.shape()` is one), a
 /// tuple of those types mixed, one number, or `()` for the empty list.
 ///
 /// ```

@@ -18,9 +18,9 @@ pub struct LayoutSpec {
     grad_sbp: Option<NdSbp>,
 }
 
-/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`, or a reference to one.
+/// Types that can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`, or a reference to one.
 pub trait IntoLayout: Sized {
-    /// The layout.
+    /// Converts the value to a layout.
     fn into_layout(self) -> LayoutSpec;
     /// States the SBP of the gradient.
     fn grad_sbp(self, sbp: impl Into<NdSbp>) -> LayoutSpec {

@@ -14,10 +14,10 @@ use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::SmallVec;
 
-/// What one output of a declaration stands for in a call.
+/// Meaning of one output of a declaration in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputSlot {
-    /// One tensor.
+    /// One tensor, always there.
     One,
     /// An optional output that this call does not make.
     Absent,

@@ -17,7 +17,7 @@ pub enum Held<'a> {
     Borrowed(&'a Tensor),
     /// An owned tensor.
     Owned(Tensor),
-    /// A number.
+    /// A number, taken as the tensor's dtype.
     Number(Scalar),
 }
 
@@ -31,9 +31,9 @@ impl Held<'_> {
     }
 }
 
-/// What can be the right side of an operator: a tensor, a number, or the result of another operator.
+/// Types that can be the right side of an operator: a tensor, a number, or the result of another operator.
 pub trait RightSide {
-    /// Its value.
+    /// The operand's tensor or number.
     ///
     /// # Errors
     /// Of a result: its error.
@@ -66,9 +66,9 @@ impl RightSide for Result<Tensor> {
 
 /// A value of an expression in [`eval!`](crate::eval): a tensor, a number, or the first error.
 pub enum Term {
-    /// A tensor.
+    /// A tensor that the operator has made.
     Tensor(Tensor),
-    /// A number.
+    /// A number that needs no tensor.
     Number(Scalar),
     /// The expression's first error.
     Failed(Error),

@@ -112,7 +112,7 @@ const FFT: &[&str] = &[
     "stft",
 ];
 
-/// What to do instead of calling a function of PyTorch's that has another name here, or none.
+/// Advice for a function of PyTorch that has another name in oflow; `None` where there is no advice.
 pub(super) fn instead(name: &str) -> Option<String> {
     let name = name.rsplit(['.', ':']).next().unwrap_or(name);
     if let Ok(i) = HERE.binary_search_by_key(&name, |(n, _)| n) {

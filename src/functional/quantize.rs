@@ -44,7 +44,7 @@ by_name! {
     "q_zero_point(Tensor x) -> Int" = |b| Ok(of("q_zero_point", b.given(0)?, b.site)?.zero.into());
 }
 
-/// What the elements of a quantised tensor stand for.
+/// Scale and zero point of a quantised tensor's elements.
 fn of(name: &str, x: &Tensor, site: CallSite) -> Result<Quantization> {
     let refused = |e: Error| e.in_call(|| format!("{name}({})", x.short())).at(site);
     quantised(x.dtype()).map_err(refused)?;

@@ -12,13 +12,13 @@ pub(super) struct Row {
     pub subject: &'static str,
     /// Lines of documentation.
     pub doc: &'static [&'static str],
-    /// Signature.
+    /// Signature of the function, as text.
     pub text: &'static str,
-    /// What it does.
+    /// Body of the function.
     pub does: Does,
 }
 
-/// What a function of the table does.
+/// Body of a function of the table.
 #[derive(Clone, Copy)]
 pub(super) enum Does {
     /// Calls this function of Rust, which takes the parameters as plain values and the caller's line. Code that reads them by name,

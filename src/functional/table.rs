@@ -26,23 +26,23 @@ pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
 /// A function in Rust that gives a value which is no tensor.
 pub type FnValue = Arc<dyn Fn(&Bound) -> Result<AttrValue> + Send + Sync>;
 
-/// What a function does.
+/// Body of a function: one op, or code.
 #[derive(Clone)]
 pub enum FnBody {
     /// Calls the op of that name; parameters become inputs and attributes of the same names.
     Op(String),
     /// The same, and the result is written over the first argument.
     InPlace(String),
-    /// Code.
+    /// Code that calls other functions.
     Code(FnCode),
     /// Code that gives a value which is no tensor.
     Value(FnValue),
 }
 
-/// What `cargo xtask codegen` makes for users of Rust.
+/// Generated Rust form of a function, made by `cargo xtask codegen`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RustForm {
-    /// Name.
+    /// Name of the Rust function.
     pub name: String,
     /// A method of `Tensor`, or a function of [`functional`](crate::functional).
     pub method: bool,
@@ -50,18 +50,18 @@ pub struct RustForm {
     pub code: Option<&'static str>,
 }
 
-/// A function.
+/// Definition of a function: signature, body and docs.
 #[derive(Clone)]
 pub struct FnDef {
-    /// Signature.
+    /// Signature of the function.
     pub sig: FnSig,
     /// One sentence; more paragraphs of Markdown may follow.
     pub doc: String,
     /// Heading under which lists show it.
     pub subject: Cow<'static, str>,
-    /// What it does.
+    /// Body of the function.
     pub body: FnBody,
-    /// Its generated form in Rust, if it has one.
+    /// Generated form in Rust, if the function has one.
     pub rust: Option<RustForm>,
     /// Not shown in lists, and not to be called from Python: a function that other functions and gradients call.
     pub hidden: bool,

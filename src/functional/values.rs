@@ -1,4 +1,4 @@
-//! What is known of a tensor, by name. In Rust these are methods of [`Tensor`](crate::Tensor).
+//! Properties of a tensor, by name. In Rust these are methods of [`Tensor`](crate::Tensor).
 
 use crate::ops::normalize_dim;
 

@@ -1,5 +1,5 @@
-//! What the code of libraries asks of oflow: tensors, calls of ops and functions by name, primitives. Nothing unwinds out of here, and an
-//! error of oflow that a library passes on comes back as that error.
+//! Functions of oflow that the code of libraries calls: tensors, ops and functions by name, primitives. Nothing unwinds out
+//! of here, and an error of oflow that a library passes on comes back as that error.
 
 use super::given::{GivenAttrs, dtype};
 use super::launch;
@@ -38,7 +38,7 @@ thread_local! {
     static RETURNED: RefCell<Answer> = RefCell::default();
 }
 
-/// What a call has returned, as long as a library may read it.
+/// Results of a call, kept as long as a library may read them.
 #[derive(Default)]
 struct Answer {
     tensors: Vec<oflow_tensor>,

@@ -18,7 +18,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-/// What a library wants to be given with each call. It may be used from any thread: the interface says so.
+/// Pointer that a library wants to be given with each call. It may be used from any thread: the interface says so.
 #[derive(Clone, Copy)]
 pub(super) struct User(pub(super) *mut c_void);
 // SAFETY: oflow only hands it back, and the interface says that callbacks run on any thread.
@@ -47,8 +47,8 @@ pub(super) fn shown(op: &OpDef) -> String {
     format!("op {}{library}", op.full_name())
 }
 
-/// What a status and a message mean. A callback that says itself why it failed is an error of the call, as one of a kernel in Rust; a
-/// panic, an exception or no status at all is a failure of this rank.
+/// Converts the status and message of a callback to a result. A callback that says itself why it failed is an error of the
+/// call, as one of a kernel in Rust; a panic, an exception or no status at all is a failure of this rank.
 pub(super) fn judged(status: i32, why: String, about: impl Fn() -> String) -> Result<()> {
     if status == OFLOW_OK {
         return Ok(());
@@ -213,7 +213,7 @@ pub(super) fn kernel_applies(
     }
 }
 
-/// What a rule has given.
+/// Results that a rule has given.
 #[derive(Default)]
 struct Given {
     shapes: Vec<Option<Dims>>,
@@ -368,7 +368,7 @@ pub(super) fn add_rules(mut op: OpDef, from: &oflow_op_def, user: User) -> OpDef
     op
 }
 
-/// What a device rule says. Outputs that it does not speak of are on the device whose kernel runs.
+/// Devices that a device rule names for the outputs. Outputs that it does not speak of are on the device whose kernel runs.
 fn devices(ctx: &DeviceCtx<'_>, rule: RuleCall, user: User) -> Result<Devices> {
     let (call, what) = (ctx.call, "the device rule");
     let known = |d: Device| {

@@ -20,7 +20,7 @@ use crate::ops::{LibraryId, OpDef};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What starts the comment of an op.
+/// Start of the comment that declares an op.
 const MARK: &str = "/* oflow\n";
 
 /// Whether the text declares ops.

@@ -50,7 +50,7 @@ struct CudaText {
     threads: Option<SizeRule>,
     /// `T_x` for the inputs, then the outputs.
     types: Vec<&'static str>,
-    /// Those of other ops, whose kernels stand in the same text and are compiled with it.
+    /// Kernels of other ops that stand in the same text and are compiled with it.
     others: Vec<&'static str>,
     inputs: usize,
 }

@@ -1,4 +1,4 @@
-//! What is left when a library kills the process while it is opened: a line on stderr that names it.
+//! Message on stderr when a library kills the process while it is opened: a line that names the library.
 //!
 //! A constructor of C++ that throws, or one that reads a bad address, ends the process in the loader, where nothing can be caught. So
 //! while a library is opened, the signals of such an end say first whose code ran.

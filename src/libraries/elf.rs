@@ -1,4 +1,4 @@
-//! What of a shared library can be checked before it is mapped: a file that is cut off kills the process that reads behind its end.
+//! Checks of a shared library before it is mapped: a file that is cut off kills the process that reads behind its end.
 
 use crate::error::{Error, Result};
 

@@ -91,7 +91,7 @@ impl Drop for Nested {
     }
 }
 
-/// What a body has given.
+/// Results that a body has given.
 struct Given {
     tensors: Vec<Tensor>,
     value: Option<AttrValue>,

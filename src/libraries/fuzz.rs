@@ -71,7 +71,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// What the pointers of a library lead to.
+/// Memory that the pointers of a library lead to.
 #[derive(Default)]
 struct Memory(Vec<Box<dyn Any>>);
 
@@ -244,7 +244,7 @@ impl Memory {
     }
 }
 
-/// What a callback does, step by step.
+/// Steps of a callback, one byte each.
 pub(super) type Steps = Vec<u8>;
 
 /// Dims and element type of input 0.

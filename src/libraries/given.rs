@@ -1,4 +1,4 @@
-//! What callbacks are given: views, types and attributes as structs of C. They borrow what the call has.
+//! Arguments of callbacks: views, types and attributes as structs of C. They borrow what the call has.
 
 use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, InferCtx, OpDef, TensorType};
 use crate::placement::Device;
@@ -230,7 +230,7 @@ impl GivenAttrs {
         shown
     }
 
-    /// Their addresses.
+    /// Addresses of the attributes.
     pub(super) fn list_of(&self) -> SmallVec<[*const oflow_attr; 4]> {
         self.attrs.iter().map(ptr::from_ref).collect()
     }
@@ -283,7 +283,7 @@ pub(super) fn output_names<'a>(
     (0..n).map(name).collect()
 }
 
-/// What some rules are told beside inputs and attributes.
+/// Arguments of some rules beside inputs and attributes.
 #[derive(Default)]
 pub(super) struct Told<'a> {
     /// The outputs, where they are known.
@@ -343,7 +343,7 @@ impl<const N: usize> Room<N> {
             len: 0,
         }
     }
-    /// What was written.
+    /// Text that the callback has written.
     pub(super) fn said(&self, len: usize) -> String {
         String::from_utf8_lossy(&self.text[..len.min(self.text.len())]).into_owned()
     }

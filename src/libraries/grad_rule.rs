@@ -15,7 +15,7 @@ type Rule = unsafe extern "C" fn(*const oflow_grad, *mut oflow_message) -> i32;
 /// A rule that runs; `context` leads here.
 struct Running<'a, 'b> {
     ctx: &'a mut (dyn GradCtx + 'b),
-    /// What the library knows by number.
+    /// Values that the library knows by number.
     values: Vec<Value>,
     results: Vec<u32>,
     /// Dims of the values that were described.

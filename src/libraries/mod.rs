@@ -44,11 +44,11 @@ pub struct Library {
 }
 
 impl Library {
-    /// Its name.
+    /// Name that the library declares.
     pub fn name(&self) -> &str {
         &self.id.name
     }
-    /// Its version, as the library counts; may be empty.
+    /// Version that the library declares; may be empty.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -56,11 +56,11 @@ impl Library {
     pub fn file(&self) -> &str {
         &self.id.file
     }
-    /// What ranks compare: a hash of the file, or of the sources and options.
+    /// Hash that ranks compare: of the file, or of the sources and options.
     pub fn hash(&self) -> &str {
         &self.id.hash
     }
-    /// Its ops.
+    /// Ops that the library has registered.
     pub fn ops(&self) -> &[&'static Op] {
         &self.ops
     }

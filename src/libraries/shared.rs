@@ -21,7 +21,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What every library is given.
+/// Table of functions that every library is given.
 static HOST: oflow_host =
     oflow_host { head: oflow_head::of::<oflow_host>(), parallel_for: Some(host_parallel_for), api: &raw const API };
 
@@ -59,7 +59,7 @@ pub(super) fn open(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<
     dying::named(file, || open_checked(path, bytes, file, hash))
 }
 
-/// Its constructors run, then its own code.
+/// Opens a checked library: runs its constructors, then its own code.
 fn open_checked(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Opened> {
     let library = dlopen(path, bytes, file)?;
     // SAFETY: the symbol of that name is this function, by the interface.

@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 use oflow_op::abi::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is told of a tensor; the pointers of [`oflow_tensor_info`] lead here.
+/// Description of a tensor; the pointers of [`oflow_tensor_info`] lead here.
 struct Told {
     dims: Box<[i64]>,
     device: String,
@@ -114,7 +114,7 @@ pub(super) fn release(number: oflow_tensor) -> Result<()> {
     Ok(())
 }
 
-/// What a tensor is. Pointers hold as long as the number.
+/// Describes a tensor by its number. Pointers hold as long as the number.
 ///
 /// # Errors
 /// The number stands for no tensor.

@@ -94,7 +94,7 @@ struct List {
     /// The boxes are kept whole, so that reusing one allocates nothing.
     #[allow(clippy::vec_box)]
     idle: Vec<Box<Block>>,
-    /// Those that exist, idle or in use: the room that the list has reserved.
+    /// Number of blocks that exist, idle or in use: the room that the list has reserved.
     existing: usize,
 }
 

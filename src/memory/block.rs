@@ -20,7 +20,7 @@ pub(super) const MAPPED_FROM: usize = 1 << 20;
 /// not some small vector, which would end the process.
 const HEADROOM: usize = 64 << 20;
 
-/// What all handles to some bytes share.
+/// State that all handles to some bytes share.
 pub(super) struct Block {
     pub handles: AtomicUsize,
     pub version: AtomicU64,
@@ -28,7 +28,7 @@ pub(super) struct Block {
     pub outside: AtomicBool,
     pub uses: Uses,
     pub data: *mut u8,
-    /// What was asked for; at most what the memory holds.
+    /// Size that was asked for, in bytes; at most what the memory holds.
     pub bytes: usize,
     pub device: Device,
     pub origin: Origin,

@@ -26,7 +26,7 @@ pub trait Line: Send + Sync {
 /// Work of a stream: the stream, and the number of the work there.
 #[derive(Clone)]
 pub struct Ticket {
-    /// The stream.
+    /// Stream that the instruction runs on.
     pub line: Arc<dyn Line>,
     /// The number of the work.
     pub seq: u64,
@@ -76,14 +76,14 @@ impl Uses {
         self.streams.load(Ordering::Acquire)
     }
 
-    /// What a reader waits for: the last write that is not done.
+    /// Adds the last unfinished write, which a reader waits for.
     pub(super) fn before_read(&self, tickets: &mut Tickets) {
         if self.is_streamed() {
             tickets.extend(self.lock().write.clone().filter(|t| !t.reached()));
         }
     }
 
-    /// What a writer waits for: the last write and the reads since that are not done.
+    /// Adds the last write and the reads since that are unfinished, which a writer waits for.
     pub(super) fn before_write(&self, tickets: &mut Tickets) {
         if self.is_streamed() {
             let issued = self.lock();

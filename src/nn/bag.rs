@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BagMode {
-    /// Their sum.
+    /// Sum of the bag's rows.
     Sum,
-    /// Their mean, PyTorch's default.
+    /// Mean of the bag's rows, PyTorch's default.
     #[default]
     Mean,
     /// The largest element of each column.

@@ -71,7 +71,7 @@ pub struct GroupNorm {
     pub weight: Tensor,
     /// Shift, one number a channel; zeros at first.
     pub bias: Tensor,
-    /// Groups.
+    /// Number of groups that the channels are divided into.
     pub groups: usize,
     /// Added to the variance; 1e-5 at first.
     pub eps: f64,

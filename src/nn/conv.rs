@@ -7,15 +7,15 @@ use crate::functional::{IntoTarget, pad_at};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 
-/// What stands around the image of a convolution.
+/// Values around the image of a convolution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaddingMode {
-    /// Zeros.
+    /// Zeros around the image.
     #[default]
     Zeros,
     /// The image, mirrored at its first and last elements.
     Reflect,
-    /// Its first and last elements.
+    /// The image's first and last elements, repeated.
     Replicate,
     /// The image again.
     Circular,
@@ -33,14 +33,14 @@ impl PaddingMode {
     }
 }
 
-/// What a convolution of `N` spatial dims does besides its sizes.
+/// Options of a convolution of `N` spatial dims besides its sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions<const N: usize> {
     /// Elements from one place of the kernel to the next; 1 at first.
     pub stride: [usize; N],
     /// Elements around the image; 0 at first.
     pub padding: [usize; N],
-    /// Which elements these are; zeros at first, and always in a transposed convolution.
+    /// Values of the padding; zeros at first, and always in a transposed convolution.
     pub padding_mode: PaddingMode,
     /// Elements from tap to tap; 1 at first.
     pub dilation: [usize; N],
@@ -77,7 +77,7 @@ fn groups(name: &str, inputs: usize, outputs: usize, groups: usize, site: CallSi
     }
 }
 
-/// What the function `pad` takes: before and after of the last dim, then of the one before it, and so on.
+/// Argument of the function `pad`: before and after of the last dim, then of the one before it, and so on.
 fn around(padding: &[usize]) -> Vec<i64> {
     padding.iter().rev().flat_map(|p| [*p as i64; 2]).collect()
 }

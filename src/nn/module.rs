@@ -1,4 +1,4 @@
-//! What a module is: a walk over its parameters in a fixed order, with dotted names.
+//! Modules: a walk over their parameters in a fixed order, with dotted names.
 
 use super::load::Unmatched;
 use super::{Buffer, sharding};

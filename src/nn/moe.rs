@@ -75,11 +75,11 @@ pub struct MixtureOfExperts {
     pub gate: Linear,
     /// First layers, `[experts, width, hidden]`.
     pub up: Tensor,
-    /// Their biases, `[experts, 1, hidden]`.
+    /// Biases of the first layer, `[experts, 1, hidden]`.
     pub up_bias: Tensor,
     /// Second layers, `[experts, hidden, width]`.
     pub down: Tensor,
-    /// Their biases, `[experts, 1, width]`.
+    /// Biases of the second layer, `[experts, 1, width]`.
     pub down_bias: Tensor,
     options: MoeOptions,
 }

@@ -45,7 +45,7 @@ impl MultiheadOptions {
     }
 }
 
-/// What a call of [`MultiheadAttention`] hides, and what it returns.
+/// Masks of a call of [`MultiheadAttention`], and what the call returns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masks<'a> {
     /// `[B, Tk]`: true at keys that are hidden, or floats that are added to the scores.
@@ -64,9 +64,9 @@ pub struct Masks<'a> {
 /// keeps them from step to step (a KV cache), and those of the encoder from the first step on.
 #[derive(Clone, Debug)]
 pub struct KeyValues {
-    /// Keys.
+    /// Keys of all positions so far.
     pub keys: Tensor,
-    /// Values.
+    /// Values of all positions so far.
     pub values: Tensor,
 }
 
@@ -262,7 +262,7 @@ impl MultiheadAttention {
         if self.weights.len() == 1 { self.weights[0].chunk(3, 0) } else { Ok(self.weights.clone()) }
     }
 
-    /// Their biases.
+    /// Biases of the projections.
     fn each_bias(&self) -> Result<Option<Vec<Tensor>>> {
         self.bias.as_ref().map(|b| b.chunk(3, 0)).transpose()
     }

@@ -220,10 +220,10 @@ impl Gru {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nonlinearity {
-    /// tanh.
+    /// The hyperbolic tangent.
     #[default]
     Tanh,
-    /// relu.
+    /// The rectifier, `max(x, 0)`.
     Relu,
 }
 

@@ -133,7 +133,7 @@ impl Replicas {
         all.into_iter().map(|(_, bucket)| bucket).collect()
     }
 
-    /// Which parameters have a gradient on any rank.
+    /// For each parameter, whether it has a gradient on any rank.
     fn used(&self, all: &[(String, Tensor)]) -> Result<Vec<bool>> {
         let have: Vec<f32> = all.iter().map(|(_, p)| f32::from(u8::from(p.grad().is_some()))).collect();
         let have = from_vec(have, [all.len()], Device::Cpu)?;

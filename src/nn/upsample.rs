@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 pub struct Upsample {
     /// The spatial sizes of the result, one number a dim or one for all; empty at first.
     pub size: Vec<i64>,
-    /// What its own sizes are multiplied with, one number a dim or one for all; empty at first.
+    /// Factors of the image's sizes, one number a dim or one for all; empty at first.
     pub scale_factor: Vec<f64>,
     /// How: nearest (at first), nearest-exact, linear, bilinear, bicubic, trilinear or area.
     pub mode: &'static str,

@@ -7,11 +7,11 @@ use crate::sbp::{NdSbp, Sbp};
 use crate::tensor::{ForUse, Tensor, intern_global};
 use serde::{Deserialize, Serialize};
 
-/// What [`zero`] divides, and how.
+/// States that [`zero`] divides, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZeroOptions {
-    /// What is divided: the states of optimizers (1), gradients too (2), parameters too (3), or nothing (0).
+    /// Stage of ZeRO: divides the states of optimizers (1), gradients too (2), parameters too (3), or nothing (0).
     pub stage: u8,
     /// Name or number of the mesh axis over which it is divided: the one that splits the batch.
     #[serde(default = "dp")]

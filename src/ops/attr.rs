@@ -17,13 +17,13 @@ pub type KeyWords = SmallVec<[u64; 24]>;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AttrValue {
-    /// An integer.
+    /// A signed integer of 64 bits.
     Int(i64),
-    /// A float.
+    /// A floating point number of 64 bits.
     Float(f64),
     /// A truth value.
     Bool(bool),
-    /// Text.
+    /// A text of UTF-8.
     Str(Arc<str>),
     /// A list of integers; shapes and dims too.
     Ints(SmallVec<[i64; 6]>),
@@ -33,7 +33,7 @@ pub enum AttrValue {
     DType(DType),
     /// A number whose kind takes part in promotion.
     Scalar(Scalar),
-    /// Raw bytes.
+    /// Raw bytes, as of a tensor's values.
     Bytes(Arc<[u8]>),
     /// A kind of device.
     Device(Device),
@@ -52,9 +52,9 @@ pub enum AttrValue {
 /// A runtime attribute of the call that a plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GivenNumber {
-    /// Its place among the runtime attributes of the call, in declared order.
+    /// Position among the runtime attributes of the call, in declared order.
     pub index: usize,
-    /// What is known of it when the plan is made.
+    /// Kind of the number, all that is known when the plan is made.
     pub kind: DTypeKind,
 }
 
@@ -91,13 +91,13 @@ impl RuntimeArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttrKind {
-    /// Integer.
+    /// A signed integer of 64 bits.
     Int,
     /// Float; an integer is accepted.
     Float,
-    /// Bool.
+    /// True or false.
     Bool,
-    /// Text.
+    /// A text of UTF-8.
     Str,
     /// List of integers.
     Ints,
@@ -105,17 +105,17 @@ pub enum AttrKind {
     Floats,
     /// Tensor shape: a list of non-negative integers.
     Shape,
-    /// Element type.
+    /// An element type.
     DType,
     /// Number of any kind.
     Scalar,
-    /// Bytes.
+    /// A list of raw bytes.
     Bytes,
     /// Kind of device.
     Device,
-    /// Placement.
+    /// A placement: device and mesh of ranks.
     Placement,
-    /// nd-SBP.
+    /// One SBP per mesh axis.
     NdSbp,
     /// List of lists of integers.
     IntLists,

@@ -1,4 +1,4 @@
-//! What autocast does to each op: the table, as data.
+//! Autocast policy of each op: the table, as data.
 //!
 //! The lists are PyTorch's for CUDA, with two differences, both of which keep its result dtypes and cost less memory:
 //! `cross_entropy` reads halves as they are (its kernel computes and returns the loss in f32, so PyTorch's f32 copy of the
@@ -10,7 +10,7 @@ use oflow_kernels::DType;
 use std::fmt;
 use std::str::FromStr;
 
-/// What ops of low precision run in; the mode of a thread.
+/// Element type that ops of low precision run in; the mode of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Autocast {
     /// Every op takes its inputs as they are.
@@ -56,10 +56,10 @@ impl fmt::Display for Autocast {
     }
 }
 
-/// What autocast does with the float inputs of an op.
+/// Cast that autocast applies to the float inputs of an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CastPolicy {
-    /// Nothing.
+    /// Inputs stay as they are.
     #[default]
     Keep,
     /// f32 and halves become the mode's dtype.

@@ -53,7 +53,7 @@ impl KernelPred {
     }
 }
 
-/// What went wrong, for the message.
+/// Result of reading a condition; the error is the text for the message.
 type Read<T> = std::result::Result<T, String>;
 
 /// Words, numbers, quoted texts (with their quotes) and signs.
@@ -82,7 +82,7 @@ struct Reader<'a> {
     op: &'a OpDef,
 }
 
-/// Those that hold where all of these do.
+/// Predicate that holds where all of `preds` do.
 fn all(mut preds: Vec<KernelPred>) -> KernelPred {
     if preds.len() == 1 { preds.remove(0) } else { KernelPred::All(preds) }
 }
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind `==`, `!=` and `in`.
+    /// Reads the values behind `==`, `!=` and `in`.
     fn values<T>(&mut self, sign: &str, read: &dyn Fn(&str) -> Read<T>) -> Read<Vec<T>> {
         match sign {
             "==" | "!=" => Ok(vec![read(self.next("a value")?)?]),

@@ -1,4 +1,4 @@
-//! What an input of an op accepts, as data: a set of element types and a set of numbers of dims.
+//! Types that an input of an op accepts, as data: a set of element types and a set of numbers of dims.
 //!
 //! ```text
 //! float            a class of element types
@@ -21,7 +21,7 @@ pub enum DTypeClass {
     Real,
     /// Real numbers, bool and complex numbers.
     Number,
-    /// Complex numbers.
+    /// Complex numbers: c64 and c128.
     Complex,
     /// Every built-in dtype, the 8-bit floats too: for casts.
     Builtin,
@@ -33,7 +33,7 @@ pub enum DTypeClass {
     Int,
     /// Integers and floats.
     Num,
-    /// bool.
+    /// The element type bool alone.
     Bool,
 }
 

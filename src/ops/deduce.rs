@@ -1,4 +1,4 @@
-//! What follows from a declaration and the types of a call's inputs: logical outputs, 1-d signatures, physical attributes.
+//! Deduces from a declaration and the types of a call's inputs: logical outputs, 1-d signatures, physical attributes.
 
 use super::attr::{AttrValue, Attrs};
 use super::constraint::DTypeClass;

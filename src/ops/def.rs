@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is known of an op besides its shapes.
+/// Properties of an op besides its shapes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpTraits {
     /// Has an effect besides its outputs (writes a mutable input): may not be removed or merged.
@@ -47,9 +47,9 @@ pub struct OpTraits {
     pub makes_complex: bool,
 }
 
-/// Output shapes.
+/// Computes the logical shapes of the outputs.
 pub type ShapeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> + Send + Sync>;
-/// Output dtypes.
+/// Computes the dtypes of the outputs.
 pub type DTypeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> + Send + Sync>;
 /// 1-d signatures.
 pub type SbpFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync>;
@@ -69,7 +69,7 @@ pub struct Wishes<'a> {
 
 /// Whether an nd-signature is exact on every rank of the placement.
 pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool + Send + Sync>;
-/// Physical attributes.
+/// Computes the physical attributes of one rank's shards.
 pub type LocalizeFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Sync>;
 /// Refuses bad attributes.
 pub type CheckFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<()> + Send + Sync>;
@@ -80,7 +80,7 @@ pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
 
 /// The numbers of one call, which no plan knows, with what is known of the call besides.
 pub struct GivenValues<'a> {
-    /// The op.
+    /// The op that is called.
     pub op: &'a OpDef,
     /// dtypes of the inputs.
     pub dtypes: &'a [Option<DType>],
@@ -132,9 +132,9 @@ pub enum ShapeRule {
     Broadcast,
     /// The `shape` attribute.
     Attr,
-    /// Text.
+    /// A text such as `[m, k], [k, n] -> [m, n]`.
     Text(Arc<ShapeText>),
-    /// Code.
+    /// A function of the inputs and attributes.
     Fn(ShapeFn),
 }
 
@@ -154,7 +154,7 @@ pub enum DTypeRule {
     Attr,
     /// One per output.
     Fixed(Vec<DType>),
-    /// Code.
+    /// A function of the inputs and attributes.
     Fn(DTypeFn),
 }
 
@@ -170,11 +170,11 @@ pub enum SbpRule {
     Factors(String),
     /// Fixed signatures as text.
     Signatures(Vec<String>),
-    /// Code.
+    /// A function that gives 1-d signatures.
     Fn(SbpFn),
 }
 
-/// What decides the length of dim 0 of all outputs where it depends on values. Inference then gives the greatest length that
+/// Source of the length of dim 0 of all outputs where it depends on values. Inference then gives the greatest length that
 /// there can be, of a shard as of a whole tensor.
 ///
 /// On global tensors each rank makes the part of the result that follows from its shard. The parts of the ranks along `S(0)`
@@ -199,7 +199,7 @@ pub enum LengthBy {
 pub struct Lowering {
     /// The 1-d signatures it offers.
     pub sbp: SbpFn,
-    /// How.
+    /// Code or declared steps that make the lowering.
     pub by: LoweredBy,
 }
 
@@ -227,11 +227,11 @@ pub struct OpDef {
     pub functions: Vec<Cow<'static, str>>,
     /// Inputs, attributes, outputs.
     pub sig: OpSignature,
-    /// What else is known.
+    /// Properties of the op besides its shapes.
     pub traits: OpTraits,
-    /// Output shapes.
+    /// Rule for the shapes of the outputs.
     pub shape: ShapeRule,
-    /// Output dtypes.
+    /// Rule for the dtypes of the outputs.
     pub dtype: DTypeRule,
     /// The scalar expression of an elementwise op.
     pub expr: Option<Arc<Expr>>,
@@ -247,7 +247,7 @@ pub struct OpDef {
     pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
     pub nd_extra: Option<NdSbpFn>,
-    /// Replaces everything.
+    /// Gives whole nd signatures; replaces the 1-d rules.
     pub nd_infer: Option<NdSbpFn>,
     /// Filter over nd-signatures.
     pub nd_valid: Option<NdValidFn>,
@@ -255,27 +255,27 @@ pub struct OpDef {
     pub nd_choose: Option<NdChooseFn>,
     /// The texts that these three were read from, where they were.
     pub(super) nd_rows: Vec<String>,
-    /// Lowerings.
+    /// Lowerings into other ops, in declared order.
     pub lowerings: Vec<Lowering>,
-    /// Attribute check.
+    /// Check of inputs and attributes before anything is inferred.
     pub check: Option<CheckFn>,
     /// Check of the runtime attributes' values, at every call and alike on all ranks.
     pub values: Option<ValuesFn>,
     /// Physical attributes; none: unchanged.
     pub localize: Option<LocalizeFn>,
-    /// Cost.
+    /// Estimates the FLOPs of a call, for the cost model.
     pub flops: Option<FlopsFn>,
     /// The output is another window onto input 0.
     pub view: Option<ViewFn>,
-    /// Gradient.
+    /// Gradient rule of the op.
     pub grad: Grad,
-    /// What few ops decide about their calls.
+    /// Decisions that few ops take about their calls.
     pub hooks: Hooks,
-    /// What decides the outputs' length, where that depends on values.
+    /// Source of the outputs' length, where that depends on values.
     pub length: Option<LengthBy>,
-    /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
+    /// Autocast policy of the float inputs; `None`: that of the table of built-in ops, else [`CastPolicy::Keep`].
     pub cast: Option<CastPolicy>,
-    /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
+    /// Work of the interpreter where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
     /// How it takes complex numbers where its kernels compute with real ones.
     pub by_parts: Option<ByParts>,
@@ -290,7 +290,7 @@ pub struct OpDef {
 /// The library that an op comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryId {
-    /// Its name.
+    /// Name that the library declares.
     pub name: SmolStr,
     /// The file that was loaded, or the sources that it was built of.
     pub file: String,
@@ -428,7 +428,8 @@ impl OpDef {
     pub fn by_name_only(self) -> OpDef {
         self.traits(|t| t.by_name_only = true)
     }
-    /// Its kernels refuse values of inputs, such as indices out of range: so they run although all outputs are empty.
+    /// Declares that kernels refuse some values of inputs, such as indices out of range: so they run although all outputs
+    /// are empty.
     #[must_use]
     pub fn checks_values(self) -> OpDef {
         self.traits(|t| t.run_empty = true)
@@ -439,7 +440,7 @@ impl OpDef {
         self.domain = domain.into();
         self
     }
-    /// Changes traits.
+    /// Changes the op's traits by `f`.
     #[must_use]
     pub fn traits(mut self, f: impl FnOnce(&mut OpTraits)) -> OpDef {
         f(&mut self.traits);
@@ -462,7 +463,7 @@ impl OpDef {
         self.shape = ShapeRule::Fn(Arc::new(f));
         self
     }
-    /// The one output's shape by code.
+    /// Shape of the only output by code.
     #[must_use]
     pub fn shape1(self, f: impl Fn(&InferCtx<'_>) -> Result<Dims> + Send + Sync + 'static) -> OpDef {
         self.shapes(move |c| Ok([f(c)?].into_iter().collect()))
@@ -524,7 +525,7 @@ impl OpDef {
         self.linear.clear();
         self
     }
-    /// What autocast does with the float inputs.
+    /// Sets the autocast policy of the float inputs.
     #[must_use]
     pub fn autocast(mut self, policy: CastPolicy) -> OpDef {
         self.cast = Some(policy);
@@ -595,13 +596,13 @@ impl OpDef {
         self.lowerings.push(Lowering { sbp: Arc::new(sbp), by: LoweredBy::Windows(Arc::new(windows)) });
         self
     }
-    /// Physical attributes.
+    /// Computes physical attributes of a rank's shards by code.
     #[must_use]
     pub fn localize(mut self, f: impl Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Sync + 'static) -> OpDef {
         self.localize = Some(Arc::new(f));
         self
     }
-    /// Attribute check.
+    /// Checks inputs and attributes by code, before anything is inferred.
     #[must_use]
     pub fn check(mut self, f: impl Fn(&InferCtx<'_>) -> Result<()> + Send + Sync + 'static) -> OpDef {
         self.check = Some(Arc::new(f));
@@ -613,7 +614,7 @@ impl OpDef {
         self.values = Some(Arc::new(f));
         self
     }
-    /// Cost.
+    /// Estimates the FLOPs of a call by code, for the cost model.
     #[must_use]
     pub fn flops(mut self, f: impl Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync + 'static) -> OpDef {
         self.flops = Some(Arc::new(f));
@@ -628,7 +629,7 @@ impl OpDef {
         self.view = Some(Arc::new(f));
         self
     }
-    /// Gradient.
+    /// Sets the gradient rule.
     #[must_use]
     pub fn grad(mut self, grad: Grad) -> OpDef {
         self.grad = grad;

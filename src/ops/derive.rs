@@ -8,7 +8,7 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp, Wirtinger};
 use oflow_kernels::{DType, Scalar};
 use std::sync::{Arc, OnceLock};
 
-/// What a derived gradient op takes besides the out-gradient, which is its input 0.
+/// Inputs of a derived gradient op besides the out-gradient, which is its input 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedArgs {
     /// Forward inputs it reads, in order.
@@ -39,7 +39,7 @@ fn expression(op: &OpDef) -> Result<&Expr> {
     op.expr.as_deref().ok_or_else(|| Error::autograd(format!("{} has no expression", op.sig.name)))
 }
 
-/// What is computed with: real numbers have another gradient op than complex ones.
+/// Numbers that are computed with: real numbers have another gradient op than complex ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// All inputs and numbers of the call are real, and so is its result.
@@ -49,7 +49,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// Those of a call on inputs of these dtypes.
+    /// Kind of the numbers of a call on inputs of these dtypes.
     #[inline]
     pub fn of(op: &OpDef, mut dtypes: impl Iterator<Item = DType>, runtime: &[Scalar]) -> Numbers {
         let given = |s: &Scalar| matches!(s, Scalar::Complex(..));
@@ -64,18 +64,18 @@ impl Numbers {
 #[derive(Default)]
 pub(crate) struct Derived {
     ops: [OnceLock<&'static Op>; 2],
-    /// What they read; asked at each call that is recorded.
+    /// Inputs and outputs that the gradient ops read; asked at each call that is recorded.
     args: [OnceLock<DerivedArgs>; 2],
 }
 
 impl Derived {
-    /// Those that there are.
+    /// The gradient ops derived so far.
     pub(super) fn ops(&self) -> impl Iterator<Item = &'static Op> {
         self.ops.iter().filter_map(|op| op.get().copied())
     }
 }
 
-/// What the derived gradient op of `input` reads.
+/// Inputs that the derived gradient op of `input` reads.
 pub fn derived_args(op: &Op, input: usize, numbers: Numbers) -> Result<&DerivedArgs> {
     let slot = &op.derived.get(input).ok_or_else(|| no_input(op, input))?.args[numbers as usize];
     if let Some(known) = slot.get() {

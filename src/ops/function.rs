@@ -20,7 +20,7 @@ use std::fmt;
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
-    /// A tensor.
+    /// A tensor, local or global.
     Tensor,
     /// A list of tensors.
     TensorTuple,
@@ -99,12 +99,12 @@ impl ParamKind {
     }
 }
 
-/// One parameter.
+/// One parameter of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FnParam {
-    /// Name.
+    /// Name of the parameter.
     pub name: String,
-    /// Type.
+    /// Type of the parameter.
     pub kind: ParamKind,
     /// Of a list: how many members it has; one value stands for as many.
     pub len: Option<usize>,
@@ -168,12 +168,12 @@ fn repeated(kind: AttrKind, one: &AttrValue, n: usize) -> Option<AttrValue> {
     }
 }
 
-/// What a function returns.
+/// Type of a function's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FnReturn {
-    /// Nothing.
+    /// No result: the function writes in place.
     Void,
-    /// One tensor.
+    /// One new tensor.
     Tensor,
     /// Tensors by name.
     Named(Vec<String>),
@@ -186,11 +186,11 @@ pub enum FnReturn {
 /// A function's signature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FnSig {
-    /// Function name.
+    /// Name of the function.
     pub name: String,
     /// Parameters in order.
     pub params: Vec<FnParam>,
-    /// What it returns.
+    /// Type of the result.
     pub returns: FnReturn,
 }
 

@@ -23,9 +23,9 @@ pub trait Emit {
     /// arguments by name. An op goes before the function of its name, if it takes so many inputs and these attributes. A lowering
     /// calls ops only.
     fn emit(&mut self, op: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>>;
-    /// Logical shape.
+    /// Logical shape of a value.
     fn shape(&self, v: Value) -> Dims;
-    /// Element type.
+    /// Element type of a value.
     fn dtype(&self, v: Value) -> DType;
     /// nd-SBP, for global values.
     fn nd_sbp(&self, v: Value) -> Option<NdSbp>;
@@ -60,7 +60,7 @@ pub(crate) fn shards_of(placement: &Placement, sbp: &NdSbp, dim: usize) -> usize
     placement.dims().iter().zip(sbp.iter()).filter(|(_, s)| **s == Sbp::Split(dim)).map(|(n, _)| n).product()
 }
 
-/// What a gradient rule is given.
+/// Context of a gradient rule: inputs, outputs and out-gradients of the call.
 pub trait GradCtx: Emit {
     /// The op of the forward call.
     fn op(&self) -> &'static Op;
@@ -84,7 +84,7 @@ pub trait GradCtx: Emit {
     fn input_layout(&self, i: usize) -> Option<(Placement, NdSbp)>;
     /// Device of the inputs of a local call.
     fn input_device(&self) -> Device;
-    /// Output `i`.
+    /// Output `i` of the call, as forward computed it.
     fn output(&mut self, i: usize) -> Result<Value>;
     /// Gradient of output `i`, if anything depends on it.
     fn grad(&mut self, i: usize) -> Option<Value>;
@@ -156,9 +156,9 @@ pub struct GradWire {
     pub input: usize,
     /// Op to call.
     pub op: String,
-    /// Which of its outputs is the gradient.
+    /// Output of the gradient op that is the gradient.
     pub output: usize,
-    /// Its inputs.
+    /// Inputs of the gradient op.
     pub args: Vec<GradArg>,
     /// Plan and runtime attributes to copy from the forward call, by name.
     pub attrs: Vec<String>,
@@ -252,13 +252,13 @@ impl fmt::Debug for Grad {
     }
 }
 
-/// What a lowering is given besides an emitter.
+/// Arguments of a lowering besides an emitter.
 pub struct LowerCall<'a> {
-    /// The op.
+    /// The op that is lowered.
     pub op: &'a OpDef,
     /// Inputs (absent optional ones `None`), boxed to the chosen signature.
     pub inputs: &'a [Option<Value>],
-    /// Plan attributes.
+    /// Plan attributes of the call.
     pub attrs: &'a Attrs,
     /// Kinds of the runtime attributes.
     pub runtime_kinds: &'a [DTypeKind],

@@ -1,5 +1,5 @@
-//! What an op may decide about its calls besides shapes, dtypes and sharding. All of it is asked when a call is planned, never when
-//! a plan that was made before runs.
+//! Decisions of an op about its calls besides shapes, dtypes and sharding. All of it is asked when a call is planned, never
+//! when a plan that was made before runs.
 
 use super::def::OpDef;
 use super::infer::{InferCtx, TensorType};
@@ -9,11 +9,11 @@ use oflow_kernels::Dims;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Which stream of a device an instruction runs on. Work on one stream runs in order; streams wait for each other where one uses
-/// memory that another writes.
+/// Stream of a device that an instruction runs on. Work on one stream runs in order; streams wait for each other where one
+/// uses memory that another writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamKind {
-    /// Kernels.
+    /// The stream of kernels.
     #[default]
     Compute,
     /// Boxing: one total order of collectives per rank.
@@ -22,21 +22,21 @@ pub enum StreamKind {
     Copy,
 }
 
-/// What an op may change of an input: see [`OpDef::modify_inputs`].
+/// Properties of an input that an op may change: see [`OpDef::modify_inputs`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputProps {
     /// Gets no gradient.
     pub no_grad: bool,
 }
 
-/// What an op may change of an output: see [`OpDef::modify_outputs`].
+/// Properties of an output that an op may change: see [`OpDef::modify_outputs`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutputProps {
     /// Has no gradient: it does not require one, whatever the inputs do.
     pub no_grad: bool,
 }
 
-/// What an op with a device rule is told of a call.
+/// Call as the device rule of an op sees it.
 pub struct DeviceCtx<'a> {
     /// Logical inputs and attributes.
     pub call: &'a InferCtx<'a>,
@@ -87,7 +87,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Which of them there are.
+    /// Tells for each hook whether the op has it.
     pub(super) fn present(&self) -> [bool; 4] {
         [self.inputs.is_some(), self.outputs.is_some(), self.devices.is_some(), self.physical.is_some()]
     }
@@ -96,9 +96,9 @@ impl Hooks {
 /// The inputs and outputs of a call that have no gradient although their dtype could: a bit each, bit 63 for all from there on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
-    /// Inputs.
+    /// Bit mask of the inputs without a gradient.
     pub inputs: u64,
-    /// Outputs.
+    /// Bit mask of the outputs without a gradient.
     pub outputs: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What makes an op the same op on every rank: a hash of all of its declaration that is data, and of which parts are code.
+//! Identity of an op across ranks: a hash of all of its declaration that is data, and of which parts are code.
 //!
 //! Ranks compare the hash of all ops at their start, and that of each op with every call of it (the dispatch stream). So ranks that
 //! declare an op differently, also one that is registered later, are told apart before data moves. Code that differs is not

@@ -1,4 +1,4 @@
-//! What the pure rules of an op are given: logical inputs and plan attributes, never a rank's own coordinate and never a
+//! Arguments of the pure rules of an op: logical inputs and plan attributes, never a rank's own coordinate and never a
 //! runtime attribute's value.
 
 use super::attr::{AttrValue, Attrs};
@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 /// Shape and dtype of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
-    /// Sizes.
+    /// Size of each dim.
     pub shape: Dims,
-    /// Element type.
+    /// Element type of the tensor.
     pub dtype: DType,
 }
 
@@ -64,11 +64,11 @@ impl std::fmt::Display for TensorType {
 
 /// Logical inputs (absent optional ones are `None`) and plan attributes of one call.
 pub struct InferCtx<'a> {
-    /// The op.
+    /// The op that is called.
     pub op: &'a OpDef,
     /// Inputs in order; a variadic input's members one after another.
     pub inputs: &'a [Option<TensorType>],
-    /// Plan attributes.
+    /// Plan attributes of the call.
     pub attrs: &'a Attrs,
     /// Kinds of the runtime attributes (their values are out of reach).
     pub runtime_kinds: &'a [DTypeKind],
@@ -177,9 +177,9 @@ pub fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [usize]> + Clon
     Ok(out)
 }
 
-/// What `localize` is given: where the shards of the inputs and outputs lie in their logical tensors.
+/// Arguments of `localize`: where the shards of the inputs and outputs lie in their logical tensors.
 pub struct LocalizeCtx<'a> {
-    /// Logical side.
+    /// Logical types and attributes of the call.
     pub logical: &'a InferCtx<'a>,
     /// Boxes of the inputs (absent: none).
     pub inputs: &'a [Option<ShardBox>],

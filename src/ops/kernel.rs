@@ -47,7 +47,7 @@ impl PartialEq for KernelTest {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum KernelPred {
-    /// Always.
+    /// Holds for every call.
     Any,
     /// Input `0` has that dtype.
     InputDType(usize, DType),
@@ -63,9 +63,9 @@ pub enum KernelPred {
     StrIn(String, Vec<String>),
     /// Input has at least that many elements.
     MinElements(usize, usize),
-    /// All hold.
+    /// Holds where all of these hold.
     All(Vec<KernelPred>),
-    /// One holds.
+    /// Holds where at least one of these holds.
     AnyOf(Vec<KernelPred>),
     /// Does not hold.
     Not(Box<KernelPred>),
@@ -132,7 +132,7 @@ impl KernelPred {
     }
 }
 
-/// Which of several applicable kernels runs.
+/// Order in which applicable kernels are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// Correct for everything, slow.
@@ -148,7 +148,7 @@ pub enum Priority {
 
 /// State prepared once per plan (a compiled expression, an algorithm choice) and shared by all its calls.
 pub type KernelState = Arc<dyn Any + Send + Sync>;
-/// The computation.
+/// Computes the outputs from the inputs' views.
 pub type KernelFn = Arc<dyn Fn(&KernelCx<'_>) -> Result<()> + Send + Sync>;
 /// Makes the state from physical inputs.
 pub type StateFn = Arc<dyn Fn(&InferCtx<'_>, &[TensorType]) -> Result<KernelState> + Send + Sync>;
@@ -166,11 +166,11 @@ pub struct KernelDef {
     pub pred: KernelPred,
     /// Choice among applicable ones.
     pub priority: Priority,
-    /// The computation.
+    /// Computes the outputs.
     pub run: KernelFn,
     /// State per plan.
     pub state: Option<StateFn>,
-    /// Scratch bytes.
+    /// Scratch memory that the kernel needs, in bytes.
     pub workspace: Option<WorkspaceFn>,
     /// `(input, output)`: the output may take the memory of the input, which has its type, when nobody else holds it. The caller holds
     /// the inputs of its call; values inside a lowering end with the last op that reads them, and their memory is used so.
@@ -203,7 +203,7 @@ impl KernelDef {
             inplace: vec![],
         }
     }
-    /// Restricts it.
+    /// Restricts the kernel to calls for which `pred` holds.
     #[must_use]
     pub fn when(mut self, pred: KernelPred) -> KernelDef {
         self.pred = pred;
@@ -247,9 +247,9 @@ impl fmt::Debug for KernelDef {
     }
 }
 
-/// What a kernel is given for one call: views of the shards, physical attributes, where the shards lie.
+/// Context of a kernel for one call: views of the shards, physical attributes, where the shards lie.
 pub struct KernelCx<'a> {
-    /// The op.
+    /// The op that is called.
     pub op: &'a OpDef,
     /// Inputs in order (absent optional ones `None`).
     pub inputs: &'a [Option<View>],
@@ -257,7 +257,7 @@ pub struct KernelCx<'a> {
     pub outputs: &'a [View],
     /// Physical plan attributes.
     pub attrs: &'a Attrs,
-    /// Runtime attributes.
+    /// Runtime attributes of the call, in declared order.
     pub runtime: &'a RuntimeAttrs,
     /// Boxes of the inputs.
     pub input_boxes: &'a [Option<ShardBox>],
@@ -265,7 +265,7 @@ pub struct KernelCx<'a> {
     pub output_boxes: &'a [ShardBox],
     /// State made when the plan was.
     pub state: Option<&'a KernelState>,
-    /// What [`KernelCx::cached`] keeps.
+    /// State that [`KernelCx::cached`] keeps.
     pub cache: &'a OnceLock<KernelState>,
     /// Scratch memory of the size the kernel asked for, as bytes.
     pub workspace: Option<&'a View>,
@@ -284,9 +284,9 @@ impl<'a> KernelCx<'a> {
         });
         self.workspace.unwrap_or(&NONE)
     }
-    /// What the kernel has prepared at the first run of this plan on this device: a table that lies in device memory, a handle of a
-    /// library. Made by `make` at the first call, and kept as long as the plan (OneFlow's `OpKernelCache`). What needs no device
-    /// is made when the call is planned: [`KernelDef::with_state`]. A kernel keeps one value.
+    /// State that the kernel has prepared at the first run of this plan on this device: a table that lies in device memory,
+    /// a handle of a library. Made by `make` at the first call, and kept as long as the plan (OneFlow's `OpKernelCache`).
+    /// What needs no device is made when the call is planned: [`KernelDef::with_state`]. A kernel keeps one value.
     ///
     /// # Errors
     /// Those of `make`; the next run tries again. Also if an earlier run kept a value of another type.
@@ -331,7 +331,7 @@ impl<'a> KernelCx<'a> {
     pub fn inputs_of(&self, name: &str) -> Result<impl Iterator<Item = &View>> {
         Ok(inputs_of(self.op, name, self.inputs.len())?.filter_map(|i| self.inputs[i].as_ref()))
     }
-    /// Output `i`.
+    /// View of output `i`, to be written.
     pub fn output(&self, i: usize) -> &View {
         &self.outputs[i]
     }

@@ -1,7 +1,7 @@
 //! Ops that change where a tensor lies and not its value: which of them the interpreter carries out, as data.
 
-/// What the interpreter does for a layout op. The op's attributes say where to; it has no kernel, because what it needs is
-/// a boxing plan, a message between ranks or a copy between devices.
+/// Work of the interpreter for a layout op. The op's attributes say where to; it has no kernel, because what it needs is a
+/// boxing plan, a message between ranks or a copy between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutOp {
     /// Boxing of a global tensor: `to_global`.

@@ -9,7 +9,7 @@ use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::SmallVec;
 
-/// Which input or runtime attribute is meant: its position, or its name in the declaration.
+/// Name or position of an input or runtime attribute.
 pub trait Which: Copy {
     /// Position of the input.
     ///
@@ -263,7 +263,7 @@ fn number_of(kind: AttrKind, s: Scalar) -> AttrValue {
     }
 }
 
-/// The one way from an attribute to a size.
+/// Converts an attribute to a size; the only place that does.
 fn as_size(n: i64) -> Result<usize> {
     usize::try_from(n).map_err(|_| Error::shape(format!("a size cannot be {n}")).help("sizes are 0 or more"))
 }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 pub struct ParamField {
     /// Name of the attribute.
     pub name: &'static str,
-    /// Its type.
+    /// Kind of the attribute.
     pub kind: AttrKind,
     /// May be left out.
     pub optional: bool,
     /// Plans do not depend on it.
     pub runtime: bool,
-    /// Its default, as a declaration writes it.
+    /// Default value, as a declaration writes it.
     pub default: Option<&'static str>,
 }
 

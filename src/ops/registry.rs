@@ -20,7 +20,7 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 /// A registered op. Lives for the whole process.
 pub struct Op {
     id: u64,
-    /// What [`Op::name`] returns.
+    /// Name that [`Op::name`] returns.
     name: SmolStr,
     /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
     def: AtomicPtr<OpDef>,
@@ -29,7 +29,7 @@ pub struct Op {
     writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
     pub(super) derived: Vec<Derived>,
-    /// Its library was unloaded.
+    /// Whether the op's library was unloaded.
     gone: AtomicBool,
     /// Calls in autograd graphs, of an op of a library.
     recorded: AtomicUsize,
@@ -66,7 +66,7 @@ impl Op {
     pub(super) fn gradient_was_checked(&self) {
         self.gradient_checked.store(true, Ordering::Release);
     }
-    /// What autocast does with the inputs.
+    /// Autocast policy of the inputs.
     pub fn autocast(&self) -> CastPolicy {
         self.cast
     }

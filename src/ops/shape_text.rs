@@ -39,7 +39,7 @@ enum Leading {
     Equal,
 }
 
-/// What an input must look like.
+/// Pattern of an input's shape.
 #[derive(Clone, Debug, PartialEq)]
 struct Pattern {
     leading: Leading,
@@ -61,7 +61,7 @@ struct Made {
     dims: Vec<Arith>,
 }
 
-/// What stands in the brackets of one tensor.
+/// Reads the text in the brackets of one tensor.
 fn bracketed(text: &str) -> Result<(Leading, Vec<&str>)> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
     let inner = inner.ok_or_else(|| Error::parse(format!("'{text}' is no shape")).help("write it as in [m, n]"))?;
@@ -223,12 +223,12 @@ impl ShapeText {
     }
 }
 
-/// What names stand for in a call.
+/// Sizes that the names stand for in a call.
 struct Bound<'a> {
     sizes: SmallVec<[(&'a str, usize); 8]>,
-    /// Those that broadcast, of each input.
+    /// Leading dims of each input that broadcast.
     leading: SmallVec<[&'a [usize]; 4]>,
-    /// Those that are the same.
+    /// Leading dims that all inputs share.
     equal: Option<&'a [usize]>,
 }
 

@@ -26,12 +26,12 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::fmt;
 
-/// One input.
+/// Declaration of one input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputDef {
     /// Name, for messages and call by keyword.
     pub name: SmolStr,
-    /// Accepted dtypes.
+    /// Element types that the input accepts.
     pub dtypes: DTypeSet,
     /// Accepted numbers of dims.
     pub ranks: RankSet,
@@ -50,7 +50,7 @@ pub struct InputDef {
 /// When an output is made, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OutputCount {
-    /// Always, once.
+    /// Always one output.
     #[default]
     One,
     /// Where that bool attribute is true, that optional attribute or that optional input is given.
@@ -61,7 +61,7 @@ pub enum OutputCount {
     ByShapes,
 }
 
-/// What is known of an output besides its name.
+/// Properties of an output besides its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputDef {
     /// When it is made.
@@ -70,12 +70,12 @@ pub struct OutputDef {
     pub no_grad: bool,
 }
 
-/// One attribute.
+/// Declaration of one attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttrDef {
-    /// Name.
+    /// Name of the attribute.
     pub name: SmolStr,
-    /// Type.
+    /// Type of the attribute.
     pub kind: AttrKind,
     /// Value when not given ([`AttrValue::Absent`] for an optional one); without one the attribute is required.
     pub default: Option<AttrValue>,
@@ -104,7 +104,7 @@ impl AttrDef {
 /// The parsed declaration text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSignature {
-    /// Op name.
+    /// Name of the op.
     pub name: SmolStr,
     /// Inputs in order.
     pub inputs: Vec<InputDef>,
@@ -112,9 +112,9 @@ pub struct OpSignature {
     pub attrs: Vec<AttrDef>,
     /// Runtime attributes in order.
     pub runtime: Vec<AttrDef>,
-    /// Output names.
+    /// Names of the outputs, in declared order.
     pub outputs: Vec<SmolStr>,
-    /// What is known of the outputs, in the order of their names.
+    /// Properties of the outputs, in the order of their names.
     pub output_defs: Vec<OutputDef>,
 }
 

@@ -14,16 +14,16 @@ pub type WindowsFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>
 
 /// The boxes of one rank's part of a call.
 pub(crate) struct PartBoxes {
-    /// Its shards of the inputs.
+    /// Shards of the inputs at the position.
     pub(crate) shards: Vec<Option<ShardBox>>,
-    /// What its kernel reads of them.
+    /// Boxes of the inputs that the kernel reads.
     pub(crate) reads: Vec<Option<ShardBox>>,
-    /// Its shards of the outputs.
+    /// Shards of the outputs at the position.
     pub(crate) outputs: Vec<ShardBox>,
 }
 
 impl PartBoxes {
-    /// Those at a position of the placement. Without windows a kernel reads the shards.
+    /// Boxes at a position of the placement. Without windows a kernel reads the shards.
     ///
     /// # Errors
     /// The windows are not inside the inputs.

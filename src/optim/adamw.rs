@@ -16,7 +16,7 @@ use smallvec::smallvec;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamWOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-3.
     pub lr: f64,
     /// Decay rate of the running mean of gradients.
     pub beta1: f64,

@@ -20,7 +20,7 @@ pub type Lamb = Stepper<LambOptions>;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LambOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-3.
     pub lr: f64,
     /// Decay rate of the running mean of gradients.
     pub beta1: f64,

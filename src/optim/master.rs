@@ -27,7 +27,7 @@ impl Master {
     }
 }
 
-/// What the optimizer steps in the place of each parameter.
+/// Tensors that the optimizer steps in the place of each parameter.
 pub(super) struct Masters {
     on: bool,
     copies: Vec<Option<Master>>,

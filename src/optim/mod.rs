@@ -123,7 +123,7 @@ pub fn check_rate(lr: f64, site: CallSite) -> Result<()> {
     }
 }
 
-/// What an optimizer looks at before each of its steps.
+/// Checks of an optimizer before each of its steps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepChecks {
     compared: bool,

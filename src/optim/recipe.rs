@@ -1,4 +1,4 @@
-//! What optimizers have in common whose step is one op for many parameters: their state, masters, and what they save.
+//! Common part of optimizers whose step is one op for many parameters: their state, masters, and what they save.
 //!
 //! An optimizer is its settings ([`Recipe`]) in a [`Stepper`]. The op takes each parameter with its gradient and with what is kept
 //! of it, in the order of [`Recipe::kept`].
@@ -16,7 +16,7 @@ use smallvec::smallvec;
 
 /// The settings of an optimizer, and its step.
 pub trait Recipe: Copy {
-    /// Learning rate.
+    /// Learning rate of the next step.
     fn lr(&self) -> f64;
     /// Sets the learning rate.
     fn set_lr(&mut self, lr: f64);
@@ -25,9 +25,9 @@ pub trait Recipe: Copy {
     /// The same settings with or without masters.
     #[must_use]
     fn with_masters(self, on: bool) -> Self;
-    /// What is kept of each parameter, by the names under which it is saved; `None` where these settings need none.
+    /// State of each parameter, by the names under which it is saved; `None` where these settings need none.
     fn kept(&self) -> Vec<Option<&'static str>>;
-    /// What new state is filled with.
+    /// Initial value of new state.
     fn initial(&self) -> f64 {
         0.0
     }
@@ -49,16 +49,16 @@ pub trait Recipe: Copy {
 /// A parameter of a step: what is updated (the parameter or its master), and what belongs to it.
 pub struct Due<'a> {
     number: usize,
-    /// What is updated.
+    /// Tensor that is updated.
     pub target: Tensor,
     grad: Tensor,
-    /// What is kept.
+    /// State of the parameter, in the order of [`Recipe::kept`].
     pub kept: &'a [Option<Tensor>],
     steps: i64,
 }
 
 impl Due<'_> {
-    /// Which step of the parameter it is, from 1.
+    /// Number of the parameter's step, from 1.
     pub fn steps(&self) -> i64 {
         self.steps
     }
@@ -68,7 +68,7 @@ impl Due<'_> {
     }
 }
 
-/// What is kept of one parameter.
+/// State of one parameter.
 struct Kept {
     tensors: Vec<Option<Tensor>>,
     steps: i64,
@@ -115,7 +115,7 @@ impl<R: Recipe> Stepper<R> {
         if self.options.initial() != 0.0 { t.add(self.options.initial()) } else { Ok(t) }
     }
 
-    /// What is kept of parameter `i`, made where it is missing.
+    /// Makes the missing state of parameter `i`.
     fn ready(&mut self, i: usize) -> Result<()> {
         let names = self.options.kept();
         let mut kept = self.kept[i].take().unwrap_or(Kept { tensors: vec![], steps: 0 });

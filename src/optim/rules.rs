@@ -33,7 +33,7 @@ pub type Adam = Stepper<AdamOptions>;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-3.
     pub lr: f64,
     /// Decay rate of the running mean of gradients.
     pub beta1: f64,
@@ -98,7 +98,7 @@ pub type RmsProp = Stepper<RmsPropOptions>;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RmsPropOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-2.
     pub lr: f64,
     /// Decay rate of the running mean of squared gradients.
     pub alpha: f64,
@@ -149,13 +149,13 @@ pub type Adagrad = Stepper<AdagradOptions>;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdagradOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-2.
     pub lr: f64,
     /// Decay of the learning rate: step n, counted from 0, divides it by 1 + n · lr_decay.
     pub lr_decay: f64,
     /// Weight decay: factor of the parameter that is added to its gradient.
     pub weight_decay: f64,
-    /// What sums of squares start with.
+    /// Initial value of the sums of squares.
     pub initial_accumulator_value: f64,
     /// Added to the root of the sum, for numerical stability.
     pub eps: f64,
@@ -241,7 +241,7 @@ pub type Lion = Stepper<LionOptions>;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LionOptions {
-    /// Learning rate.
+    /// Learning rate, at first 1e-4.
     pub lr: f64,
     /// Part of the momentum in the direction.
     pub beta1: f64,

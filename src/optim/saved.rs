@@ -1,4 +1,5 @@
-//! What optimizers save beside tensors: for each group of parameters its settings, its parameters by number, and notes of the program.
+//! Data that optimizers save beside tensors: for each group of parameters its settings, its parameters by number, and notes
+//! of the program.
 //!
 //! The value is called `param_groups`, as in PyTorch: `[{"kind": "sgd", "lr": 0.1, …, "params": [0, 1], "notes": {"initial_lr": 0.1}}]`.
 //! An optimizer alone is one group.
@@ -9,7 +10,8 @@ use crate::state::{LoadState, SaveState};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a program keeps of a group of parameters beside its settings: plain values by name. They are saved and loaded with the group.
+/// Notes of a program on a group of parameters beside its settings: plain values by name. They are saved and loaded with the
+/// group.
 pub type Notes = BTreeMap<String, Value>;
 
 /// Name of the value.
@@ -17,9 +19,9 @@ pub(super) const NAME: &str = "param_groups";
 
 /// A group as a state has it.
 pub(super) struct SavedGroup {
-    /// Its settings.
+    /// Settings of the group.
     pub config: OptimizerConfig,
-    /// What the program noted.
+    /// Notes of the program on the group.
     pub notes: Notes,
 }
 

@@ -26,7 +26,7 @@ use smallvec::smallvec;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GradScalerOptions {
-    /// Initial scale.
+    /// Scale of the loss at the start.
     pub scale: f64,
     /// Factor of the scale after `growth_interval` steps with finite gradients.
     pub growth: f64,
@@ -68,7 +68,7 @@ pub struct GradScaler {
     good: usize,
     /// The parameters of optimizers whose gradients are unscaled, with the sum of all their squares.
     unscaled: Vec<(Vec<Tensor>, Tensor)>,
-    /// What was read of them since the last update.
+    /// Whether gradients were finite, as read since the last update.
     found: Option<bool>,
     skipped: u64,
 }

@@ -16,7 +16,7 @@ use smallvec::smallvec;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SgdOptions {
-    /// Learning rate.
+    /// Learning rate of each step.
     pub lr: f64,
     /// Momentum: factor of the previous direction; 0 keeps no state.
     pub momentum: f64,

@@ -70,7 +70,7 @@ impl Device {
         h.finish()
     }
 
-    /// The name.
+    /// Name of the device's kind, as in texts: `cpu`.
     pub fn name(self) -> &'static str {
         let at = usize::from(self.0);
         BUILT_IN.get(at).copied().unwrap_or_else(|| {

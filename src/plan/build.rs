@@ -52,11 +52,11 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
     Ok(plan)
 }
 
-/// What a call makes.
+/// Outputs of a call.
 pub(super) struct MadeBy {
     pub(super) outputs: SmallVec<[BufferId; 2]>,
     stream_key: u64,
-    /// What has no gradient.
+    /// Outputs without a gradient.
     withheld: Withheld,
     /// Where it runs, if not where its inputs are.
     device: Option<Device>,
@@ -292,7 +292,8 @@ impl Builder<'_> {
         Ok(makes)
     }
 
-    /// What the ranks' kernels read of an input: itself where these are the shards, else a step that exchanges what they lack.
+    /// Buffer that the ranks' kernels read for an input: the input where these are the shards, else a step that exchanges
+    /// what they lack.
     fn window(
         &mut self,
         from: BufferId,
@@ -356,7 +357,7 @@ pub fn boxing_to(cx: &PlanCx<'_>, from: &GlobalRef, placement: &Placement, to: &
     Ok(PlannedBoxing { to, local, plan })
 }
 
-/// Which inputs and outputs of a kernel are not on the device that it runs on; none where all are.
+/// Inputs and outputs of a kernel that are not on the device that the kernel runs on; `None` where all are.
 fn cross_device(op: &Op, device: Device, inputs: &[Option<Device>], outputs: &[Device]) -> Option<Box<CrossDevice>> {
     let host = |i: usize| op.sig.input_def(i).is_some_and(|d| d.host) && device != Device::Cpu;
     let moved = |i: usize| inputs[i].is_some_and(|d| d != device);
@@ -393,7 +394,7 @@ fn made_as<'a>(
     Ok((NdSignature { inputs: SmallVec::new(), outputs, lowering: None }, after))
 }
 
-/// What is asked of output 0, which must be a layout that it can have; nothing of an op without outputs.
+/// Layout asked of output 0, which must be possible for its shape; `None` for an op without outputs.
 fn requested<'a>(asked: Asked<'a>, outs: &[TensorType], placement: &Placement) -> Result<Option<&'a NdSbp>> {
     let Some(out) = outs.first() else { return Ok(None) };
     check_layout(&out.shape, out.dtype, placement, asked.sbp).map_err(|e| {

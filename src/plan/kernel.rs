@@ -25,13 +25,13 @@ pub trait KernelTable {
 
 /// All that is decided about a kernel once per plan.
 pub struct KernelPlan {
-    /// The op.
+    /// The op that the kernel computes.
     pub op: &'static Op,
     /// The kernel's name.
     pub name: SmolStr,
-    /// The computation.
+    /// Function that computes the outputs.
     pub run: KernelFn,
-    /// Prepared state.
+    /// State that was prepared with the plan.
     pub state: Option<KernelState>,
     /// Physical plan attributes.
     pub attrs: Attrs,
@@ -39,11 +39,11 @@ pub struct KernelPlan {
     pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
     /// Where the output shards lie.
     pub output_boxes: SmallVec<[ShardBox; 2]>,
-    /// Scratch bytes.
+    /// Scratch memory, in bytes.
     pub workspace: usize,
     /// The stream that it runs on.
     pub stream: StreamKind,
-    /// What the kernel has prepared at its first run.
+    /// State that the kernel prepares at its first run.
     pub cache: OnceLock<KernelState>,
     /// `(input, output)`: the output may take the memory of the input.
     pub inplace: SmallVec<[(usize, usize); 2]>,
@@ -55,11 +55,11 @@ pub(super) struct Logical<'a> {
     pub infer: &'a InferCtx<'a>,
     /// The same op, which lives as long as the process.
     pub op: &'static Op,
-    /// Logical outputs.
+    /// Logical types of the outputs.
     pub outs: &'a [TensorType],
 }
 
-/// What a call is on one rank's shards.
+/// Types and attributes of a call on one rank's shards.
 struct Physical {
     attrs: Attrs,
     inputs: Vec<Option<TensorType>>,

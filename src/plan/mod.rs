@@ -1,4 +1,4 @@
-//! What a call does, decided before it runs: boxings and kernels over numbered buffers.
+//! Plan of a call, decided before it runs: boxings and kernels over numbered buffers.
 //!
 //! [`plan`] is a pure function of the op, its attributes, the types of its inputs and the modes of the call
 //! ([`Request`]). It reads no tensor, no clock and no state, so a plan can be made for any rank of any world. Steps:

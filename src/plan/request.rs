@@ -1,4 +1,4 @@
-//! What a plan is made from.
+//! Inputs of a plan: the call, its layouts and its target.
 
 use super::kernel::KernelTable;
 use super::types::{GlobalRef, LocalRef};
@@ -16,7 +16,7 @@ pub struct PlanCx<'a> {
     pub rank: usize,
     /// Plans boxings under the job's cost model.
     pub planner: &'a Planner,
-    /// Chooses kernels.
+    /// Table that chooses kernels.
     pub kernels: &'a dyn KernelTable,
 }
 
@@ -74,7 +74,7 @@ impl TypeRef {
 /// One input of a call.
 #[derive(Clone)]
 pub struct Input {
-    /// Its type.
+    /// Logical type of the input.
     pub ty: TypeRef,
     /// Whether it wants a gradient of this call.
     pub needs_grad: bool,
@@ -95,7 +95,7 @@ pub struct Asked<'a> {
 
 /// A call without its data: all that its plan depends on.
 pub struct Request<'a> {
-    /// The op.
+    /// The op that is called.
     pub op: &'static Op,
     /// Plan attributes in declared order.
     pub attrs: &'a Attrs,

@@ -34,7 +34,7 @@ pub struct Buffer {
     pub global: Option<GlobalRef>,
     /// Type of what this rank holds; none outside the placement and of an input that was left out.
     pub local: Option<LocalRef>,
-    /// What the size of dim 0 will be, where that depends on values; the types have the greatest that there can be.
+    /// Number of the length that dim 0 will have, where that depends on values; the types have the greatest possible one.
     pub length: Option<LengthId>,
     /// The last step that reads it. None if no step does, and of outputs, which outlive the plan.
     pub last_use: Option<usize>,
@@ -43,9 +43,9 @@ pub struct Buffer {
 /// The layouts that a plan computes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanSignature {
-    /// What each input is boxed to; none of an input that was left out.
+    /// SBP that each input is boxed to; `None` for an input that was left out.
     pub inputs: SmallVec<[Option<NdSbp>; 4]>,
-    /// What the outputs have before the first one is boxed to the layout that the program asks for.
+    /// SBP of the outputs before the first one is boxed to the layout that the program asks for.
     pub outputs: SmallVec<[NdSbp; 2]>,
     /// Whether the call is carried out by a lowering.
     pub lowered: bool,
@@ -61,11 +61,11 @@ impl fmt::Display for PlanSignature {
     }
 }
 
-/// What a call does.
+/// Plan of one call.
 pub struct Plan {
     /// Tensors by number. The inputs of the call come first, in order.
     pub buffers: Vec<Buffer>,
-    /// What is done, in order. The same steps on every rank; on one outside the placement they have no kernels.
+    /// Steps in their order. The same steps on every rank; on one outside the placement they have no kernels.
     pub steps: Vec<Step>,
     /// The outputs of the call. One that is written into a given tensor is the buffer that stands for that.
     pub outputs: SmallVec<[BufferId; 2]>,
@@ -83,13 +83,13 @@ pub struct Plan {
     pub withheld: Withheld,
 }
 
-/// One step.
+/// One step of a plan.
 // A plan has few, and a warm call reads them: a box would be one more pointer to follow.
 #[allow(clippy::large_enum_variant)]
 pub enum Step {
-    /// A boxing.
+    /// Boxes one buffer into another layout.
     Box(BoxStep),
-    /// A kernel.
+    /// Runs a kernel on the rank's shards.
     Kernel(KernelStep),
     /// An exchange of what kernels read beside their shards.
     Halo(HaloStep),
@@ -103,9 +103,9 @@ pub enum Step {
 
 /// Reads how long the part of a result is that this rank makes; the ranks tell each other.
 pub struct ExchangeLengthStep {
-    /// One i64.
+    /// Buffer with this rank's count: one i64.
     pub count: BufferId,
-    /// The length.
+    /// Number of the length that becomes known.
     pub makes: LengthId,
     /// How the parts lie: along `S(0)` one after the other, along B alike. None in a local call.
     pub spread: Option<(Placement, NdSbp)>,
@@ -114,11 +114,11 @@ pub struct ExchangeLengthStep {
 /// Makes the balanced split of parts of any length, or another layout; of a part that fills less than its memory, a tensor
 /// of its length.
 pub struct RebalanceStep {
-    /// The part here.
+    /// This rank's part of the result, before rebalancing.
     pub from: BufferId,
     /// The result, in the layout of its global type.
     pub makes: BufferId,
-    /// Its length, and those of the parts.
+    /// Number of the length of the whole, and of those of the parts.
     pub length: LengthId,
     /// How the parts lie, as in [`ExchangeLengthStep::spread`]; none in a local call.
     pub parts: Option<NdSbp>,
@@ -130,9 +130,9 @@ pub struct HaloStep {
     pub from: BufferId,
     /// The box here, a tensor without a global type.
     pub makes: BufferId,
-    /// Which input of the op.
+    /// Index of the op's input.
     pub input: usize,
-    /// Who sends what.
+    /// The box that each rank sends to each other rank.
     pub plan: Arc<BoxesPlan>,
     /// Bytes that all ranks together send.
     pub bytes: u64,
@@ -145,11 +145,11 @@ pub struct PlannedBoxing {
     pub to: GlobalRef,
     /// This rank's shard type after boxing; none outside.
     pub local: Option<LocalRef>,
-    /// The plan.
+    /// Steps of the boxing.
     pub plan: Arc<BoxingPlan>,
 }
 
-/// What a boxing is for.
+/// Purpose of a boxing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// An input of the call, by its number: its signature wants another layout.
@@ -162,13 +162,13 @@ pub enum For {
 
 /// Boxing of one buffer into another.
 pub struct BoxStep {
-    /// What is boxed.
+    /// Buffer that is boxed.
     pub from: BufferId,
-    /// What comes out.
+    /// Buffer that receives the result.
     pub makes: BufferId,
-    /// How.
+    /// Planned boxing, with the layouts on both sides.
     pub boxing: PlannedBoxing,
-    /// What for.
+    /// Purpose of the boxing, for messages and receipts.
     pub purpose: For,
 }
 
@@ -176,7 +176,7 @@ pub struct BoxStep {
 // As `Step`, of which it is a part.
 #[allow(clippy::large_enum_variant)]
 pub enum Numbers {
-    /// They are those of the call.
+    /// Runtime attributes of the call itself.
     OfCall,
     /// One by one, for an op inside a lowering; with its plan attributes, for the check of the numbers.
     Each(SmallVec<[RuntimeArg; 4]>, Attrs),
@@ -184,19 +184,19 @@ pub enum Numbers {
 
 /// One kernel, or the view that makes it unnecessary.
 pub struct KernelStep {
-    /// The op.
+    /// The op that the kernel computes.
     pub op: &'static Op,
-    /// What it reads, and writes where the op's input is mutable (absent optional inputs `None`).
+    /// Buffers that the kernel reads, and writes where the op's input is mutable (`None` for absent optional inputs).
     pub inputs: SmallVec<[Option<BufferId>; 4]>,
-    /// What it makes.
+    /// Buffers that the kernel makes.
     pub makes: SmallVec<[BufferId; 2]>,
     /// The kernel; none on a rank outside the placement and where all outputs are empty.
     pub kernel: Option<Arc<KernelPlan>>,
-    /// Runtime attributes.
+    /// Source of the runtime attributes.
     pub numbers: Numbers,
     /// Whether output 0 is another window onto input 0 where its strides allow.
     pub view: bool,
-    /// What is not on the device that the kernel runs on; none where all of it is.
+    /// Inputs and outputs that are not on the device that the kernel runs on; `None` where all are.
     pub cross_device: Option<Box<CrossDevice>>,
     /// `(input, output)`: the output takes the memory of the input, which nothing reads afterwards, where nobody else holds it.
     pub reuse: Option<(usize, usize)>,

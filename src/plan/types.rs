@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct LocalType {
     /// Shape and dtype.
     pub ty: TensorType,
-    /// Device.
+    /// Device that holds the memory.
     pub device: Device,
     /// Strides of contiguous memory. They and the bytes follow from the shape: every allocation asks for both.
     pub(crate) strides: Strides,
@@ -26,9 +26,9 @@ pub struct LocalType {
 pub struct GlobalType {
     /// Logical shape and dtype.
     pub ty: TensorType,
-    /// Placement.
+    /// Device and mesh of ranks.
     pub placement: Placement,
-    /// nd-SBP.
+    /// One SBP per mesh axis.
     pub sbp: NdSbp,
 }
 

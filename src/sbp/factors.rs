@@ -81,7 +81,7 @@ impl FactorRule {
         (self.inputs.len(), self.outputs.len())
     }
 
-    /// What a tensor's dims are: whether batch dims come first, and the factors of the others.
+    /// Dims of a tensor: whether batch dims come first, and the factors of the others.
     pub(crate) fn dims_of(&self, is_input: bool, i: usize) -> Option<(bool, &[char])> {
         let terms = if is_input { &self.inputs } else { &self.outputs };
         terms.get(i).map(|t| (t.batch, t.factors.as_slice()))

@@ -88,25 +88,25 @@ pub struct LeafSlot {
 
 /// A tensor kept for backward.
 pub struct Saved {
-    /// What is kept of it.
+    /// Data that is kept of the tensor.
     pub kept: Kept,
     /// The version of the tensor that is kept when it was saved; of no meaning for a packed one.
     pub version: u64,
 }
 
-/// What is kept of a saved tensor.
+/// Data that is kept of a saved tensor.
 pub enum Kept {
     /// The tensor (for an output: without its edge, which would be a cycle).
     Tensor(Tensor),
     /// The tensor of which it is a form that lives for one call: it is gathered once more.
     Gathered(Tensor),
-    /// What a program's hook made of it.
+    /// Value that a program's hook made of the tensor.
     Packed(Box<Packed>),
 }
 
 /// A saved tensor that a hook has packed.
 pub struct Packed {
-    /// What the hook made.
+    /// Value that the hook made.
     pub value: Box<dyn Any + Send + Sync>,
     /// Makes the tensor again.
     pub unpack: Unpack,
@@ -125,9 +125,9 @@ pub type Unpack = Arc<dyn Fn(&dyn Any) -> Result<Tensor> + Send + Sync>;
 pub struct Node {
     /// Order of creation in this rank. Backward runs nodes in descending order.
     pub ordinal: u64,
-    /// The op.
+    /// The op that was called.
     pub op: &'static Op,
-    /// Plan attributes.
+    /// Plan attributes of the call.
     pub attrs: Attrs,
     /// Runtime attributes, drawn seeds included.
     pub runtime: RuntimeAttrs,
@@ -157,7 +157,7 @@ pub struct Node {
 pub struct Custom {
     /// Name of the function, for messages.
     pub name: Arc<str>,
-    /// The backward.
+    /// The user's backward function.
     pub backward: CustomBackward,
 }
 
@@ -203,7 +203,7 @@ impl Node {
     }
 }
 
-/// What falls with a node and may hold further nodes.
+/// Parts of a node that are freed with it and may hold further nodes.
 enum Fallen {
     Edge(Edge),
     Saved(Kept),
@@ -217,7 +217,7 @@ thread_local! {
     static FALLEN: RefCell<Option<ManuallyDrop<Queue>>> = const { RefCell::new(None) };
 }
 
-/// What one node holds fits in without an allocation.
+/// Nodes to free; those of one node fit in without an allocation.
 type Queue = SmallVec<[Fallen; 8]>;
 
 impl Node {

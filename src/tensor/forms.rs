@@ -9,7 +9,7 @@ use super::handle::Tensor;
 use oflow_kernels::DType;
 use smallvec::SmallVec;
 
-/// Which form.
+/// Key of a cached form: boxed to a layout, or cast to a dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormOf {
     /// In the layout of the global type of that id.

@@ -16,7 +16,7 @@ pub(crate) struct ForUse {
     pub whole_gradient: bool,
 }
 
-/// What a handle is in that respect; most are neither.
+/// Role of a handle in ZeRO's unsharding; most have none.
 pub(super) enum Gathering {
     /// Calls read it in another layout.
     Marked(ForUse),

@@ -495,7 +495,7 @@ impl Tensor {
     pub(crate) fn set_stamp(&self, number: u64) {
         self.inner().stamp.store(number, Ordering::Relaxed);
     }
-    /// What stands for a tensor whose data a call has overwritten: its type alone.
+    /// Tombstone of a tensor whose data a call has overwritten: its type alone.
     pub(crate) fn overwritten(&self) -> Tensor {
         Tensor::from_body(Body::Tombstone(self.ty().clone()), self.inner().origin)
     }

@@ -19,7 +19,7 @@ pub struct LocalTensor {
     pub(crate) offset: usize,
     /// Returns the strides in elements.
     pub(crate) strides: Strides,
-    /// It shows the memory of a global tensor's shard, which is written by that tensor's own calls only.
+    /// Whether the tensor shows the memory of a global tensor's shard, which is written by that tensor's own calls only.
     shard: bool,
 }
 
@@ -108,7 +108,7 @@ impl LocalTensor {
     pub unsafe fn raw_view(&self) -> View {
         self.view()
     }
-    /// What a kernel is given, in an instruction that holds the storage until the kernel is done.
+    /// View that a kernel is given, in an instruction that holds the storage until the kernel is done.
     #[inline]
     pub(crate) fn view(&self) -> View {
         let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());

@@ -20,7 +20,7 @@ const MOST_ELEMENTS: usize = 1 << 18;
 /// A call with one thing changed.
 #[derive(Clone)]
 struct Bad {
-    /// What is changed, in words.
+    /// Change of the call, in words.
     change: String,
     inputs: Vec<Option<Spec>>,
     attrs: Attrs,
@@ -200,7 +200,7 @@ fn call(op: &'static Op, bad: &Bad) -> Result<()> {
     }
 }
 
-/// What [`call`] says where results depend on what lies around the inputs.
+/// Complaint of [`call`] where results depend on memory around the inputs.
 const READS_BEYOND: &str = "the result depends on memory outside of the inputs";
 
 /// A value as a part of a larger buffer whose other elements are `around`.

@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use std::sync::Arc;
 
-/// What a call gives on one device.
+/// Result of a call on one device.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Outputs, then the mutable inputs as they are afterwards.
@@ -27,28 +27,28 @@ pub struct Outcome {
 /// A call with the values of its inputs, and what it gives on the CPU: what every mesh and every other device must reproduce.
 #[derive(Clone)]
 pub struct Reference {
-    /// The op.
+    /// The op that is called.
     pub op: &'static Op,
     /// The call in words, for complaints: `matmul sample 0 (uneven)`.
     pub what: String,
     /// Values of the inputs; absent ones `None`.
     pub inputs: Vec<Option<Value>>,
-    /// Plan attributes.
+    /// Plan attributes of the call.
     pub attrs: Attrs,
-    /// Runtime attributes.
+    /// Runtime attributes of the call.
     pub runtime: RuntimeAttrs,
     /// Gradients are compared too.
     pub backward: bool,
     /// The inputs are small numbers whose sums and products are exact.
     pub small: bool,
-    /// What it gives.
+    /// Result of the reference.
     pub want: Outcome,
 }
 
 /// A call with the layouts of its inputs.
 #[derive(Clone)]
 pub struct Case {
-    /// The call.
+    /// The call with its reference result.
     pub reference: Arc<Reference>,
     /// nd-SBP per present input; for a source op that of its output.
     pub sbps: Vec<Option<NdSbp>>,
@@ -84,7 +84,7 @@ fn weights(ty: &TensorType) -> Value {
     Value { ty: ty.clone(), data }
 }
 
-/// What a call gave: tensors of one device, or of one rank of a mesh.
+/// Results of a call: tensors of one device, or of one rank of a mesh.
 pub(super) struct Pieces {
     /// Outputs, then the mutable inputs.
     pub(super) results: Vec<Tensor>,

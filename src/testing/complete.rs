@@ -30,7 +30,7 @@ pub struct Found {
     pub signature: Signature,
 }
 
-/// What the search has found.
+/// Findings of the search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Completeness {
     /// Assignments of layouts to inputs that were tried, each with all layouts of the outputs.
@@ -167,7 +167,7 @@ fn with_other_numbers(op: &Op, sample: &Sample) -> Result<Vec<Sample>> {
     Ok(all)
 }
 
-/// What a tensor may be along one mesh axis. A dim of size 1 is not split: nothing is gained.
+/// SBPs that a tensor may have along one mesh axis. A dim of size 1 is not split: nothing is gained.
 fn layouts(t: &TensorType) -> Vec<Sbp> {
     let splits = t.shape.iter().enumerate().filter(|(_, n)| **n != 1).map(|(d, _)| Sbp::Split(d));
     let partials = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].into_iter().filter(|op| t.dtype.reduces(*op));

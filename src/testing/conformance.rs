@@ -92,7 +92,7 @@ pub struct Trial {
     pub reference: Arc<Reference>,
     /// The sample in that size.
     pub sample: Sample,
-    /// Which size: see [`variants`].
+    /// Size of the trial: see [`variants`].
     pub size: &'static str,
 }
 

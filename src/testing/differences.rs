@@ -66,7 +66,7 @@ impl Function {
         Ok(sum)
     }
 
-    /// What the declaration says has no gradient.
+    /// Inputs and outputs that the declaration says have no gradient.
     fn withheld(&self) -> Result<Withheld> {
         let (attrs, runtime) = self.sample.attributes(self.op)?;
         let kinds: Vec<DTypeKind> = runtime.iter().map(|s| s.kind()).collect();

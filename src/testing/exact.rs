@@ -68,5 +68,5 @@ const EXACT: &[&str] = &[
     "clamp_min",
     "clamp_max",
 ];
-/// Those of them whose sums of products exceed what half precision holds exactly.
+/// Ops whose sums of products exceed what half precision holds exactly.
 const NOT_HALF: &[&str] = &["matmul", "matmul_rows", "linear", "mul", "sum", "cumsum", "mul_scalar"];

@@ -15,7 +15,7 @@ pub struct GradCheck {
     pub step: f64,
     /// Part of the derivative by which the two may differ.
     pub relative: f64,
-    /// What they may differ by besides.
+    /// Absolute tolerance, added to the relative one.
     pub absolute: f64,
     /// Compares the second derivatives too.
     pub second: bool,

@@ -1,5 +1,5 @@
-//! What kernels do with the memory of their inputs: they leave it as it is, read it through its strides, and give the same result in
-//! each call.
+//! Checks of what kernels do with the memory of their inputs: they leave it as it is, read it through its strides, and give
+//! the same result in each call.
 
 use super::case::{half, run};
 use super::exact::exact;

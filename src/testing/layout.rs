@@ -83,8 +83,8 @@ pub fn wrapped(dtype: DType, x: f64) -> f64 {
     }
 }
 
-/// What coordinate `c` of `k` contributes to a value that is partial along one axis. No part is the value and none is a
-/// neutral element: a rule that treats one part as the whole is seen. Parts of two inputs have nothing in common (`salt`):
+/// Share that coordinate `c` of `k` contributes to a value that is partial along one axis. No part is the value and none is
+/// a neutral element: a rule that treats one part as the whole is seen. Parts of two inputs have nothing in common (`salt`):
 /// else the maxima of both would lie on one rank, and max(a) + max(b) would pass for max(a + b).
 fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: usize, k: usize) -> Vec<f64> {
     let axis = mix(&[axis as u64, salt]);

@@ -70,7 +70,7 @@ fn grad_of(
 /// The meshes that every op is tested on.
 pub const MESHES: [&[usize]; 6] = [&[1], &[2], &[3], &[4], &[2, 2], &[2, 3]];
 
-/// What is wrong, as a sentence that begins with the name of the op and names sample, layouts and mesh.
+/// Fault, as a sentence that begins with the name of the op and names sample, layouts and mesh.
 pub type Complaint = String;
 
 /// Whether an op computes something. Changes of layout and users' functions have no kernel to compare.

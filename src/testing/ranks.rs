@@ -29,7 +29,7 @@ struct RankOut {
     results: Vec<Piece>,
     grads: Vec<Option<Piece>>,
     boxings: usize,
-    /// What came out where the interpreter chose freely, if a second call was needed to reach the signature.
+    /// SBP of the outputs where the interpreter chose freely, if a second call was needed to reach the signature.
     free: Option<Vec<NdSbp>>,
 }
 

@@ -1,4 +1,4 @@
-//! What [`conformance`](super::conformance) has checked.
+//! Report of what [`conformance`](super::conformance) has checked.
 
 use super::Completeness;
 use std::fmt;
@@ -10,7 +10,7 @@ pub struct MeshReport {
     pub mesh: &'static [usize],
     /// Declared signatures that were run, over all samples and sizes.
     pub signatures: usize,
-    /// Those of them of which another one with the same inputs is cheaper, so that it was run instead.
+    /// Number of cases of which another one with the same inputs is cheaper, so that it was run instead.
     pub not_chosen: usize,
     /// Random layouts that were run.
     pub mixed: usize,
@@ -18,7 +18,7 @@ pub struct MeshReport {
     pub backward: usize,
 }
 
-/// What was checked of an op, and right. Prints as text.
+/// Checks of an op that were right. Prints as text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Name of the op.
@@ -37,7 +37,7 @@ pub struct Report {
     pub bad_arguments: usize,
     /// Signatures that are right but not declared.
     pub completeness: Completeness,
-    /// What could not be checked, and why.
+    /// Checks that could not be done, and why.
     pub notes: Vec<String>,
     /// The same of the gradient ops that are derived from the op's expression.
     pub derived: Vec<Report>,

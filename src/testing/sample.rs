@@ -17,7 +17,7 @@ use crate::ops::{
 };
 use oflow_kernels::DType;
 
-/// Which values an input of a sample has.
+/// Values of an input of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Values {
     /// Numbers of both signs.
@@ -36,11 +36,11 @@ pub enum Values {
 /// One input of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Element type.
+    /// Element type of the input.
     pub dtype: DType,
-    /// Sizes.
+    /// Size of each dim.
     pub shape: Vec<usize>,
-    /// Which values.
+    /// Values of the elements.
     pub values: Values,
 }
 
@@ -214,7 +214,7 @@ impl Sample {
         resolve_attrs(op, &given)
     }
 
-    /// What the call computes with.
+    /// Kind of the numbers that the call computes with.
     ///
     /// # Errors
     /// As [`Sample::attributes`].

@@ -1,4 +1,4 @@
-//! Which cases an op has on a mesh: one for each signature that it declares, and random layouts.
+//! Cases of an op on a mesh: one for each signature that it declares, and random layouts.
 
 use super::layout::Value;
 use super::sample::Sample;

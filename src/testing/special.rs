@@ -29,7 +29,7 @@ use oflow_kernels::DType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which special numbers stand among the others.
+/// Special numbers that stand among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// Infinity, zero and a number near zero; the largest integer.
@@ -40,7 +40,7 @@ pub enum Set {
     Mixed,
 }
 
-/// All sets.
+/// Every set of special numbers.
 pub const SETS: [Set; 3] = [Set::Plus, Set::Minus, Set::Mixed];
 
 impl Set {
@@ -174,7 +174,7 @@ impl SpecialTrial {
         Ok(found)
     }
 
-    /// Which inputs of a case have finite numbers only; none where the case is left out.
+    /// For each input of a case, whether its numbers are all finite; `None` where the case is left out.
     fn finite(&self, case: &Case, axes: usize) -> Option<Vec<bool>> {
         let inputs = || 0..case.sbps.len();
         let at = |i: usize, a: usize| case.sbps[i].as_ref().map(|n| n[a]);

@@ -1,4 +1,4 @@
-//! What the vm runs, as data.
+//! Instructions that the vm runs, as data.
 
 use super::box_collect::execute_collect;
 use super::box_exec::execute;
@@ -20,15 +20,15 @@ pub struct Held(pub SmallVec<[Storage; 1]>);
 
 /// A kernel with its views.
 pub struct KernelWork {
-    /// The plan.
+    /// Plan of the kernel.
     pub plan: Arc<KernelPlan>,
-    /// Inputs.
+    /// Views of the inputs; `None` where one is absent.
     pub inputs: SmallVec<[Option<View>; 4]>,
-    /// Outputs.
+    /// Views of the outputs.
     pub outputs: SmallVec<[View; 2]>,
-    /// Runtime attributes.
+    /// Runtime attributes of the call.
     pub runtime: RuntimeAttrs,
-    /// Scratch memory.
+    /// Scratch memory, if the kernel needs any.
     pub workspace: Option<View>,
     /// Host memory of inputs that the kernel reads there; nobody else has it. Few kernels have any, so it is one word here.
     pub held: Option<Box<Held>>,
@@ -74,37 +74,37 @@ pub trait Stopwatch: Send + Sync {
 
 /// A boxing plan with its ends on this rank.
 pub struct BoxWork {
-    /// The plan.
+    /// Plan of the boxing.
     pub plan: Arc<BoxingPlan>,
-    /// What the collectives are tagged with.
+    /// Tag of the collectives: the call's number in the stream of global ops.
     pub tag: Tag,
     /// This rank's source shard.
     pub src: Option<View>,
     /// This rank's destination shard.
     pub dst: Option<View>,
-    /// Who is told how long it took, and under which number.
+    /// Stopwatch that is told the duration, and the number of the boxing there.
     pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
 /// Several boxings that are carried out together.
 pub struct BoxManyWork {
-    /// The plans.
+    /// Plans of the boxings, in order.
     pub plans: Vec<Arc<BoxingPlan>>,
-    /// What the collectives are tagged with.
+    /// Tag of the collectives: the call's number in the stream of global ops.
     pub tag: Tag,
     /// This rank's source and destination shard of each.
     pub ends: Vec<(Option<View>, Option<View>)>,
-    /// Who is told how long each took, and under which number.
+    /// Stopwatches that are told the durations, each with the number of its boxing.
     pub stopwatches: Vec<(Arc<dyn Stopwatch>, u64)>,
-    /// What each is predicted to take of the whole.
+    /// Predicted share of each boxing in the whole time.
     pub predicted: Vec<u64>,
 }
 
 /// A tensor put together from boxes that ranks hold.
 pub struct CollectWork {
-    /// Who sends what.
+    /// The box that each rank sends to each other rank.
     pub plan: Arc<BoxesPlan>,
-    /// What the messages are tagged with.
+    /// Tag of the messages: the call's number in the stream of global ops.
     pub tag: Tag,
     /// Of all boxes.
     pub dtype: DType,
@@ -112,11 +112,11 @@ pub struct CollectWork {
     pub own: Vec<View>,
     /// This rank's box of the result.
     pub dst: Option<View>,
-    /// Who is told how long it took, and under which number.
+    /// Stopwatch that is told the duration, and the number of the exchange there.
     pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
-/// What to do.
+/// Work of an instruction.
 // Lives on the issuing thread's stack for the common inline case; a box would be a heap allocation per kernel.
 #[allow(clippy::large_enum_variant)]
 pub enum Work {
@@ -132,11 +132,11 @@ pub enum Work {
 
 /// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
 pub struct Instruction {
-    /// What to do.
+    /// Work of the instruction.
     pub work: Work,
-    /// Where.
+    /// Stream that the instruction runs on.
     pub stream: StreamKind,
-    /// Storages read.
+    /// Storages that the instruction reads.
     pub reads: SmallVec<[Storage; 4]>,
     /// Storages written (scratch too).
     pub writes: SmallVec<[Storage; 2]>,

@@ -53,12 +53,12 @@ pub enum VmMode {
 /// collective.
 pub const INLINE_BYTES: usize = 64 << 10;
 
-/// What has run, for tests and traces.
+/// Numbers of instructions that have run, for tests and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmCounters {
-    /// Kernels.
+    /// Kernels that have run.
     pub kernels: u64,
-    /// Boxings.
+    /// Boxings that have run.
     pub boxings: u64,
     /// Contiguous copies made because a kernel does not take strides.
     pub copies: u64,
@@ -68,7 +68,8 @@ pub struct VmCounters {
     pub host_copies: u64,
 }
 
-/// What carries the instructions of one device of one rank out. [`Vm`] stands before it, counts, and checks what it is given.
+/// Streams of one device of one rank, which carry its instructions out. [`Vm`] stands before it, counts, and checks what it
+/// is given.
 pub trait Streams: Send + Sync {
     /// Issues an instruction: see [`Vm::submit`].
     fn submit(&self, i: Instruction) -> Result<()>;
@@ -168,7 +169,7 @@ impl Vm {
         self.copies.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What has run so far.
+    /// Numbers of instructions that have run so far.
     pub fn counters(&self) -> VmCounters {
         let (syncs, host_copies) = self.streams.counts();
         VmCounters {

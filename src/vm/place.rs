@@ -63,9 +63,9 @@ pub(crate) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
 pub(crate) enum Scratch {
     /// A shard between two steps; two, so that a step reads one and writes the other.
     Shard(usize),
-    /// What goes to others.
+    /// Memory for the bytes that go to others.
     Send,
-    /// What comes from others.
+    /// Memory for the bytes that come from others.
     Receive,
     /// Contributions on their way to a result.
     Reduce,
@@ -86,12 +86,12 @@ impl Scratch {
     }
 }
 
-/// Who may take part in a batch of messages: a superset that all of them know alike.
+/// Ranks that may take part in a batch of messages: a superset that all of them know alike.
 #[derive(Clone, Copy)]
 pub(crate) enum Among<'a> {
     /// The ranks of both placements of a plan.
     Plan(&'a BoxingPlan),
-    /// These, in order.
+    /// The listed ranks, in order.
     Ranks(&'a [usize]),
 }
 

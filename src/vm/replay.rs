@@ -116,7 +116,7 @@ impl Machine {
         Ok(out)
     }
 
-    /// What all ranks send in an exchange.
+    /// Messages that all ranks send in an exchange.
     fn mail(&self, programs: &[(usize, Arc<RankProgram>)], blocks: &BTreeMap<usize, Block>, step: usize) -> Mail {
         let mut mail = Mail::new();
         for (rank, program) in programs {

@@ -21,7 +21,7 @@ const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 const GENERATED: &str = "elementwise ";
 const FILE: &str = "xtask/data/cuda-kernels.tsv";
 
-/// What came of one program on one architecture.
+/// Result of one program on one architecture.
 struct Row {
     milliseconds: u128,
     usage: Result<Vec<Usage>, String>,

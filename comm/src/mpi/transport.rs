@@ -56,7 +56,7 @@ impl Buffer {
     }
 }
 
-/// What precedes the bytes of a post: numbers, then the names of op and file for messages about divergence.
+/// Head of a post, before its bytes: numbers, then the names of op and file for messages about divergence.
 mod head {
     pub(super) const ORDINAL: usize = 0;
     pub(super) const HASH: usize = 8;
@@ -69,7 +69,7 @@ mod head {
     pub(super) const FILE_LEN: usize = 46;
     pub(super) const OP: std::ops::Range<usize> = 48..112;
     pub(super) const FILE: std::ops::Range<usize> = 112..256;
-    /// Its size.
+    /// Size of the head, in bytes.
     pub(super) const BYTES: usize = 256;
 }
 /// A post of at most so many bytes is one message.

@@ -50,7 +50,7 @@ struct Header {
 /// Bytes of a rank's status line.
 const STATUS: usize = 320;
 
-/// What the others may want to know of a rank.
+/// State of a rank that the others may want to know.
 #[repr(C, align(128))]
 struct RankRecord {
     public: Public,

@@ -48,7 +48,7 @@ pub struct Flag(Word);
 pub struct Patience {
     /// Number of polls before sleeping.
     pub spins: u32,
-    /// Time-out.
+    /// Time-out of a collective.
     pub timeout: Duration,
 }
 
@@ -123,8 +123,8 @@ impl Flag {
     }
 }
 
-/// Which peers a rank may sleep for: a bit for each. Who leaves or poisons the arena nudges only the links of ranks that have
-/// announced it, because the others have no memory yet.
+/// Set of peers that a rank may sleep for: a bit for each. Who leaves or poisons the arena nudges only the links of ranks
+/// that have announced it, because the others have no memory yet.
 ///
 /// ```text
 /// waiter                                        who leaves

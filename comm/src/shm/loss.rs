@@ -5,19 +5,19 @@ use std::fmt;
 /// Why a rank is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Its process has ended: exit code, or 128 plus the signal.
+    /// The process has ended: exit code, or 128 plus the signal.
     Died(u8),
-    /// Its process has ended in a way that is not known.
+    /// The process has ended in a way that is not known.
     Gone,
-    /// Its process was stopped by a signal.
+    /// The process was stopped by a signal.
     Stopped,
-    /// It is alive and does not join a collective.
+    /// The rank is alive and does not join a collective.
     Stalled,
-    /// It has issued other ops than the others.
+    /// The rank has issued other ops than the others.
     Diverged,
     /// The links to it are lost.
     Unreachable,
-    /// It has failed in another way, which the report of the job tells.
+    /// The rank has failed in another way, which the report of the job tells.
     Failed,
 }
 
@@ -40,7 +40,7 @@ impl Loss {
     }
 }
 
-/// What follows the rank in a sentence.
+/// Words that follow the rank in a sentence.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

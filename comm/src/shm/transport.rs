@@ -47,7 +47,7 @@ impl Default for ShmOptions {
     }
 }
 
-/// What a rank does beside waiting for one of its host.
+/// Work of a rank while it waits for another rank of its host.
 pub(crate) trait Beside {
     /// Looks after it once; for how long the rank may sleep then.
     fn look(&self) -> Result<Duration>;

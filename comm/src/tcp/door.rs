@@ -35,7 +35,7 @@ enum State {
     Proof(Hello, Nonce, Reading<PROOF>),
 }
 
-/// What an error of `accept` is about.
+/// Cause of an error of `accept`.
 #[derive(Debug, PartialEq, Eq)]
 enum Trouble {
     /// One connection that was gone before it was taken.

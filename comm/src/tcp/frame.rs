@@ -20,7 +20,7 @@ const MAGIC: [u8; 4] = *b"oflw";
 const CHECKED: u8 = 1;
 const SAME_NAMES: u8 = 2;
 
-/// What a frame is for.
+/// Purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {

@@ -145,7 +145,7 @@ pub fn link(input: &[u8]) -> Taken {
     Ok(posts > 0 && matches!(link.over, Some(End::Closed | End::Left)))
 }
 
-/// What a stranger says at a rank's door. Nobody may get in: what was recorded was said to another challenge.
+/// Messages of a stranger at a rank's door. Nobody may get in: what was recorded was said to another challenge.
 pub fn door(input: &[u8]) -> Taken {
     let (mut far, near) = pair()?;
     // A rank that listens for one lower rank of another host.
@@ -173,7 +173,7 @@ pub fn door(input: &[u8]) -> Taken {
     Ok(said.len() == CHALLENGE)
 }
 
-/// What somebody says who listens where a rank connects. The rank must not take that for the one that it looks for.
+/// Messages of somebody who listens where a rank connects. The rank must not take that for the one that it looks for.
 pub fn dial(input: &[u8]) -> Taken {
     let (mut far, near) = pair()?;
     let mut dial = Dial::over(near, Hello { session: SESSION, from: 0, to: 1, nonce: [0; 16] });
@@ -193,7 +193,7 @@ pub fn dial(input: &[u8]) -> Taken {
     Ok(false)
 }
 
-/// What a peer sends while this rank is in collectives with it. They end, well or with an error.
+/// Messages of a peer while this rank is in collectives with it. They end, well or with an error.
 pub fn collectives(input: &[u8]) -> Taken {
     let Some((&how, bytes)) = input.split_first() else { return Ok(false) };
     let mut stream = bytes.to_vec();
@@ -249,7 +249,7 @@ fn talk(comm: &HostsComm) -> Result<(), Error> {
     comm.barrier(&group, &tag(7, "end"))
 }
 
-/// What rank 1 sends in these collectives: one input each way of arriving.
+/// Messages of rank 1 in these collectives: one input each way of arriving.
 ///
 /// # Errors
 /// When the two ranks cannot talk.
@@ -321,7 +321,7 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
         .to_vec())
 }
 
-/// What the two sides of a handshake said, to other nonces.
+/// Messages of the two sides of a handshake, to other nonces.
 pub fn recorded_handshakes() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let hello = Hello { session: SESSION, from: 0, to: 1, nonce: [3; 16] };
     let exchange = Exchange { token: TOKEN, hello, challenge: [4; 16] };

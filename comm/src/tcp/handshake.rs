@@ -26,7 +26,7 @@ pub(super) const HELLO: usize = 8 + 4 + 8 + 4 + 4 + NONCE;
 pub(super) const CHALLENGE: usize = NONCE + MAC;
 /// Bytes of a proof.
 pub(super) const PROOF: usize = MAC;
-/// What the listening rank sends at the end.
+/// Last message of the listening rank in a handshake.
 pub(super) const WELCOME: [u8; 4] = *b"oflw";
 
 /// The first message.
@@ -65,7 +65,7 @@ impl Hello {
     }
 }
 
-/// What both sides know once the challenge is there.
+/// Data that both sides know once the challenge is there.
 pub(super) struct Exchange<'a> {
     pub(super) token: &'a [u8],
     pub(super) hello: Hello,

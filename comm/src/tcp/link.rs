@@ -31,7 +31,7 @@ pub(super) enum End {
     Silent,
 }
 
-/// What a post comes from: an outbox buffer by its number, or the caller's memory.
+/// Source of a post: an outbox buffer by its number, or the caller's memory.
 pub(super) const MEMORY: usize = SLOTS;
 
 /// A post that is on its way out. The bytes lie in the sender's outbox or in its caller's memory.
@@ -143,7 +143,7 @@ pub(super) struct Connection {
     /// Since when the peer's kernel owes an answer.
     pub(super) unanswered: Option<std::time::Instant>,
     pub(super) rejected: Option<String>,
-    /// What has moved; other threads read it, too.
+    /// Bytes that have moved; other threads read the numbers, too.
     pub(super) tally: Arc<Tally>,
     most: usize,
 }

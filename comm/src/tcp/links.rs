@@ -144,7 +144,7 @@ impl Connections {
         &self.alarm
     }
 
-    /// What other threads may know of the links; kept up by the rank's waits.
+    /// State of the links that other threads may read; kept up by the rank's waits.
     pub fn news(&self) -> &Arc<News> {
         &self.news
     }

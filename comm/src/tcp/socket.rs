@@ -48,7 +48,7 @@ pub(super) fn bound_pauses(stream: BorrowedFd<'_>, most: Duration) -> bool {
     rc == 0
 }
 
-/// What a non-blocking call did.
+/// Result of a non-blocking call.
 pub(super) enum Did {
     /// That many bytes.
     Bytes(usize),
@@ -84,7 +84,7 @@ pub(super) fn receive(stream: &TcpStream, parts: &mut [IoSliceMut]) -> Result<Di
     }
 }
 
-/// What the kernel knows of a connection.
+/// State of a connection, as the kernel knows it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Health {
     /// Whether something was sent that the peer's kernel has not acknowledged.

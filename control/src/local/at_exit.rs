@@ -1,4 +1,4 @@
-//! What a rank still does if its program calls `exit()` while its [`Local`](super::Local) lives: no destructor runs then. The
+//! Last message of a rank whose program calls `exit()` while its [`Local`](super::Local) lives: no destructor runs then. The
 //! kernel tells nobody whether a process was killed or has ended by itself, so the rank tells it.
 
 use std::sync::{Mutex, Once, PoisonError};

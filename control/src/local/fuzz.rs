@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 
 use super::wire::{Hello, Surroundings, Welcome, receive, send};
 
-/// What a rank reads from the socket of its host: first byte even, the first rank reads a hello; odd, another one the answer.
+/// Feeds a rank bytes from the socket of its host: first byte even, the first rank reads a hello; odd, another one the
+/// answer.
 ///
 /// # Errors
 /// When there is no socket.

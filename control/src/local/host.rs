@@ -1,5 +1,5 @@
-//! What local rank 0 does for the ranks of its host: it connects them, hosts their agent on a thread, and detects ranks that
-//! die.
+//! Work of local rank 0 for the ranks of its host: the rank connects them, hosts their agent on a thread, and detects ranks
+//! that die.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, IntoRawFd};
@@ -43,7 +43,7 @@ struct Running {
 
 /// How the host's own rank ends.
 enum End {
-    /// It is done.
+    /// The rank finished without error.
     Well,
     /// The hosting has failed: kind and message.
     Badly(FailureKind, &'static str),

@@ -266,7 +266,7 @@ impl Peer {
     }
 }
 
-/// What is said of a rank whose connection has closed before its goodbye.
+/// Failure of a rank whose connection has closed before its goodbye.
 fn lost(rank: usize, pid: Option<i32>) -> Failure {
     let pid = pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
     let what = "is gone without a goodbye: it was killed";

@@ -39,7 +39,7 @@ pub(super) enum Welcome {
     Refused(String),
 }
 
-/// What oflaunch would say in the environment.
+/// Facts that oflaunch would have put into the environment.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Surroundings {
     pub(super) token: String,
@@ -174,7 +174,7 @@ pub(super) fn receive<T: DeserializeOwned>(from: &UnixStream) -> io::Result<(T, 
     Ok((serde_json::from_slice(&body)?, fd))
 }
 
-/// What a rank says on its connection when its program calls `exit()`. Nothing else is ever said on it.
+/// Message of a rank on its connection when its program calls `exit()`. Nothing else is ever said on it.
 pub(super) const EXIT: u8 = b'E';
 
 /// Says [`EXIT`].

@@ -39,7 +39,7 @@ enum Uplink {
     Link(Arc<Notify>),
 }
 
-/// What the agent's tasks and its handle share.
+/// State that the agent's tasks and its handle share.
 pub(super) struct Core {
     pub(super) token: Token,
     pub(super) log: Log,
@@ -117,7 +117,7 @@ impl Core {
         }
     }
 
-    /// What has gathered for the root, in order.
+    /// Takes the messages gathered for the root, in order.
     pub(super) fn take_up(&self) -> Vec<pb::Up> {
         self.ranks().map_or(Vec::new(), |ranks| ranks.apply(NodeState::take_up))
     }

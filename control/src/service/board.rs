@@ -1,5 +1,5 @@
-//! What the ranks of a job share: values by key, and meetings. Part of the root's state. Pure: a call is identified by its
-//! [`Caller`], and answers are collected until they are taken.
+//! State that the ranks of a job share: values by key, and meetings. Part of the root's state. Pure: a call is identified by
+//! its [`Caller`], and answers are collected until they are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Caller {
     pub ticket: u64,
 }
 
-/// What a call that has no answer yet waits for.
+/// Event that a call without an answer waits for.
 enum Open {
     Value(String),
     Gathering { name: String, rank: usize },

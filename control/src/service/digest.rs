@@ -1,5 +1,5 @@
-//! What a host forwards to the root of its ranks' heartbeats: the marks of one rank for all ranks that agree with it, and of the
-//! others only the ranks that wait or are waited for. The root's work therefore grows with the number of hosts.
+//! Digest of the heartbeats of a host's ranks, for the root: the marks of one rank for all ranks that agree with it, and of
+//! the others only the ranks that wait or are waited for. The root's work therefore grows with the number of hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const SAMPLE: u32 = 32;
 #[derive(Default)]
 pub struct Digest {
     marks: BTreeMap<usize, Marks>,
-    /// Whose marks stand for those of all.
+    /// Rank whose marks stand for those of all.
     voice: Option<usize>,
     /// Ranks that the root is to see itself, because they differ from another one.
     exposed: BTreeSet<usize>,

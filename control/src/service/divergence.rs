@@ -44,9 +44,9 @@ struct Stream {
 /// Two ranks that differ.
 struct Suspicion {
     pair: [usize; 2],
-    /// Their hashes differ at this ordinal at the latest, if that is known.
+    /// Ordinal at which the hashes differ at the latest, if that is known.
     by: Option<u64>,
-    /// What the ranks themselves have noticed.
+    /// Divergence that the ranks themselves have noticed.
     noticed: Option<Failure>,
     since: Instant,
     asked: [Option<pb::Interval>; 2],

@@ -55,7 +55,7 @@ fn sent(root: &mut RootState) -> usize {
     root.take_out().iter().map(|(_, down)| down.encode_to_vec().len()).sum()
 }
 
-/// What the agent of another host sends to the root.
+/// Feeds the root messages of the agent of another host.
 pub fn to_root(input: &[u8]) -> Taken {
     let Some((&how, bytes)) = input.split_first() else { return Ok(false) };
     let Ok(message) = pb::FromNode::decode(bytes) else { return Ok(false) };
@@ -87,7 +87,7 @@ pub fn to_root(input: &[u8]) -> Taken {
     Ok(taken)
 }
 
-/// What the root sends to the agent of another host.
+/// Feeds an agent messages of the root.
 pub fn to_agent(input: &[u8]) -> Taken {
     let Some((&how, bytes)) = input.split_first() else { return Ok(false) };
     let Ok(message) = pb::FromRoot::decode(bytes) else { return Ok(false) };
@@ -134,8 +134,8 @@ fn join(rank: u32) -> pb::JoinRequest {
     pb::JoinRequest { rank, version: "1".into(), registry_hash: 1, program_hash: 2 }
 }
 
-/// What ranks send to the agent of node 0, and through it to the root: calls one after another, each with its number, the
-/// length of its message in two bytes, and the message.
+/// Feeds the service calls of ranks to the agent of node 0, and through it to the root: calls one after another, each with
+/// its number, the length of its message in two bytes, and the message.
 pub fn to_service(input: &[u8]) -> Taken {
     let Some((&how, mut rest)) = input.split_first() else { return Ok(false) };
     let mut now = Instant::now();

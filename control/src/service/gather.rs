@@ -136,7 +136,7 @@ impl RootState {
         format!("{there} of at least {least} hosts there ({}){gone}", names.join(", "))
     }
 
-    /// What is said to a host that comes while the job runs.
+    /// Message to a host that comes while the job runs.
     pub(super) fn no_place(&self) -> String {
         let hosts = self.parts().count();
         format!("the job runs on {hosts} hosts already; this host joins it at the next restart")

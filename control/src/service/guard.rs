@@ -109,7 +109,8 @@ struct Stranger {
     task: JoinHandle<()>,
 }
 
-/// Those of all ports, the oldest first. Descriptors are the process's: a port that needs one takes it from any port's strangers.
+/// Strangers at all ports, the oldest first. Descriptors are the process's: a port that needs one takes it from any port's
+/// strangers.
 static WAITING: Mutex<VecDeque<Stranger>> = Mutex::new(VecDeque::new());
 /// Number of ports that there have been.
 static PORTS: AtomicUsize = AtomicUsize::new(0);
@@ -161,7 +162,7 @@ struct Port {
     told: Mutex<[Lines; 6]>,
 }
 
-/// What is told of strangers; each kind has lines of its own.
+/// Kind of message about strangers; each has lines of its own.
 #[derive(Clone, Copy)]
 enum Told {
     Many,

@@ -141,7 +141,7 @@ async fn attach(
     }
 }
 
-/// What the handshake of a connection has told.
+/// Converts the refusal of a handshake to the trouble of a connection.
 fn strange(address: &str, refused: &Refused) -> Trouble {
     let (message, help) = match refused {
         Refused::Io(_) => return Trouble::Later(refused.to_string()),

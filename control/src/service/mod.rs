@@ -228,7 +228,7 @@ pub struct Assignment {
     pub restart: u32,
 }
 
-/// What a host does after all its ranks have ended.
+/// Next step of a host after all its ranks have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The job is over, with this exit code.

@@ -19,7 +19,7 @@ use crate::{Failure, FailureKind};
 /// A rank that has sent no heartbeat for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// The rank.
+    /// Rank that is silent.
     pub rank: usize,
     /// Time since its last heartbeat.
     pub since: Duration,
@@ -30,7 +30,7 @@ pub struct Silence {
 /// A rank whose process runs, and which has not joined the job or is silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// The rank.
+    /// Rank that is absent.
     pub rank: usize,
     /// Time since its start.
     pub since: Duration,
@@ -38,7 +38,7 @@ pub struct Absent {
     pub clocks: [Duration; 2],
 }
 
-/// What a rank has waited for in vain.
+/// Peers and keys that a rank has waited for in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The rank that did not come.
@@ -67,7 +67,7 @@ enum Member {
     Left,
 }
 
-/// What a call that has no answer yet is.
+/// State of a call that has no answer yet.
 enum Open {
     Join,
     /// A value that is waited for.

@@ -70,12 +70,12 @@ struct Node {
     heard: Instant,
     /// Whether its silence has been told.
     silent: bool,
-    /// Its part in the present start; none: it waits for a place.
+    /// Part of the host in the present start; `None` while the host waits for a place.
     part: Option<HostEntry>,
 }
 
 impl Node {
-    /// Its ranks in the present start.
+    /// Ranks of the host in the present start.
     fn ranks(&self) -> Option<Range<usize>> {
         let first = self.part?.first_rank;
         Some(first..first + self.hello.nproc as usize)

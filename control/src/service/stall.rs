@@ -163,7 +163,7 @@ impl Stalls {
         }
     }
 
-    /// Those that a waiting rank really waits for: not those that are in the same call.
+    /// Ranks that a waiting rank really waits for: not those that are in the same call.
     fn awaited(&self, rank: usize) -> Vec<usize> {
         let Some(wait) = self.wait(rank) else { return Vec::new() };
         let here = |r: usize| self.wait(r);

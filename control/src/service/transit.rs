@@ -32,7 +32,7 @@ const NEWS: Duration = Duration::from_millis(200);
 const NEWS_EVEN: Duration = Duration::from_secs(1);
 /// Time after which an unanswered question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
-/// What a rank has sent must have come by then, where the link is well.
+/// Time within which a rank's message must have come, where the link is well.
 const LATE: Duration = Duration::from_millis(400);
 /// A link is called slow when bytes were late half of that time, in whatever collectives, and fewer came than this in a second.
 const SLOW_FOR: Duration = Duration::from_secs(4);
@@ -61,7 +61,7 @@ struct Suspect {
     since: Instant,
     sent: u64,
     received: u64,
-    /// What the first answer counted.
+    /// Count of the first answer.
     looks: Option<u64>,
     /// Whether the silence has been told.
     told: bool,

@@ -8,9 +8,9 @@ use oflow::prelude::*;
 
 /// Two layers without bias. Weights are about 1 in size, and each product is scaled by 1/√inputs.
 pub struct Mlp {
-    /// `[inputs, hidden]`.
+    /// Weight of the first layer, `[inputs, hidden]`.
     pub up: Tensor,
-    /// `[hidden, outputs]`.
+    /// Weight of the second layer, `[hidden, outputs]`.
     pub down: Tensor,
 }
 oflow::module!(Mlp { up, down });

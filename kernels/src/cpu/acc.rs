@@ -30,7 +30,7 @@ pub(crate) type Gemm<T> = unsafe fn(
     gemm_common::Parallelism,
 );
 
-/// What kernels accumulate in.
+/// Type that kernels accumulate in.
 pub(crate) trait Acc: Real + Element {
     /// The product kernel of the CPU, of the dtype's own crate: `gemm` itself would bring the kernels of complex numbers too.
     fn gemm() -> Gemm<Self>;

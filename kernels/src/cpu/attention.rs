@@ -29,11 +29,11 @@ const KEYS: usize = 256;
 /// transposed `[B, T, H, D]` needs no copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Qkv<'a> {
-    /// Queries.
+    /// Queries of all heads.
     pub q: &'a View,
-    /// Keys.
+    /// Keys of all heads.
     pub k: &'a View,
-    /// Values.
+    /// Values of all heads.
     pub v: &'a View,
 }
 

@@ -33,7 +33,7 @@ const LONG_PROGRAM: usize = 4;
 /// Rows at least this long are walked one at a time; shorter ones are gathered so that a chunk spans several.
 const LONG_ROW: usize = 128;
 
-/// What one instruction computes.
+/// Operation of one instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     Copy,
@@ -79,7 +79,7 @@ pub struct Program {
     divides: bool,
 }
 
-/// What a kernel says where integers are divided by 0.
+/// Message of a kernel where integers are divided by 0.
 pub(crate) const DIVIDED_BY_ZERO: &str = "expected a divisor without zeros, got a 0: integers have no quotient by 0 (floats give inf or NaN; `cast` to one for these)";
 
 /// The dtypes of what an expression reads.

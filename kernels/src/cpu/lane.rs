@@ -6,23 +6,23 @@ use crate::{Builtin, DType, F8E4M3FN, F8E5M2, KernelError, Result};
 /// with, and cast back: compiled for each dtype, the kernels would take half as long again to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Native {
-    /// [`Builtin::Bool`].
+    /// Elements of [`Builtin::Bool`], one byte each.
     Bool,
-    /// [`Builtin::U8`].
+    /// Elements of [`Builtin::U8`], a native integer.
     U8,
-    /// [`Builtin::I8`].
+    /// Elements of [`Builtin::I8`], a native integer.
     I8,
-    /// [`Builtin::I32`].
+    /// Elements of [`Builtin::I32`], a native integer.
     I32,
-    /// [`Builtin::I64`].
+    /// Elements of [`Builtin::I64`], a native integer.
     I64,
-    /// [`Builtin::F16`].
+    /// Elements of [`Builtin::F16`], computed in f32.
     F16,
-    /// [`Builtin::BF16`].
+    /// Elements of [`Builtin::BF16`], computed in f32.
     BF16,
-    /// [`Builtin::F32`].
+    /// Elements of [`Builtin::F32`], a native float.
     F32,
-    /// [`Builtin::F64`].
+    /// Elements of [`Builtin::F64`], a native float.
     F64,
 }
 
@@ -106,17 +106,17 @@ pub fn native(dtype: DType) -> Result<Native> {
 pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The dtype with this layout.
     const DTYPE: Builtin;
-    /// As f32.
+    /// Converts to f32, rounding where needed.
     fn to_f32(self) -> f32;
-    /// As f64.
+    /// Converts to f64, rounding where needed.
     fn to_f64(self) -> f64;
-    /// As i64.
+    /// Converts to i64, as `as` does.
     fn to_i64(self) -> i64;
-    /// From f32.
+    /// Converts from f32, as `as` does.
     fn from_f32(x: f32) -> Self;
-    /// From f64.
+    /// Converts from f64, as `as` does.
     fn from_f64(x: f64) -> Self;
-    /// From i64.
+    /// Converts from i64, as `as` does.
     fn from_i64(x: i64) -> Self;
 }
 

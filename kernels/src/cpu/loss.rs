@@ -40,7 +40,7 @@ impl Classes {
         usize::try_from(target.checked_sub(self.first)?).ok().filter(|i| *i < len)
     }
 
-    /// What of a target its class keeps, and what every class gets: 1 and 0 without smoothing.
+    /// Share of a target that its class keeps, and share that every class gets: 1 and 0 without smoothing.
     pub(crate) fn parts(&self) -> (f64, f64) {
         (1.0 - self.smoothing, self.smoothing / self.count.max(1) as f64)
     }

@@ -6,7 +6,7 @@ use super::rows::{Buffered, Buffers, Rows, check_dims, check_dtype, check_float}
 use crate::parallel::parallel_for;
 use crate::{KernelError, Result, View};
 
-/// What is normalised and with what.
+/// Tensor that is normalised, with its weight and bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm<'a> {
     /// How many trailing dims are normalised together.

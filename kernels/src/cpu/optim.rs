@@ -11,7 +11,7 @@ use crate::{Result, View};
 /// Settings of [`adamw`].
 #[derive(Clone, Copy, Debug)]
 pub struct AdamW {
-    /// Learning rate.
+    /// Learning rate of this step.
     pub lr: f64,
     /// Decay of the first moment.
     pub beta1: f64,
@@ -21,7 +21,7 @@ pub struct AdamW {
     pub eps: f64,
     /// Decoupled weight decay.
     pub weight_decay: f64,
-    /// Which step this is, from 1: the bias correction needs it.
+    /// Number of this step, from 1: the bias correction needs it.
     pub step: u64,
 }
 
@@ -40,11 +40,11 @@ impl AdamW {
 /// Settings of [`sgd`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sgd {
-    /// Learning rate.
+    /// Learning rate of this step.
     pub lr: f64,
     /// Decay of the momentum buffer.
     pub momentum: f64,
-    /// What part of the gradient the buffer does not take.
+    /// Share of the gradient that the buffer does not take.
     pub dampening: f64,
     /// Weight decay, added to the gradient.
     pub weight_decay: f64,

@@ -14,7 +14,7 @@ use crate::{Builtin, KernelError, Result, Scalar, View};
 use fold::{ROWS, TILE, Total};
 use std::ops::Range;
 
-/// What a reduction computes. NaN propagates through `Max` and `Min`; on bool they are *or* and *and*.
+/// Operation of a reduction. NaN propagates through `Max` and `Min`; on bool they are *or* and *and*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduce {
     /// Sum; of an empty set 0.
@@ -28,7 +28,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// What an empty reduction gives in a dtype, the neutral element.
+    /// Result of an empty reduction in a dtype, the neutral element.
     pub fn identity(self, dtype: Builtin) -> Scalar {
         let (low, high) = match dtype {
             Builtin::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
@@ -124,7 +124,7 @@ struct Job<'a> {
     /// Of `x` and of `out`.
     dtypes: [Native; 2],
     op: Reduce,
-    /// What sums are divided by.
+    /// Number that sums are divided by.
     count: Option<f64>,
     /// Over the output's elements; operand 1 is x.
     kept: Walk,

@@ -1,5 +1,5 @@
-//! What runs along a dim: products, extremes and their places, logarithms of sums of exponentials, linear recurrences. All tensors are
-//! contiguous. Floats are accumulated in f64, integers in i64; running sums are in [`super::reduce`].
+//! Scans along a dim: products, extremes and their places, logarithms of sums of exponentials, linear recurrences. All
+//! tensors are contiguous. Floats are accumulated in f64, integers in i64; running sums are in [`super::reduce`].
 
 use super::lane::{Lane, Native, native, with_lane};
 use super::take::around;

@@ -92,7 +92,7 @@ pub fn masked_select(x: &View, mask: &View, out: &View) -> Result<()> {
     Ok(())
 }
 
-/// The other way: writes the elements of `values` one after the other to where `mask` is true, zeros elsewhere. `out` is the
+/// Scatters the elements of `values`, one after the other, to the positions where `mask` is true, and writes zeros elsewhere. `out` is the
 /// part of the result that begins at element `first` of the mask.
 ///
 /// # Errors

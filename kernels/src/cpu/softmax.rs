@@ -6,7 +6,7 @@ use super::{bundle, rowmath};
 use crate::parallel::parallel_for;
 use crate::{Dims, Result, View};
 
-/// Which of the two functions a shared loop computes.
+/// The two functions that share a loop.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,

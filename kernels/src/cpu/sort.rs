@@ -16,12 +16,12 @@ use crate::{DType, KernelError, Result, View};
 use key::{Ordered, Word, with_keys};
 use lines::Room;
 
-/// Which element of a line is meant.
+/// Element of a line that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nth {
-    /// The one at that place of the sorted line.
+    /// The element at that place of the sorted line.
     At(usize),
-    /// The one in the middle, of an even number the lower one; the first NaN, if there is one.
+    /// The element in the middle, of an even number the lower one; the first NaN, if there is one.
     Median,
 }
 

@@ -28,7 +28,7 @@ pub enum Step {
         decoupled: bool,
         /// Whether the root is of the largest second moment so far.
         largest: bool,
-        /// Which step this is, from 1.
+        /// Number of this step, from 1.
         step: u64,
     },
     /// RMSprop with PyTorch's formula. State: mean of squares, then the mean of gradients if `centered`, then the momentum buffer
@@ -91,7 +91,7 @@ pub enum Step {
         eps: f64,
         /// Weight decay, added to the direction.
         weight_decay: f64,
-        /// Which step this is, from 1; 0 leaves the moments without bias correction.
+        /// Number of this step, from 1; 0 leaves the moments without bias correction.
         step: u64,
     },
     /// An exponential average: the parameter is the average, the gradient the new value. No state.

@@ -187,7 +187,7 @@ struct PlainArgs {
     offset: i32,
 }
 
-/// What a tensor-core program is compiled for.
+/// Constants that a tensor-core program is compiled for.
 struct TensorCores {
     depth: usize,
     value_depth: usize,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-/// What NVIDIA advises for its largest kernels.
+/// Workspace that NVIDIA advises for its largest kernels, in bytes.
 const WORKSPACE: usize = 32 << 20;
 /// A program whose sizes never come again must not fill the memory.
 const MOST_PLANS: usize = 10_000;
@@ -25,10 +25,10 @@ pub(super) struct Operand {
     pub batch: i64,
 }
 
-/// What is done to a product before it is stored.
+/// Operation on a product before it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epilogue {
-    /// Nothing.
+    /// The product is stored as it is.
     None,
     /// A vector is added to each row.
     Bias,

@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What every program may include.
+/// Headers that every program may include.
 pub(super) const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),

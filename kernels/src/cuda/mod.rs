@@ -64,7 +64,7 @@ pub use stream::{Event, Stream};
 use crate::KernelError;
 use cudarc::driver::DriverError;
 
-/// What failed, in CUDA's words.
+/// Error of a failed call of the driver, in CUDA's words.
 pub(crate) fn driver_error(what: &str, e: DriverError) -> KernelError {
     let name = e.error_name().ok().and_then(|n| n.to_str().ok()).unwrap_or("an unknown error");
     let text = e.error_string().ok().and_then(|n| n.to_str().ok()).unwrap_or("");

@@ -70,7 +70,7 @@ pub fn rms_norm_grad(
     backward(q, dy, x, None, rstd, norm, grads, scratch)
 }
 
-/// What the program is compiled for.
+/// Constants that the program is compiled for.
 struct Program<'a> {
     x: &'a View,
     weight: Option<&'a View>,

@@ -36,7 +36,7 @@ pub(super) struct Pointwise {
     first: OnceLock<(usize, Form, Function)>,
 }
 
-/// What the kernel is compiled for.
+/// Constants that the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Form {
     vector: u32,

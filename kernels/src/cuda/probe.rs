@@ -8,14 +8,14 @@ use cudarc::{cublaslt, driver, nccl, nvrtc};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-/// A GPU.
+/// A GPU of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
     /// Index among the visible GPUs.
     pub index: usize,
     /// Name, such as `NVIDIA H200`.
     pub name: String,
-    /// Compute capability.
+    /// Compute capability: major and minor.
     pub capability: (i32, i32),
     /// Memory in bytes.
     pub memory: usize,

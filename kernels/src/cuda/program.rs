@@ -40,16 +40,16 @@ impl Source {
             id: fnv(fnv(FNV, name.as_bytes()), text.as_bytes()),
         }
     }
-    /// Generated text.
+    /// Source from generated text.
     pub fn generated(name: &str, text: String) -> Source {
         let id = fnv(fnv(FNV, name.as_bytes()), text.as_bytes());
         Source { name: Cow::Owned(name.to_string()), text: Cow::Owned(text), id }
     }
-    /// Its name.
+    /// Name of the source in messages of the compiler.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The text.
+    /// Text of the program.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -73,7 +73,7 @@ impl Define {
     pub const fn dtype(name: &'static str, dtype: DType) -> Define {
         Define { name, value: Value::Type(dtype) }
     }
-    /// A number.
+    /// Macro whose value is an integer.
     pub const fn int(name: &'static str, value: i64) -> Define {
         Define { name, value: Value::Int(value) }
     }

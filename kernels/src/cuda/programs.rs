@@ -8,9 +8,9 @@ use crate::Result;
 /// A source and the macros that it is compiled with, `NAME=value` each.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Source text.
+    /// Text of the program.
     pub source: Source,
-    /// Macros.
+    /// Macros that the program is compiled with.
     pub defines: Vec<String>,
 }
 

@@ -151,7 +151,7 @@ struct Record {
 pub struct Fault {
     /// Number of the kernel's instruction.
     pub ticket: u64,
-    /// The value.
+    /// Value that the kernel has refused.
     pub value: i64,
     /// Smallest legal value.
     pub low: i64,

@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 
 static RANDOM: Source = Source::file("random", include_str!("../../cuda/random.cu"));
 
-/// What numbers are made, with the bits that the kernel takes.
+/// Distribution of the numbers, with the bits that the kernel takes.
 #[derive(Clone, Copy)]
 struct Distribution {
     kind: i64,
     parameters: [u64; 3],
 }
 
-/// What selects a stream of numbers.
+/// Seed and ordinal that select a stream of numbers.
 type Key = (u64, u64);
 
 /// Uniform numbers in `lo..hi`; see [`crate::cpu::random::uniform`].

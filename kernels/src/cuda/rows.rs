@@ -51,14 +51,14 @@ pub(super) struct Rows<const N: usize> {
     steps: [[i64; MAX_RANK]; N],
 }
 
-/// What a view has of the dims of the others.
+/// Dims that a view shares with the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent<'a> {
     /// All.
     Whole(&'a View),
-    /// Those of a row: the same for every row.
+    /// The dims of a row: the same elements for every row.
     Row(&'a View),
-    /// Those that number the rows: one element a row.
+    /// The dims that number the rows: one element a row.
     PerRow(&'a View),
 }
 

@@ -1,4 +1,4 @@
-//! What runs along a dim; see [`crate::cpu::scan`]. All tensors are contiguous.
+//! Scans along a dim; see [`crate::cpu::scan`]. All tensors are contiguous.
 
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::take::around;
@@ -10,7 +10,7 @@ static RUN: Source = Source::file("run", include_str!("../../cuda/run.cu"));
 const ENOUGH: usize = 1 << 14;
 const SHORT: usize = 128;
 
-/// What is run.
+/// Operation of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Running {
     /// Products: one input, one output.

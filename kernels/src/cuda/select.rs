@@ -35,7 +35,7 @@ pub(super) fn moved(dtype: DType) -> Result<Define> {
     Ok(Define::dtype("M", name))
 }
 
-/// What is tested, cut into pieces that are counted.
+/// Elements that are tested, cut into pieces that are counted.
 struct Counted<'a> {
     q: &'a Queue<'a>,
     tested: &'a View,
@@ -90,7 +90,8 @@ pub fn nonzero(q: &Queue, x: &View, out: &View, offset: &[usize], scratch: Optio
     c.launch("chosen_indices", args)
 }
 
-/// What a mask chooses; see [`crate::cpu::select::masked_select`]. `out` has the elements that were counted before.
+/// Gathers the elements that a mask chooses; see [`crate::cpu::select::masked_select`]. `out` has the elements that were
+/// counted before.
 ///
 /// # Errors
 /// If the tensors do not fit.
@@ -106,7 +107,7 @@ pub fn masked_select(q: &Queue, x: &View, mask: &View, out: &View, scratch: Opti
     c.launch("chosen_values", c.args(Args::new().view(mask).view(x).view(out)).value(out.len() as u64))
 }
 
-/// The other way; see [`crate::cpu::select::masked_spread`]. A wrong number of values is reported to the queue's fault slot.
+/// Scatters `values` to the positions where `mask` is true; see [`crate::cpu::select::masked_spread`]. A wrong number of values is reported to the queue's fault slot.
 ///
 /// # Errors
 /// If the tensors do not fit.

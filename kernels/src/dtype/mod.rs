@@ -76,13 +76,13 @@ pub enum Builtin {
 /// The coarse kind of a dtype or scalar; promotion compares the kinds of numbers first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DTypeKind {
-    /// Booleans.
+    /// The kind of `bool`.
     Bool,
-    /// Integers.
+    /// Integers with and without sign.
     Int,
-    /// Floating point.
+    /// Floating point numbers of all widths.
     Float,
-    /// Complex numbers.
+    /// Complex numbers of all widths.
     Complex,
     /// 8-bit floats and registered dtypes: their elements are moved, not computed with.
     Opaque,
@@ -265,7 +265,7 @@ impl DType {
         all
     };
 
-    /// Those of [`DType::BUILTIN`] that all kernels compute with: real numbers and bool.
+    /// Dtypes of [`DType::BUILTIN`] that all kernels compute with: real numbers and bool.
     pub const REAL: [DType; 12] = [
         DType::Bool,
         DType::U8,

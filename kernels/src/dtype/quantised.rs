@@ -113,7 +113,7 @@ impl DType {
         }
     }
 
-    /// What the elements stand for; none where this is no quantised dtype.
+    /// Scale and zero point of the elements; `None` unless the dtype is quantised.
     pub fn quantization(self) -> Option<Quantization> {
         if self.is_builtin() || !FAMILIES.iter().any(|f| f.0 == self.family()) {
             return None;

@@ -143,7 +143,7 @@ fn slot(number: usize) -> &'static OnceLock<Entry> {
     &TABLE[number / CHUNK].get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect())[number % CHUNK]
 }
 
-/// What is looked up to register or parse one.
+/// Names that are looked up to register or parse a dtype.
 struct Names {
     /// Every registered dtype by its text.
     texts: BTreeMap<String, DType>,

@@ -17,7 +17,7 @@ pub enum Monotony {
     Increasing,
     /// The value is non-increasing.
     Decreasing,
-    /// Not known.
+    /// Neither is known.
     Unknown,
 }
 

@@ -25,7 +25,7 @@ impl Expr {
 /// that complex numbers differentiate, such as `exp`, has none by the conjugate; `abs`, `re` or `conj` have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wirtinger {
-    /// By z.
+    /// Derivative by z.
     pub by_input: Expr,
     /// By the conjugate of z.
     pub by_conjugate: Expr,

@@ -35,7 +35,7 @@ pub enum Expr {
     Output,
     /// Runtime scalar number `.0` (a learning rate, the number in `x + 3`).
     Scalar(usize),
-    /// A constant.
+    /// A constant number.
     Const(f64),
     /// A function of one value.
     Unary(UnaryOp, Box<Expr>),
@@ -50,7 +50,7 @@ pub enum Expr {
 pub enum Class {
     /// Single precision, for f32 and the halves.
     F32,
-    /// Double precision.
+    /// Computed in double precision.
     F64,
     /// 64-bit integers, wrapping: for integers and bool.
     I64,
@@ -152,7 +152,7 @@ impl Entries {
 }
 
 impl Expr {
-    /// `op(a)`.
+    /// The expression `op(a)`.
     pub fn unary(op: UnaryOp, a: Expr) -> Expr {
         Expr::Unary(op, Box::new(a))
     }

@@ -25,7 +25,7 @@ pub mod k32 {
     pub const LN2_LO: f32 = 0.000_276_086_82;
     pub const LOG10_2_HI: f32 = 0.301_025_4;
     pub const LOG10_2_LO: f32 = 4.605_039e-6;
-    /// What pi/2 rounded to f32 leaves out.
+    /// Rest of pi/2 that rounding to f32 leaves out.
     pub const PIO2_LO: f32 = -4.371_139e-8;
     /// Below, `exp2` is zero.
     pub const EXP2_LOW: f32 = -151.0;
@@ -120,7 +120,7 @@ pub mod k64 {
     pub const LN2_LO: f64 = 1.9082149292705877e-10;
     pub const LOG10_2_HI: f64 = 0.30102999566361177;
     pub const LOG10_2_LO: f64 = 3.694239077158931e-13;
-    /// What pi/2 rounded to f64 leaves out.
+    /// Rest of pi/2 that rounding to f64 leaves out.
     pub const PIO2_LO: f64 = 6.123233995736766e-17;
     /// Below, `exp2` is zero.
     pub const EXP2_LOW: f64 = -1076.0;

@@ -66,7 +66,7 @@ struct Answer {
     call: String,
     outs: Vec<TensorType>,
     chosen: NdSignature,
-    /// What is known of the best price, where the choice is not proven to have it.
+    /// Bounds of the best price, where the choice is not proven to have it.
     unproven: Option<Unproven>,
     /// A layout of the result that costs far less.
     hint: Option<Hint>,

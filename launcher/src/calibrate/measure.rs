@@ -228,7 +228,7 @@ struct Clock<'a> {
     comm: Arc<dyn Communicator>,
     group: Group,
     ordinal: u64,
-    /// What is walked through.
+    /// Memory that is walked through.
     walk: Vec<u8>,
 }
 

@@ -136,7 +136,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     show(&format!("{}\nwritten to {to}; oflaunch uses it {reach}\n", table(&calibration, &quality)))
 }
 
-/// What the ranks do; the first one hands in the result.
+/// Work of the ranks; the first one hands in the result.
 fn as_rank() -> Result<u8, Failed> {
     let failed = |e: oflow::Error| Failed::new(e.to_string());
     let no_job = || Failed::new("--measure is for `oflow calibrate` itself");

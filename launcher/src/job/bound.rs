@@ -47,7 +47,7 @@ pub(super) struct Bound {
     history: History,
 }
 
-/// What was read at one time.
+/// Readings of one time.
 struct Look {
     at: Instant,
     cores: CoreClocks,

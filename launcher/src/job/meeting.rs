@@ -113,7 +113,7 @@ fn given_token(file: Option<&std::path::Path>) -> Result<Option<Token>, Failed> 
     }
 }
 
-/// What to run on the other hosts: our own command line without our number, with the token.
+/// Command to run on the other hosts: our own command line without our number, with the token.
 fn invitation(token: &Token, args: impl Iterator<Item = String>) -> String {
     let mut words = vec![format!("OFLOW_TOKEN={}", token.expose())];
     let (mut skip, mut ours) = (false, true);

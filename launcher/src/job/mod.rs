@@ -375,7 +375,7 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
     }
 }
 
-/// What every rank of this host is given alike.
+/// Settings that every rank of this host is given alike.
 struct Given<'a> {
     executable: &'a Path,
     token: &'a Token,
@@ -432,7 +432,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     }
 }
 
-/// What the ranks have communicated, from the reports that arrived.
+/// Communication of the ranks, from the reports that arrived.
 fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
     let mut text = String::new();
     let mut read = Vec::new();
@@ -454,7 +454,7 @@ fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
     }
 }
 
-/// What would be run, as text.
+/// Text of the commands that would be run.
 fn dry_run(
     job: &mut Job,
     program: Program,

@@ -1,4 +1,4 @@
-//! What the kernel reports of a rank's process: whether it has been stopped (SIGSTOP), and how long it has run.
+//! State of a rank's process in the kernel: whether the process has been stopped (SIGSTOP), and how long it has run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -53,7 +53,7 @@ const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
 
-/// What the supervision of one start of a job works with.
+/// Inputs of the supervision of one start of a job.
 pub(super) struct Scene<'a> {
     pub(super) job: &'a Job,
     pub(super) agent: &'a Agent,
@@ -176,9 +176,9 @@ struct Ending {
 enum Step {
     /// The ranks may end by themselves.
     Grace(Option<Instant>),
-    /// They have been asked to.
+    /// The ranks have been asked to end.
     Terminated(Instant),
-    /// They have been killed.
+    /// The ranks have been killed.
     Killed,
 }
 

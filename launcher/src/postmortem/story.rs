@@ -41,7 +41,7 @@ pub struct Story {
     pub first: Option<String>,
     /// The first divergence of the streams.
     pub divergence: Vec<String>,
-    /// Which ranks wait for which.
+    /// Sentences on which ranks wait for which.
     pub waits: Vec<String>,
     /// Ranks that others waited for and that never joined the call.
     pub absent: Vec<usize>,

@@ -120,7 +120,7 @@ pub fn split(whole: &Numbers, op: ReduceOp, members: usize, how: Addends, random
     parts
 }
 
-/// What the exactness of sums depends on.
+/// Properties of a number format that the exactness of sums depends on.
 struct Format {
     /// Binary digits of a significand.
     digits: i32,

@@ -9,9 +9,9 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use super::call::Gradient;
 use super::json::{Json, special_text};
 
-/// What a call has given.
+/// Answer to a call.
 pub struct Answer {
-    /// Outputs.
+    /// Outputs of the call, in order.
     pub outputs: Vec<Output>,
     /// Arguments that were changed in place.
     pub changed: Vec<(String, Output)>,
@@ -30,13 +30,13 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// The logical shape.
     pub shape: Vec<usize>,
-    /// The dtype.
+    /// Element type of the output.
     pub dtype: DType,
     /// Where it lies; none of a local tensor.
     pub layout: Option<(Placement, NdSbp)>,
-    /// Its mesh, if that is not the line's.
+    /// Mesh of the output, if that is not the line's.
     pub elsewhere: Option<Placement>,
-    /// Its device, if it is local and not on the CPU.
+    /// Device of the output, if it is local and not on the CPU.
     pub device: Option<Device>,
 }
 

@@ -18,7 +18,7 @@ use super::tensor::{Common, Given, nd_sbp, where_to};
 pub struct Functions(BTreeMap<String, Vec<FnDef>>);
 
 impl Functions {
-    /// Those of this process.
+    /// The functions of this process.
     pub fn here() -> Functions {
         let mut all: BTreeMap<String, Vec<FnDef>> = BTreeMap::new();
         for f in functions() {
@@ -33,7 +33,7 @@ impl Functions {
 
 /// An argument, ready to be made on each rank.
 pub enum Ready {
-    /// A tensor.
+    /// A tensor, as the ranks are given it.
     Tensor(Given),
     /// A list of tensors.
     Tensors(Vec<Given>),
@@ -43,9 +43,9 @@ pub enum Ready {
     Index(Vec<Member>),
     /// The seed of a generator.
     Seed(u64),
-    /// A value.
+    /// A value that is not a tensor.
     Value(AttrValue),
-    /// `null`.
+    /// The JSON value `null`.
     Nothing,
 }
 
@@ -53,7 +53,7 @@ pub enum Ready {
 pub enum Member {
     /// A mask or an index tensor.
     Tensor(Given),
-    /// Any other.
+    /// Any other member of an index.
     Plain(TensorIndex),
 }
 
@@ -95,7 +95,7 @@ pub fn arguments(case: &Case, functions: &Functions) -> Result<Arguments, String
 
 /// Why an overload does not take the arguments.
 enum Refused {
-    /// It has no such parameters.
+    /// The function has no parameters of these names.
     Names,
     /// A value is not of the parameter's kind.
     Value(String),
@@ -343,7 +343,7 @@ impl Ready {
     }
 }
 
-/// What a tensor of that placement would be on: for gradients that a line gives.
+/// Layout that a tensor of that placement would have: for gradients that a line gives.
 pub fn layout_of(t: &Tensor) -> Option<(Placement, NdSbp)> {
     let g = t.global()?;
     Some((g.placement.clone(), g.sbp.map(|s| if s.is_partial() { oflow::sbp::Sbp::Broadcast } else { s })))

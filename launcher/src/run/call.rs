@@ -26,7 +26,7 @@ pub enum Failure {
     Fault(String),
 }
 
-/// What one rank has seen.
+/// Results that one rank has seen.
 struct Seen {
     outputs: Vec<Output>,
     changed: Vec<(String, Output)>,

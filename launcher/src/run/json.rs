@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
-    /// `null`.
+    /// The value `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -17,7 +17,7 @@ pub enum Json {
     Int(i64),
     /// Any other number; `-0` too.
     Float(f64),
-    /// Text.
+    /// A text, unescaped.
     Text(String),
     /// A list of integers only; an empty list.
     Ints(Vec<i64>),
@@ -58,7 +58,7 @@ impl Json {
         serde_json::from_slice(text).map_err(|e| e.to_string())
     }
 
-    /// What kind of value this is, for messages.
+    /// Name of the kind of value, for messages.
     pub fn what(&self) -> String {
         let of = |n: usize, what: &str| format!("a list of {n} {what}");
         match self {

@@ -12,7 +12,7 @@ pub const MOST_RANKS: usize = 64;
 /// Most bytes of a function's name: a name that no function has is compared with all that there are.
 const MOST_LETTERS: usize = 200;
 
-/// What a line asks.
+/// Call that a line asks for.
 #[derive(Debug)]
 pub struct Case {
     /// Name of the function.
@@ -25,7 +25,7 @@ pub struct Case {
     pub mesh: Option<Placement>,
     /// How many ranks run.
     pub ranks: usize,
-    /// Which arguments gradients are wanted of.
+    /// Arguments of which the line wants gradients.
     pub grad: Wanted,
     /// Gradients of the outputs, `null` for ones.
     pub grad_outputs: Option<Vec<Json>>,
@@ -38,11 +38,11 @@ pub struct Case {
 /// Arguments that gradients are wanted of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// None.
+    /// Gradients of no argument.
     None,
     /// Every float tensor.
     All,
-    /// Those.
+    /// Gradients of the arguments of these names.
     Named(Vec<String>),
 }
 

@@ -26,7 +26,7 @@ impl Numbers {
     pub fn like(&self) -> Numbers {
         Numbers::with_room(self.dtype(), self.len())
     }
-    /// The dtype.
+    /// Element type of the numbers.
     pub fn dtype(&self) -> Builtin {
         match self {
             Numbers::Floats(d, _) | Numbers::Ints(d, _) => *d,

@@ -13,7 +13,7 @@ use super::json::Json;
 use super::line::{Case, placement, texts};
 use super::numbers::Numbers;
 
-/// What tensors of a line have in common.
+/// Properties that the tensors of a line share.
 pub struct Common<'a> {
     /// The mesh of tensors that name none.
     pub mesh: Option<&'a Placement>,
@@ -34,14 +34,14 @@ impl<'a> Common<'a> {
 
 /// A tensor that a line gives.
 pub struct Given {
-    /// Its dtype.
+    /// Element type of the tensor.
     pub dtype: DType,
-    /// Its logical shape.
+    /// Logical shape of the tensor.
     pub shape: Vec<usize>,
     data: Data,
 }
 
-/// What ranks are given of a tensor.
+/// Form in which ranks are given a tensor's data.
 enum Data {
     /// A local tensor on every rank.
     Local(Vec<u8>),

@@ -22,7 +22,7 @@ use super::json::Json;
 use super::line::{Case, id_of};
 use crate::Failed;
 
-/// What a line may take.
+/// Limits of a line in time and memory.
 #[derive(Clone, Copy)]
 pub struct Limits {
     /// Time of one line.
@@ -39,7 +39,7 @@ pub struct Answered {
     pub is_error: bool,
 }
 
-/// What an answer of the process is.
+/// Kinds of answers of the process.
 const OUTPUTS: u8 = 0;
 const ERROR: u8 = 1;
 /// An error after which the process is not to be trusted.
@@ -126,7 +126,7 @@ impl Drop for Worker {
     }
 }
 
-/// What the end of a process says, with the kind of the error.
+/// Message about the end of a process, with the kind of the error.
 fn why(status: Option<ExitStatus>, said: &[String], memory: u64) -> (String, &'static str) {
     let status = status.map_or("unknown".to_string(), |s| s.to_string());
     let said = said.join("; ");
@@ -218,7 +218,7 @@ fn read_answer(from: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     if (text.len() as u64) < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok((what[0], text)) }
 }
 
-/// What panicked first since it was asked last.
+/// First panic since the last question.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// The process itself: runs lines until there are no more.

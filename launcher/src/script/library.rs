@@ -21,7 +21,7 @@ pub struct Library {
     print: String,
 }
 
-/// What is read of cargo's messages (`--message-format=json`).
+/// Fields that are read of cargo's messages (`--message-format=json`).
 #[derive(Deserialize)]
 struct Message {
     target: Option<Target>,

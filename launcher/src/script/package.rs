@@ -29,7 +29,7 @@ pub const LIBRARY_LOCK: &str = "Cargo.lock";
 /// The package of a script.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// The script.
+    /// Path of the script.
     pub source: PathBuf,
     /// The oflow source tree.
     pub home: PathBuf,
@@ -43,7 +43,7 @@ pub struct Package {
     pub folder: PathBuf,
     /// Name of the package and of the executable, unique for each script.
     pub name: String,
-    /// Cargo profile.
+    /// Profile that cargo builds with.
     pub profile: Profile,
 }
 

@@ -1,4 +1,4 @@
-//! What cargo tells the programs that it runs, and an inner cargo must not be told.
+//! Environment variables that cargo sets for the programs that it runs, and an inner cargo must not see.
 //!
 //! Apart from the other modules because `faults/` compiles this file too.
 

@@ -35,7 +35,7 @@ pub(in crate::backend) fn linspace_parts(cx: &KernelCx<'_>) -> Result<[Steps; 2]
     Ok([of(0, front, start, 0), of(front, out.len() - front, end, n.saturating_sub(1))])
 }
 
-/// What lies here of the diagonal of `eye`.
+/// View of the elements of the diagonal of `eye` that lie in this rank's shard.
 pub(in crate::backend) fn eye_diagonal(cx: &KernelCx<'_>) -> View {
     let (out, b) = (cx.output(0), cx.output_box(0));
     let first = b.offset[0].max(b.offset[1]);

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::KernelCx;
 use oflow_kernels::cpu::loss::{self, Classes};
 
-/// Which classes lie here, of how many, and how targets are smoothed (`nll_pick` smooths none).
+/// Range of classes in this shard, their total number, and the smoothing of targets (`nll_pick` smooths none).
 pub(in crate::backend) fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
     let b = cx.input_box(0)?;
     let last = b.logical.len() - 1;

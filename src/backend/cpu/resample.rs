@@ -17,8 +17,8 @@ pub(in crate::backend) fn lines(cx: &KernelCx<'_>, back: bool) -> Result<Vec<Lin
     Ok(resample::lines(Rule::named(cx.str("mode")?)?, cx.bool("aligned")?, steps, scales, &last(image), &last(result))?)
 }
 
-/// What a padded tensor takes of the elements of x that lie here, where they go, and the parts of the output around them, each
-/// element once.
+/// Elements of this rank's part of x that a padded tensor takes, where they go, and the parts of the output around them,
+/// each element once.
 pub(in crate::backend) fn padded(cx: &KernelCx<'_>) -> Result<(View, View, Vec<View>)> {
     let (x, out) = (cx.input(0)?, cx.output(0));
     let (from, to, before) = (cx.input_box(0)?, cx.output_box(0), cx.ints("before")?);

@@ -52,7 +52,7 @@ pub(in crate::backend) fn strided(v: &View, dim: usize, start: usize, step: usiz
     unsafe { v.restride(offset, d, s) }
 }
 
-/// What a slice takes of the elements that lie here, and where they go.
+/// Elements of this rank's shard that a slice takes, and where they go.
 pub(in crate::backend) fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
     let dim = cx.dim("dim", 0)?;
@@ -63,7 +63,7 @@ pub(in crate::backend) fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     Ok((from, strided(out, dim, mine.start, 1, mine.len())))
 }
 
-/// What the gradient of a slice takes of dy, and where in the output's shard that goes.
+/// Elements of dy that the gradient of a slice takes, and where in the output's shard they go.
 pub(in crate::backend) fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (dy, out, b) = (cx.input(0)?, cx.output(0), cx.output_box(0));
     let dim = cx.dim("dim", 0)?;
@@ -74,7 +74,7 @@ pub(in crate::backend) fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)>
     Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
 }
 
-/// What a diagonal takes of the elements that lie here, and where they go.
+/// Elements of this rank's shard that a diagonal takes, and where they go.
 pub(in crate::backend) fn diagonal_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
     let given = [cx.int("dim1")?, cx.int("dim2")?];
@@ -120,8 +120,8 @@ pub(in crate::backend) fn parts<'a>(cx: &'a KernelCx<'_>) -> Result<impl Iterato
     }))
 }
 
-/// What a roll takes of the elements that lie here, those that wrapped and the others, and where they go. `wrapped` and `others` are the
-/// inputs that they are read from.
+/// Elements of this rank's shard that a roll takes, the wrapped and the other ones, and where they go. `wrapped` and
+/// `others` are the inputs that they are read from.
 pub(in crate::backend) fn rolled_views(cx: &KernelCx<'_>, [wrapped, others]: [usize; 2]) -> Result<[(View, View); 2]> {
     let (out, b, dim) = (cx.output(0), cx.output_box(0), cx.dim("dim", 0)?);
     let (part, n) = (b.offset[dim]..b.offset[dim] + b.size[dim], b.logical[dim]);

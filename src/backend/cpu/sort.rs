@@ -23,7 +23,7 @@ pub(in crate::backend) fn whole(cx: &KernelCx<'_>) -> Result<[View; 3]> {
     Ok([line(cx.input(0)?), line(cx.output(0)), line(cx.output(1))])
 }
 
-/// Which element `kthvalue` gives.
+/// The order and number of the element that `kthvalue` gives.
 pub(in crate::backend) fn kth(cx: &KernelCx<'_>) -> Result<Nth> {
     Ok(Nth::At(cx.int("k")? as usize - 1))
 }

@@ -61,7 +61,7 @@ pub(super) fn widened((op, mut kernel): OpKernel) -> OpKernel {
 /// A view in a dtype that kernels compute with.
 struct Wide {
     view: View,
-    /// That of the view, where it is a copy. Words, so that every element is aligned.
+    /// Memory of the view, where it is a copy. Words, so that every element is aligned.
     memory: Option<Vec<u64>>,
 }
 

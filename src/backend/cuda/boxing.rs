@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a GPU's boxings need besides its streams.
+/// Resources that a GPU's boxings need besides its streams.
 pub(super) struct Boxings {
     comm: Option<Arc<dyn Communicator>>,
     /// Memory of the host, for boxings that pass through it.
@@ -171,7 +171,7 @@ fn through_host(place: &mut OnGpu, plans: &[Arc<BoxingPlan>], ends: &[(Option<Vi
     })
 }
 
-/// Who is told a time, and under which number.
+/// Stopwatch that is told a time, and the number of the work there.
 type Watch = (Arc<dyn Stopwatch>, u64);
 
 /// Boxings on the stream whose time is not known yet.

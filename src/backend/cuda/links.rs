@@ -22,7 +22,7 @@ pub(super) enum Route {
     Staged,
 }
 
-/// What the user may ask for.
+/// Transport that the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Any,
@@ -48,7 +48,7 @@ fn wish() -> Result<Wish> {
     }
 }
 
-/// What a member tells the others about its GPU.
+/// Identity of a member's GPU, exchanged to choose NCCL or staging.
 struct Card {
     /// The GPU and its host.
     gpu: [u8; 24],
@@ -79,7 +79,8 @@ pub(super) struct Routes {
     known: BTreeMap<Vec<usize>, Route>,
     /// The ranks of two placements together, sorted.
     sets: Vec<Vec<usize>>,
-    /// Which set, by the placements' numbers. A placement that is made again has another number, so the table is emptied when it is full.
+    /// Set of ranks for each pair of placements, by the placements' numbers. A placement that is made again has another
+    /// number, so the table is emptied when it is full.
     unions: BTreeMap<(u64, u64), usize>,
     pub(super) staging: Staging,
 }

@@ -114,7 +114,7 @@ impl OnGpu<'_> {
         unsafe { nccl.exchange(self.stream(), &out, &back, self.tag) }
     }
 
-    /// What members send each other, as messages.
+    /// Bytes that members send each other, as messages.
     fn by_member(members: &Members, mut all: Span, counts: &[usize]) -> SmallVec<[Message; 8]> {
         let one = |(rank, count): (&usize, &usize)| {
             let (now, later) = all.split_at(*count);
@@ -124,7 +124,7 @@ impl OnGpu<'_> {
         members.ranks.iter().zip(counts).map(one).collect()
     }
 
-    /// What the members have sent this one, reduced in member order with its `own`: everyone sends everyone `sends`.
+    /// Reduces the bytes received from the members in member order with its `own`: everyone sends everyone `sends`.
     fn reduce_received(
         &mut self,
         nccl: &NcclComm,

@@ -46,7 +46,7 @@ struct Coming<'a> {
     to: &'a mut [u8],
 }
 
-/// What is known of one stream.
+/// State of one stream.
 #[derive(Default)]
 struct Line {
     /// Number of the last instruction.

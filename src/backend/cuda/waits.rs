@@ -1,5 +1,5 @@
-//! Which earlier instructions a new one must wait for: the last writer of what it reads; the last writer and all readers
-//! since of what it writes.
+//! Finds the earlier instructions that a new one must wait for: the last writer of what it reads; the last writer and all
+//! readers since of what it writes.
 
 use crate::intern::FixedMap;
 use crate::memory::Storage;
@@ -30,8 +30,8 @@ pub(super) struct Waits {
 const SWEEP: usize = 4096;
 
 impl Waits {
-    /// What an instruction that reads and writes these has to wait for, apart from work on its own stream (which runs in
-    /// order) and what has been `reached`.
+    /// Events that an instruction with these reads and writes has to wait for, apart from work on its own stream (which runs
+    /// in order) and what has been `reached`.
     pub(super) fn needed(
         &self,
         reads: &[Storage],

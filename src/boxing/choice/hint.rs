@@ -16,7 +16,7 @@ const FAR_LESS: u64 = 4;
 /// A layout of output 0 that would cost far less than what the choice leaves to be reduced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// What to ask for.
+    /// The nd-SBP to ask for with `with_sbp`.
     pub sbp: NdSbp,
     /// The inputs that would move, by name, and to what.
     pub moves: Vec<(String, NdSbp)>,

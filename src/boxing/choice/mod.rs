@@ -1,4 +1,4 @@
-//! Which SBP signature a call takes: the rule of the design in one place, for 1-d and n-d meshes alike.
+//! Chooses the SBP signature of a call: the rule of the design in one place, for 1-d and n-d meshes alike.
 //!
 //! A candidate that needs no boxing wins, unless it has a price all the same on some mesh axis: a lowering communicates there, or
 //! a P input is spread over more elements. Then it is compared with what moves something on these axes. Where all need boxing, the
@@ -40,19 +40,19 @@ use search::Found;
 use smallvec::{SmallVec, smallvec};
 use space::{Moves, Space};
 
-/// What a choice is made from.
+/// Inputs of a choice: the call's op, types, layouts and planner.
 pub struct ChoiceInput<'a> {
-    /// The op.
+    /// The op that is called.
     pub op: &'static Op,
     /// Logical inputs and plan attributes.
     pub infer: &'a InferCtx<'a>,
-    /// Logical outputs.
+    /// Logical types of the outputs.
     pub outs: &'a [TensorType],
     /// The one placement of all inputs.
     pub placement: &'a Placement,
     /// Present nd-SBP of each input (absent: none).
     pub sbps: &'a [Option<NdSbp>],
-    /// Which inputs want a gradient.
+    /// For each input, whether backward computes its gradient.
     pub needs_grad: &'a [bool],
     /// Inputs that may not be boxed (mutable, or the given output of an in-place call).
     pub fixed_inputs: &'a [bool],
@@ -98,7 +98,7 @@ pub struct CostVector {
 }
 
 impl CostVector {
-    /// The sum.
+    /// Sum of all costs, in picoseconds.
     pub fn total(&self) -> u64 {
         self.forward.saturating_add(self.adjoint).saturating_add(self.lowering).saturating_add(self.way_out)
     }
@@ -107,9 +107,9 @@ impl CostVector {
 /// A candidate with its price.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The assignment.
+    /// SBP of each input and output, per mesh axis.
     pub sig: NdSignature,
-    /// The price.
+    /// Predicted cost of the candidate.
     pub cost: CostVector,
     /// Number of P entries in the outputs.
     pub partials: usize,
@@ -145,17 +145,17 @@ pub fn candidates<'a>(c: &'a ChoiceInput<'a>) -> Result<impl Iterator<Item = Res
 /// The signature that a call takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The assignment.
+    /// The chosen SBP of each input and output.
     pub sig: NdSignature,
     /// None where no candidate is better by the rule. Otherwise there were more candidates than a search looks at, and the
     /// assignment is the best that was found.
     pub unproven: Option<Unproven>,
 }
 
-/// What is known of a choice that was not proven to be the best, in picoseconds.
+/// Price and lower bound of a choice that was not proven to be the best, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unproven {
-    /// Its price.
+    /// Price of the choice, in picoseconds.
     pub price: u64,
     /// No candidate costs less.
     pub least: u64,
@@ -328,7 +328,7 @@ fn way_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp, most: u64) -> Result<Opti
     Ok(found)
 }
 
-/// What a floating point operation counts, in picoseconds, where it is done in vain.
+/// Cost of one redundant FLOP, in picoseconds.
 const PS_PER_FLOP: u64 = 20;
 
 /// Work done for elements of output 0 that are cut off at once: on axes where each rank has the whole and was asked for a

@@ -1,7 +1,7 @@
-//! What the search knows of the prices: for each boxing of the call (an input's, its gradient's, an output's) and each layout
-//! that a candidate gives it, first a lower bound, then the price. Inputs that are alike (same type, same layout, same wants)
-//! are one part, counted. The part whose price used to exceed its bound the most is priced first: then the others often need
-//! no price.
+//! Prices that the search has found so far: for each boxing of the call (an input's, its gradient's, an output's) and each
+//! layout that a candidate gives it, first a lower bound, then the price. Inputs that are alike (same type, same layout,
+//! same wants) are one part, counted. The part whose price used to exceed its bound the most is priced first: then the
+//! others often need no price.
 
 use super::space::{Leaf, Space};
 use super::{ChoiceInput, dual, dual_of, waste, way_out};

@@ -33,8 +33,8 @@ enum Stage {
     Priced,
 }
 
-/// What one search may look at: a node counts 1, a boxing that is priced [`PRICE`]. A count and no clock, so that every rank
-/// ends at the same place. Calls of up to 4 inputs on up to 4 mesh axes and with up to 8 dims may take more.
+/// Limit of what one search looks at: a node counts 1, a boxing that is priced [`PRICE`]. A count and no clock, so that
+/// every rank ends at the same place. Calls of up to 4 inputs on up to 4 mesh axes and with up to 8 dims may take more.
 fn most_looks(c: &ChoiceInput<'_>) -> u64 {
     let mut tensors = c.infer.inputs.iter().flatten().chain(c.outs);
     let small = c.sbps.len() <= 4 && c.placement.axes() <= 4 && tensors.all(|t| t.shape.len() <= 8);
@@ -46,10 +46,10 @@ const PRICE: u64 = 64;
 /// So many prices are asked for each boxing of the call before candidates are guessed.
 const GUESS_AFTER: u64 = 8;
 
-/// What a search found.
+/// Result of a search: the choice, and whether it was proven the best.
 pub(super) struct Found {
     pub(super) sig: NdSignature,
-    /// Its price and the least that any candidate costs, where the search ended before these met.
+    /// Price of the choice and the least that any candidate costs, where the search ended before these met.
     pub(super) unproven: Option<Unproven>,
 }
 

@@ -18,7 +18,7 @@ const LISTED: u16 = u16::MAX;
 /// Up to so many candidates are looked at sooner than their twins are found.
 const FEW: usize = 1024;
 
-/// What may move on a mesh axis.
+/// Tensors of the call that may be boxed on a mesh axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moves {
     /// Inputs stay as they are.
@@ -95,7 +95,8 @@ impl Space {
         Ok(Space { rows: rows.into(), axes, listed, twins: Vec::new() })
     }
 
-    /// Those in which on each axis moves what may: nothing is that all inputs are as they are, and output 0 as it was asked for.
+    /// The assignments in which on each axis only the tensors of `moves` are boxed: none means that all inputs are as they
+    /// are, and output 0 as it was asked for.
     pub(super) fn within(&self, c: &ChoiceInput<'_>, moves: &[Moves]) -> Space {
         let now = |i: usize, a: usize| c.sbps[i].as_ref().map(|n| n[a]);
         let is_still = |a: usize, input: &dyn Fn(usize) -> Sbp, out: Option<Sbp>| {
@@ -129,9 +130,9 @@ impl Space {
         }
     }
 
-    /// What moving could save on each axis where an assignment costs something although its inputs stay as they are: a
-    /// lowering communicates there, or a P input is spread over more elements, so that more has to be reduced afterwards than there
-    /// is now.
+    /// Savings that a boxing could bring on each axis where an assignment costs something although its inputs stay as they
+    /// are: a lowering communicates there, or a P input is spread over more elements, so that more has to be reduced
+    /// afterwards than there is now.
     ///
     /// A spread input is reduced to B and nothing else. A reduce-scatter would be cheaper, but would leave the larger output split
     /// along a dim that nobody asked for; from B it can be cut any way for nothing.
@@ -257,7 +258,7 @@ impl Space {
         product.or_else(|| (!self.listed.is_empty()).then(|| Space::listed_leaf(0)))
     }
 
-    /// The one after it.
+    /// The next candidate in declared order.
     pub(super) fn after(&self, leaf: &Leaf) -> Option<Leaf> {
         let mut next = leaf.clone();
         if leaf.first() == Some(&LISTED) {

@@ -274,7 +274,7 @@ fn corner_of(mesh: &Placement, corner: AxisSet) -> Option<Placement> {
     corner.iter().rev().try_fold(mesh.clone(), |p, a| p.slice(MeshAxis(a), 0).ok())
 }
 
-/// What a corner has of a layout of the mesh: the entries of the other axes, B on the axis of a single rank.
+/// Part of a mesh's nd-SBP that holds at a corner: the entries of the other axes, B on the axis of a single rank.
 fn corner_sbp(sbp: &NdSbp, corner: AxisSet, axes: usize) -> NdSbp {
     let rest: NdSbp = (0..sbp.len()).filter(|a| !corner.contains(*a)).map(|a| sbp[a]).collect();
     if rest.is_empty() { NdSbp::broadcast(axes) } else { rest }

@@ -35,10 +35,10 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// States of one mesh, unless those with the SBPs of both ends and one dim more are more.
+/// Limit of nd-SBP states explored per mesh. Exceeded only if the SBPs of both ends plus one dim need more.
 const MOST_STATES: usize = 1 << 10;
 
-/// Steps with the most extra memory that one of them takes.
+/// Result of a search: the steps, and whether they exceed the memory limit.
 pub(super) struct Found {
     pub(super) steps: Vec<BoxingStep>,
     /// No path keeps the memory limit: this is the one that takes least.
@@ -64,7 +64,7 @@ pub(super) fn cheapest_within(
     search.run(most).map(|steps| Found { steps, over_memory: false })
 }
 
-/// What steps cost together.
+/// Total cost of the steps, in picoseconds.
 pub(super) fn price(steps: &[BoxingStep]) -> u64 {
     steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps))
 }
@@ -133,7 +133,7 @@ struct Path {
     cost: (u64, u32),
     /// The last state of the moves from the source; none if there is no path yet.
     from: Option<State>,
-    /// What joins the moves.
+    /// The exchange that joins the moves on the two meshes, if there is one.
     exchange: Option<StepOp>,
     /// Where the exchange leads if a second one goes on from there, and what that costs.
     middle: Option<(State, StepOp, u64)>,
@@ -155,7 +155,7 @@ struct Corner {
     placement: Placement,
     /// Where its ranks stand in the source's mesh.
     own: Arc<Own>,
-    /// It is the source's mesh.
+    /// Whether the corner lies on the source's mesh.
     is_source: bool,
     sbp: NdSbp,
 }
@@ -166,7 +166,7 @@ struct Entry {
     corner: Option<Corner>,
     /// Sizes of the state's first box.
     sizes: Sizes,
-    /// What is left from there, and its steps.
+    /// Cost that remains from there, in picoseconds, and the number of steps.
     left: (u64, u32),
 }
 

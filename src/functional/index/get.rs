@@ -1,4 +1,4 @@
-//! What an index names.
+//! Reads the elements that an index names.
 
 use super::resolve::{Advanced, Basic, Resolved};
 use crate::context::inner_calls;
@@ -94,7 +94,7 @@ fn wrapped(ids: &Tensor, a: &Advanced, size: usize) -> Result<Tensor> {
 
 /// Several index tensors as one, into their dims merged, with the dims of a tensor in an order in which they are next to each other.
 pub(super) struct Joined {
-    /// The indices.
+    /// The joined indices, one number an element.
     pub ids: Tensor,
     /// The order of the dims; none where the indexed ones are next to each other as they are.
     pub order: Option<Vec<usize>>,

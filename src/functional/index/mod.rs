@@ -202,7 +202,7 @@ macro_rules! numbers {
 }
 numbers!(i64, i32, usize);
 
-/// What can be an index: one member, or several in a tuple, array, slice or vector.
+/// Types that can be an index: one member, or several in a tuple, array, slice or vector.
 ///
 /// An array is not an index tensor: `x.index([0, 1])` is the element at row 0 and column 1.
 pub trait IntoIndices {

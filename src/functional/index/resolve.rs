@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 
-/// What an index does to a dim without looking at values.
+/// Effect of an index on a dim that needs no values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basic {
     /// One element; the dim is removed.

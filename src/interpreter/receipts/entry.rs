@@ -7,7 +7,7 @@ use crate::error::CallSite;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What moved bytes.
+/// Cause of moved bytes.
 pub(super) enum What {
     /// A plan, what it is predicted to take in picoseconds, and what it was carried out with.
     Boxing(Arc<BoxingPlan>, u64, Shared),

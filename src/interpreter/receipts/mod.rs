@@ -46,7 +46,7 @@ pub struct Receipt {
     pub site: CallSite,
     /// Whether it happened in backward.
     pub backward: bool,
-    /// What was done.
+    /// Boxing or exchange that moved the bytes.
     pub moved: Moved,
     /// The time that the cost model predicts; zero of an exchange, which nobody predicts. A boxing that ran together with others has
     /// less than its plan alone.
@@ -57,7 +57,7 @@ pub struct Receipt {
     together: Shared,
 }
 
-/// What a receipt is of.
+/// Communication that a receipt is about.
 #[derive(Clone, Debug)]
 pub enum Moved {
     /// A change of layout.
@@ -66,7 +66,7 @@ pub enum Moved {
     Exchange {
         /// Bytes that all ranks together sent.
         bytes: u64,
-        /// What it is.
+        /// Name of the exchange.
         name: &'static str,
     },
 }
@@ -207,7 +207,7 @@ pub fn take_receipts() -> Vec<Receipt> {
     entries.into_iter().map(receipt).collect()
 }
 
-/// What this rank took part in since receipts were last taken, added up by line of the program; takes the receipts.
+/// Communication of this rank since receipts were last taken, added up by line of the program; takes the receipts.
 ///
 /// ```
 /// use oflow::prelude::*;

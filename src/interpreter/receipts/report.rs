@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReportLine {
-    /// Source file.
+    /// Source file of the line.
     pub file: String,
     /// Line, from 1. In backward that of the forward call; for the gradient of a leaf, of the call of backward.
     pub line: u32,
@@ -27,21 +27,21 @@ pub struct ReportLine {
     pub tensor: String,
     /// The placement it came from.
     pub on: String,
-    /// Its layout before.
+    /// Layout before the boxing.
     pub from: String,
-    /// Its layout after, with the placement where that is another.
+    /// Layout after the boxing, with the placement where that is another.
     pub to: String,
-    /// What was done, as `all-reduce(sum) along tp`.
+    /// Steps of the boxing, as `all-reduce(sum) along tp`.
     pub steps: Vec<String>,
-    /// How often.
+    /// Number of boxings that the line stands for.
     pub count: u64,
     /// Bytes that all ranks together sent.
     pub bytes: u64,
     /// The bytes of boxings by kind of link.
     pub links: BTreeMap<LinkKind, u64>,
-    /// What the cost model says that all of them take, in picoseconds; none for a collective without a plan.
+    /// Predicted time of all of them, in picoseconds; `None` for a collective without a plan.
     pub predicted_ps: Option<u64>,
-    /// What they took; none if no rank that is in the report had a part in them.
+    /// Measured time of all of them; `None` if no rank of the report had a part in them.
     pub measured: Option<Measured>,
 }
 
@@ -60,13 +60,13 @@ pub struct Measured {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReportHint {
-    /// Source file.
+    /// Source file of the line.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
     /// The call in short form.
     pub call: String,
-    /// What to ask for, and what it would cost.
+    /// Layout to ask for, and its cost.
     pub advice: String,
 }
 
@@ -76,7 +76,7 @@ impl ReportHint {
     }
 }
 
-/// What ranks have communicated, by line of the program. Prints as a table.
+/// Communication of ranks, by line of the program. Prints as a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -247,12 +247,12 @@ impl Report {
         sum
     }
 
-    /// What the cost model says that all boxings take.
+    /// Predicted time of all boxings.
     pub fn predicted(&self) -> Duration {
         Duration::from_nanos(sum(self.lines.iter().map(|l| l.predicted_ps)).unwrap_or(0) / 1000)
     }
 
-    /// What all of it took.
+    /// Measured time of all boxings.
     pub fn measured(&self) -> Duration {
         Duration::from_nanos(sum(self.lines.iter().map(|l| l.measured.map(|m| m.total_ns))).unwrap_or(0))
     }

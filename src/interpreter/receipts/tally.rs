@@ -18,7 +18,7 @@ const TIMES: usize = 256;
 type Key = (&'static str, CallSite, bool, [usize; 3], u64);
 
 struct Row {
-    /// What it is, without a plan.
+    /// Name of the exchange, for rows without a plan.
     name: &'static str,
     plan: Option<Arc<BoxingPlan>>,
     together: Shared,

@@ -24,7 +24,7 @@ pub(super) fn links(plan: &BoxingPlan, together: &Shared) -> BTreeMap<LinkKind, 
 /// Plans that are carried out together.
 pub(in super::super) struct Together {
     plans: Vec<Arc<BoxingPlan>>,
-    /// What each takes of the whole, in picoseconds.
+    /// Predicted share of each boxing in the whole time, in picoseconds.
     pub(in super::super) predicted: Vec<u64>,
     links: OnceLock<Vec<BTreeMap<LinkKind, u64>>>,
 }
@@ -48,7 +48,7 @@ impl Together {
         together
     }
 
-    /// What one of them sends, over all ranks. Worked out when somebody asks.
+    /// Bytes that one of the boxings sends, over all ranks. Worked out when somebody asks.
     pub(super) fn links(&self, place: usize) -> &BTreeMap<LinkKind, u64> {
         &self.links.get_or_init(|| bytes_by_link_together(&self.plans))[place]
     }

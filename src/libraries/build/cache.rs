@@ -53,11 +53,11 @@ pub(super) struct Slot {
     key: String,
 }
 
-/// What a build has made.
+/// Result of a build.
 pub(super) struct Built {
     /// The library, in the folder of the build.
     pub(super) library: PathBuf,
-    /// Its content, whose hash is right.
+    /// Content of the library file, whose hash is right.
     pub(super) bytes: Vec<u8>,
     /// Hash of the key and of the files that the sources include.
     pub(super) hash: String,
@@ -74,8 +74,8 @@ impl Slot {
         Slot { folder: folder.join(&name), lock: folder.join(format!("{name}.lock")), key: key.to_string() }
     }
 
-    /// What is there; else what `build` makes in a folder that it is given, while other processes wait. `build` returns the files that
-    /// the library was made of besides the sources.
+    /// The library in the slot; else the one that `build` makes in a folder that it is given, while other processes wait.
+    /// `build` returns the files that the library was made of besides the sources.
     ///
     /// # Errors
     /// Those of `build`, and of the file system.

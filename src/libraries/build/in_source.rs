@@ -13,7 +13,7 @@ use super::{Language, SourceFile};
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// What starts an option.
+/// Start of a comment with build options.
 const MARK: &str = "// oflow:";
 
 /// The options of one source.

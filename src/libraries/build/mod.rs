@@ -91,7 +91,7 @@ struct SourceFile {
     path: PathBuf,
     language: Language,
     text: Vec<u8>,
-    /// What stands at its top.
+    /// Options in the comments at the top of the source.
     options: InSource,
 }
 

@@ -22,7 +22,7 @@ fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
     }
 }
 
-/// Those of the result and of `lse`.
+/// Shapes of the result and of `lse`.
 fn shapes(c: &InferCtx<'_>) -> Result<[Dims; 2]> {
     let (q, v) = (c.shape(0)?, c.shape(2)?);
     let lse: Dims = q[..3].into();

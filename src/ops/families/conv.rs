@@ -125,8 +125,8 @@ impl Slides {
         Slide::of(c, &kernel_of(c, matches!(self, Slides::Weight))?)
     }
 
-    /// What the kernel reads beside the shards: of the image what the windows of the result see, of a result that is an input the
-    /// windows that see the image.
+    /// Boxes that the kernel reads beside the shards: of the image those that the windows of the result see, of a result
+    /// that is an input the windows that see the image.
     fn windows(self, c: &LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>>> {
         let mut reads = c.inputs.to_vec();
         let (slides, other) = (self.slide(c)?, if let Slides::Weight = self { c.inputs[1].as_ref() } else { None });
@@ -186,7 +186,7 @@ fn along_image(c: &InferCtx<'_>, slides: Slides) -> Result<Vec<Signature>> {
     (2..c.shape(0)?.len()).map(row).collect()
 }
 
-/// What the three ops have in common.
+/// Declares one of the three ops: their common parts.
 fn family(text: &str, doc: &str, out: OutShape, slides: Slides, cuts: &'static [Cut]) -> Result<OpDef> {
     let mut def = OpDef::new(text)?
         .doc(doc)

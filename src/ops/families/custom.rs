@@ -1,4 +1,4 @@
-//! What a node of the autograd graph stands for that a user's function has made.
+//! Op that stands in the autograd graph for a user's function.
 
 use crate::error::{Error, Result};
 use crate::ops::{Grad, OpDef};

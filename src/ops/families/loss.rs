@@ -32,7 +32,7 @@ fn check(c: &InferCtx<'_>) -> Result<()> {
     }
 }
 
-/// What of a target its class keeps, and what every class gets.
+/// Share of a target that its class keeps, and share that every class gets.
 fn parts(smoothing: &AttrValue, classes: usize) -> Option<(f64, f64)> {
     match smoothing {
         AttrValue::Float(s) if *s != 0.0 => Some((1.0 - s, s / classes.max(1) as f64)),

@@ -180,7 +180,7 @@ fn taken() -> [Signature; 3] {
     KINDS.map(row)
 }
 
-/// What the results of ranks are together of which each has some elements, and zeros for the others. Bools have no sum; false is zero.
+/// SBP of results of which each rank has some elements, and zeros for the others. Bools have no sum; false is zero.
 fn of_shares(dtype: DType) -> Sbp {
     Sbp::Partial(if dtype == DType::Bool { ReduceOp::Max } else { ReduceOp::Sum })
 }

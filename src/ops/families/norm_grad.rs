@@ -8,7 +8,7 @@ use crate::ops::AttrValue::Ints;
 use crate::ops::{Emit, GradCtx, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// Which of them.
+/// Kind of the normalization.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Norm {
     /// Weight and bias have the normalised dims.

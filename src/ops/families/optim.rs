@@ -103,7 +103,7 @@ const MANY: &[(&str, &str, &str, &str, &[&str])] = &[
     ),
 ];
 
-/// What is optional is there for all parameters or for none.
+/// Checks that an optional list has an entry for every parameter or for none.
 fn all_or_none(c: &InferCtx<'_>) -> Result<()> {
     same_shapes(c)?;
     let group = c.op.sig.repeating().max(1);

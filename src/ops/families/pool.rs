@@ -80,7 +80,8 @@ fn along_image(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
     Ok((lead(c)?..c.shape(0)?.len()).map(Sbp::Split).map(|d| Signature::new(&[d], &[d])).collect())
 }
 
-/// What a rank's kernel reads: of an image what its windows see, of a gradient the windows that see its part of the image.
+/// Boxes that a rank's kernel reads: of an image those that its windows see, of a gradient the windows that see its part of
+/// the image.
 fn reads(c: &LocalizeCtx<'_>, adaptive: bool) -> Result<Vec<Option<ShardBox>>> {
     let mut reads = c.inputs.to_vec();
     let (Some(Some(first)), out) = (reads.first_mut(), &c.outputs[0]) else { return Ok(reads) };

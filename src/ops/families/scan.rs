@@ -1,5 +1,5 @@
-//! What runs along a dim besides sums: products, extremes, logarithms of sums of exponentials; and the recurrence that their gradients
-//! are made of, which has itself as gradient.
+//! Scans along a dim besides sums: products, extremes, logarithms of sums of exponentials; and the recurrence that their
+//! gradients are made of, which has itself as gradient.
 
 use super::gather::dim_of;
 use crate::error::Result;

@@ -1,4 +1,5 @@
-//! What a rank reads of an image that windows slide over, where its part of the result is cut along the image: the rows of its windows.
+//! Part that a rank reads of an image that windows slide over, where its part of the result is cut along the image: the rows
+//! of its windows.
 
 use crate::error::Result;
 use crate::ops::LocalizeCtx;

@@ -61,7 +61,7 @@ pub(super) fn cast_to(e: &mut dyn Emit, v: Value, dtype: DType) -> Result<Value>
     if e.dtype(v) == dtype { Ok(v) } else { e.call("cast", &[v], &[("dtype", dtype.into())]) }
 }
 
-/// What softmax and its like are made of, over a whole dim.
+/// Row maximum and sum that softmax and its like are made of, over a whole dim.
 struct Shifted {
     /// `x` minus the maximum.
     z: Value,

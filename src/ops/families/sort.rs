@@ -32,7 +32,7 @@ fn dtypes() -> DTypeRule {
     DTypeRule::Fn(std::sync::Arc::new(|c| Ok(smallvec![c.input(0)?.dtype, DType::I64])))
 }
 
-/// What an element is given to by its place in a line: the place where it stood.
+/// Gives the gradient of each sorted element back: the place where it stood.
 pub(super) fn chosen(g: &mut dyn GradCtx) -> Result<()> {
     let Some(dy) = g.grad(0) else { return Ok(()) };
     let shape = g.input_shape(0);

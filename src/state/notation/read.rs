@@ -19,7 +19,7 @@ pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T> {
 #[derive(Clone, Copy)]
 struct Reader<'a>(&'a Value);
 
-/// What a notation stands for.
+/// Meaning of a notation.
 enum Form<'a> {
     Plain(&'a Value),
     Float(f64),

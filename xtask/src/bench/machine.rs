@@ -9,7 +9,7 @@ use std::time::Duration;
 const MOST_OTHERS: f64 = 0.05;
 const MOST_STEAL: f64 = 0.02;
 
-/// What others took of the processors between two times.
+/// Share of the processors that others took between two times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// Share of the time of all cores that other processes and the kernel used.
@@ -81,7 +81,8 @@ impl Watch {
     pub fn start() -> Result<Watch, Box<dyn Error>> {
         Ok(Watch { stat: fs::read_to_string("/proc/stat")?, own: own_ticks(&fs::read_to_string("/proc/self/stat")?)? })
     }
-    /// What others took since, once the bench has been waited for. Its processes that nobody waited for count as others.
+    /// Share of the processors that others took since, once the bench has been waited for. Its processes that nobody waited
+    /// for count as others.
     pub fn state(&self) -> Result<State, Box<dyn Error>> {
         let own = own_ticks(&fs::read_to_string("/proc/self/stat")?)?.saturating_sub(self.own);
         let (stat, load) = (fs::read_to_string("/proc/stat")?, fs::read_to_string("/proc/loadavg")?);

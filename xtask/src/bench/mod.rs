@@ -199,7 +199,7 @@ fn says(program: &str, args: &[&str]) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_string())
 }
 
-/// What the page says about this run, and the Python that has PyTorch.
+/// Facts about this run for the page, and the Python that has PyTorch.
 fn facts() -> Result<(Facts, Option<String>), Box<dyn Error>> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let version = |module: &str| says(&python, &["-c", &format!("import {module}; print({module}.__version__)")]);

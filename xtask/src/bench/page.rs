@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::machine::State;
 
-/// What the page says where the machine was not quiet.
+/// Note of the page where the machine was not quiet.
 pub const LOADED: &str = "loaded: no conclusion";
 
 const HEAD: &str = "\
@@ -16,7 +16,7 @@ its own commit and machine. \"Others\" is the share of processor time that other
 while it ran, in the second after it. \"Steal\" is the share that the hypervisor gave to other machines.
 ";
 
-/// What is the same for all benches of a run.
+/// Facts that are the same for all benches of a run.
 #[derive(Clone)]
 pub struct Facts {
     pub date: String,
@@ -86,7 +86,7 @@ pub fn page(old: &str, fresh: &Section, order: &[&str]) -> String {
     text
 }
 
-/// What stands under each heading of a page; `##` inside a fence is no heading.
+/// Text under each heading of a page; `##` inside a fence does not count.
 fn sections(page: &str) -> BTreeMap<String, String> {
     let mut found: Vec<(String, String)> = vec![];
     let mut fence: Option<String> = None;

@@ -102,7 +102,7 @@ fn rust_file(subject: &str, forms: &[&Form], rows: &[String]) -> Result<String, 
     Ok(format!("{text}\n{body}"))
 }
 
-/// What generated code may name.
+/// Names that generated code may use.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("crate::context::", &["Generator"]),
     ("crate::error::", &["CallSite", "Result"]),

@@ -11,7 +11,7 @@ mod signature;
 
 use signature::{Parameter, is_int_list, parameters, plain, result};
 
-/// What is written by hand: classes, and methods that no row of the table says.
+/// Text written by hand: classes, and methods that no row of the table says.
 const HEAD: &str = include_str!("python_head.pyi");
 
 /// Where the methods of the table go.

@@ -17,7 +17,7 @@ pub struct Form<'a> {
     operand: Option<usize>,
 }
 
-/// Which of the methods that one function makes.
+/// Kind of method that is made of a function.
 #[derive(Clone, Copy, PartialEq)]
 enum Variant {
     Plain,
@@ -177,7 +177,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    /// What users call.
+    /// Code of the method that users call.
     pub fn code(&self, indent: usize) -> String {
         let lines: String = self.variants().into_iter().map(|v| self.docs(v) + &self.body(v) + "\n").collect();
         let pad = "    ".repeat(indent);
@@ -210,7 +210,7 @@ impl<'a> Form<'a> {
         all
     }
 
-    /// What the declaration of the op refuses, as far as it is data.
+    /// Sentences on what the declaration of the op refuses, as far as it is data.
     fn refused(&self) -> Vec<String> {
         let Some(op) = op_of(self.defs[0]) else { return vec![] };
         let mut all = vec![];
@@ -451,7 +451,8 @@ fn op_of(def: &FnDef) -> Option<&'static Op> {
     }
 }
 
-/// What reads the arguments of a call by name, as a row of the list; none where the function is an op or written by hand.
+/// Code that reads the arguments of a call by name, as a row of the list; none where the function is an op or written by
+/// hand.
 pub fn adapter(def: &FnDef) -> Option<String> {
     let path = def.rust.as_ref()?.code?;
     let path = path.strip_prefix("oflow::functional::").unwrap_or(path);

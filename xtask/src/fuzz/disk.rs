@@ -47,7 +47,7 @@ pub fn ring(folder: &Folder, input: &[u8]) -> Taken {
     Ok(folder.page(input.first().map_or(0, |b| *b)))
 }
 
-/// Memory files.
+/// Valid memory files of flight recorders.
 pub fn rings(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
     let path = folder.path("ring");
     let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(|e| e.to_string())?;
@@ -65,7 +65,7 @@ pub fn flight(folder: &Folder, input: &[u8]) -> Taken {
     Ok(folder.page(input.len() as u8))
 }
 
-/// Records.
+/// Valid records of flight recorders.
 pub fn flights(_: &Folder) -> Result<Vec<Vec<u8>>, String> {
     let record = |rank: usize, hash: u64| {
         format!(
@@ -311,7 +311,7 @@ fn plans(planner: &Planner) -> oflow::Result<()> {
     Ok(())
 }
 
-/// Calibrations.
+/// Valid calibrations of hosts.
 pub fn models(_: &Folder) -> Result<Vec<Vec<u8>>, String> {
     let plain = calibration::Calibration::of_this_host(Model::default(), 2, 2).to_json().into_bytes();
     let full = Model {

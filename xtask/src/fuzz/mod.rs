@@ -35,14 +35,14 @@ const POOL: usize = 64;
 /// Most memory that this process may have taken in the end.
 const MOST_MEMORY: u64 = 2 << 30;
 
-/// What a thread is doing.
+/// Work of a thread.
 #[derive(Default)]
 struct Watched {
     since: Option<Instant>,
     input: Vec<u8>,
 }
 
-/// What is known of a target.
+/// Progress of a target.
 #[derive(Default)]
 struct Progress {
     inputs: AtomicU64,
@@ -51,7 +51,7 @@ struct Progress {
     now: Mutex<Watched>,
 }
 
-/// What went wrong, and in what panics began.
+/// Failures, and the work in which panics began.
 #[derive(Default)]
 struct Wrong(Mutex<Vec<String>>);
 

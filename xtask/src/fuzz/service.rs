@@ -37,7 +37,7 @@ impl Served {
         self.agent.address().port()
     }
 
-    /// What the service answers to a member that says this after its handshake.
+    /// Answer of the service to a member that sends these bytes after its handshake.
     fn member_says(&self, bytes: &[u8], patience: Duration) -> Result<Vec<u8>, String> {
         let connector = Connector { token: self.token.clone(), tls: false, outage: Default::default() };
         let stream = connector.blocking(("127.0.0.1", self.port())).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! What is fuzzed: the table of decoders, each with valid inputs and a call that takes any.
+//! Targets of the fuzzer: the table of decoders, each with valid inputs and a call that takes any.
 
 use oflaunch::run::{self, Functions};
 use oflow::Report;
@@ -14,9 +14,9 @@ use super::service;
 /// Whether an input was taken or refused; or what is wrong with what was made of it.
 pub type Taken = Result<bool, String>;
 
-/// A decoder.
+/// A decoder and its inputs.
 pub struct Target {
-    /// Which, for people and `--only`.
+    /// Name of the target, for people and `--only`.
     pub name: &'static str,
     /// How it is fed.
     pub kind: Kind,
@@ -31,7 +31,7 @@ pub enum Kind {
         /// Most bytes that the thread may take for one input.
         memory: usize,
     },
-    /// It makes its own inputs, and serves many in one round: how many of them.
+    /// The target makes its own inputs, and serves many in one round: how many of them.
     Rounds(fn(&mut Random) -> Result<u64, String>),
 }
 

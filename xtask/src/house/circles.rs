@@ -13,7 +13,7 @@ use super::source::{Named, Source, attrs_of, leaves, of_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
-/// Which paths make arrows.
+/// Paths that make arrows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Through {
     /// Imported items, and paths that begin with `crate`, `super` or `self`.

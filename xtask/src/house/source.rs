@@ -28,7 +28,7 @@ pub struct File {
     pub lines: usize,
 }
 
-/// What a name of a module stands for.
+/// Meaning of a name of a module.
 #[derive(Clone)]
 enum Name {
     Module(usize),
@@ -50,7 +50,7 @@ pub struct Module {
 /// The `use` declarations and globs that are being followed: module and text.
 type Busy = HashSet<(usize, String)>;
 
-/// What a path has led to.
+/// Item or module that a path has led to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Named {
     Module(usize),
@@ -62,7 +62,7 @@ pub enum Named {
     },
 }
 
-/// A checkout.
+/// The parsed sources of a checkout.
 pub struct Source {
     pub root: PathBuf,
     pub crates: Vec<Crate>,
@@ -179,7 +179,7 @@ impl Source {
         self.modules[module].names.entry(name).or_default().push(is);
     }
 
-    /// What `path`, written in `module`, names.
+    /// Follows `path`, written in `module`, to what it names.
     pub fn resolve(&self, module: usize, path: &[String]) -> Option<Named> {
         self.written_in(module, path, &mut HashSet::new())
     }
@@ -204,8 +204,8 @@ impl Source {
         module
     }
 
-    /// What `path` names among the names of `module`. `busy` has the `use` declarations and globs that are being followed,
-    /// so that `use a::a` of another crate and globs of each other come to an end.
+    /// Follows `path` among the names of `module`. `busy` has the `use` declarations and globs that are being followed, so
+    /// that `use a::a` of another crate and globs of each other come to an end.
     fn below(&self, module: usize, path: &[String], busy: &mut Busy) -> Option<Named> {
         let Some((first, rest)) = path.split_first() else { return Some(Named::Module(module)) };
         match first.as_str() {

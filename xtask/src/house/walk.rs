@@ -71,7 +71,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Distinct files.
+    /// Number of distinct files.
     pub fn files(&self) -> usize {
         self.stays.iter().map(|s| s.file).collect::<HashSet<_>>().len()
     }
@@ -398,7 +398,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What an expression is, without entering what it calls: it has been read before.
+    /// Value of an expression, without entering what it calls: the expression has been read before.
     fn quiet(&mut self, e: &'a Expr, env: &mut Env) -> Val {
         match e {
             Expr::Path(_) | Expr::Field(_) | Expr::Reference(_) => self.expr(e, env),

@@ -14,7 +14,7 @@ const AUX: i32 = 128;
 const DGELU: i32 = 192;
 const BGRADA: i32 = 256;
 const BGRADB: i32 = 512;
-/// What may be asked for: DEFAULT, RELU, BIAS, GELU, AUX of GELU, and the gradients.
+/// Epilogues that are emulated: DEFAULT, RELU, BIAS, GELU, AUX of GELU, and the gradients.
 const EPILOGUES: [i32; 11] = [1, 2, 4, 6, 32, 36, 160, 164, DGELU, BGRADA, BGRADB];
 
 /// In the first word of an algorithm that the heuristic gave; the second is the workspace it needs.

@@ -14,7 +14,7 @@ pub const INVALID_VALUE: i32 = 7;
 pub const EXECUTION_FAILED: i32 = 13;
 pub const NOT_SUPPORTED: i32 = 15;
 
-/// What a function gives that may fail with a cublasStatus_t.
+/// Result of a function that may fail with a cublasStatus_t.
 type Outcome<T = ()> = Result<T, i32>;
 
 fn status(outcome: Outcome) -> i32 {

@@ -43,7 +43,7 @@ codes! {
     UNKNOWN = 999, "unknown error";
 }
 
-/// What went wrong inside the emulator, by code, with the terminating zero. Never removed: callers hold pointers.
+/// Failures inside the emulator, by code, with the terminating zero. Never removed: callers hold pointers.
 static EXPLAINED: Mutex<BTreeMap<i32, &'static CStr>> = Mutex::new(BTreeMap::new());
 
 /// From now on the text of `code` says this too.

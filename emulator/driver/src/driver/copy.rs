@@ -4,7 +4,7 @@ use super::codes::*;
 use super::memory::{Place, place};
 use super::*;
 
-/// Which places a copy may have.
+/// Side of a copy: host or device.
 #[derive(Clone, Copy, PartialEq)]
 enum Side {
     Host,

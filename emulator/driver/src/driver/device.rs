@@ -163,7 +163,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxGetState(device: c_int, flags: *mut c_uin
 }
 
 impl Gpu {
-    /// What the end of a context takes along: work, streams, events, modules, memory, the sticky error.
+    /// Ends a context and with it work, streams, events, modules, memory, the sticky error.
     fn reset(&'static self) {
         stream::drain(self);
         stream::forget(self);

@@ -21,7 +21,7 @@ const GARBAGE_END: usize = 16 << 20;
 
 // ---- the gate -------------------------------------------------------------------------------------------------------
 
-/// Who may touch device memory: how many are at work, and each GPU's range as far as it was ever used.
+/// Gate to device memory: number of threads at work, and each GPU's range as far as it was ever used.
 struct Gate {
     open: usize,
     ranges: Vec<(usize, usize)>,
@@ -243,7 +243,7 @@ impl Heap {
         self.free.insert(start, len);
     }
 
-    /// Frees everything.
+    /// Frees every allocation of the heap.
     pub fn clear(&mut self) {
         let all: Vec<usize> = self.live.keys().copied().collect();
         for start in all {
@@ -422,7 +422,7 @@ unsafe extern "C" fn cuMemAllocHost_v2(to: *mut usize, size: usize) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemFreeHost(at: usize) -> i32 {
-    /// What is kept unmapped-but-reserved for a while, so that a late use crashes.
+    /// Freed host memory that stays reserved and unmapped for a while, so that a late use crashes.
     static GRAVES: Mutex<VecDeque<(usize, usize)>> = Mutex::new(VecDeque::new());
     status(current_even_if_failed().and_then(|_| {
         // As the driver: nothing may still be using it.

@@ -19,7 +19,7 @@ use codes::*;
 use memory::Heap;
 use stream::Stream;
 
-/// What a function gives that may fail: the CUresult if it did.
+/// Result of a function that may fail with a CUresult.
 pub type Outcome<T = ()> = Result<T, i32>;
 
 /// A CUresult of an outcome.
@@ -61,7 +61,7 @@ pub fn new_handle() -> usize {
     0x0e00_0000_0000_0000 | NEXT_HANDLE.fetch_add(1, SeqCst) << 4
 }
 
-/// All GPUs.
+/// All emulated GPUs.
 pub fn gpus() -> &'static [Gpu] {
     GPUS.get_or_init(|| {
         let count = setting("OFLOW_EMULATOR_GPUS", 1);

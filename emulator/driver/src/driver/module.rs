@@ -12,8 +12,8 @@ use super::device::{SHARED_DEFAULT, SHARED_MOST};
 use super::*;
 use crate::nvrtc;
 
-/// What a "CUBIN" begins with: the magic, the compute capability it was compiled for, the emulator's version, the length of
-/// what follows.
+/// Start of a "CUBIN": the magic, the compute capability it was compiled for, the emulator's version, the length of what
+/// follows.
 pub const MAGIC: [u8; 8] = *b"OFLOWEMU";
 pub const HEADER: usize = 24;
 /// The compute capability of the fake GPUs, as in `sm_90`.

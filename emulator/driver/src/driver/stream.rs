@@ -14,7 +14,7 @@ use super::codes::*;
 use super::memory::AtWork;
 use super::*;
 
-/// What went wrong while a stream worked: a CUresult and a text.
+/// Failure while a stream worked: a CUresult and a text.
 pub struct Failure(pub i32, pub String);
 
 type Work = Box<dyn FnOnce(&mut Worker) -> Result<(), Failure> + Send>;
@@ -38,7 +38,7 @@ pub struct Stream {
     bell: Condvar,
 }
 
-/// What belongs to the thread of a stream.
+/// State of the thread of a stream.
 pub struct Worker {
     /// Where kernels' fibers live; mapped on first use.
     pub arena: usize,

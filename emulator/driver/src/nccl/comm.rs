@@ -11,12 +11,12 @@ use super::meeting::Meeting;
 use super::*;
 use crate::driver::{Table, current, new_handle, setting};
 
-/// ncclUniqueId.
+/// Identity of a communicator, an ncclUniqueId.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id([u8; 128]);
 
-/// What the ranks of one communicator share.
+/// State that the ranks of one communicator share.
 pub struct Group {
     pub meeting: Meeting,
     /// The GPU's ordinal of each rank that has come.
@@ -36,7 +36,7 @@ pub struct Comm {
     /// Where ranks meet that are not all of this process.
     pub folder: OnceLock<Folder>,
     pub aborted: AtomicBool,
-    /// What ncclCommGetAsyncError says.
+    /// Answer of ncclCommGetAsyncError.
     pub state: AtomicI32,
 }
 
@@ -268,7 +268,7 @@ extern "C" fn ncclCommDestroy(handle: usize) -> i32 {
     code
 }
 
-/// What waits for peers is given up, on this rank; the others notice nothing.
+/// Gives up every wait for peers on this rank; the others notice nothing.
 #[unsafe(no_mangle)]
 extern "C" fn ncclCommAbort(handle: usize) -> i32 {
     status(find(handle).map(|comm| {

@@ -90,7 +90,7 @@ pub unsafe fn write(at: usize, bytes: &[u8]) {
 }
 
 impl Part {
-    /// What all ranks must agree on.
+    /// Text that all ranks must agree on.
     pub fn meaning(&self) -> String {
         format!("{:?} of {} x {:?}, op {:?}, root {}", self.kind, self.count, self.dtype, self.op, self.root)
     }
@@ -105,7 +105,7 @@ impl Part {
         }
     }
 
-    /// What comes of all that the ranks brought.
+    /// Combines the data that the ranks brought.
     pub fn combine(&self, brought: &[Vec<u8>]) -> Vec<u8> {
         match self.kind {
             Kind::AllReduce | Kind::Reduce | Kind::ReduceScatter => reduce(self.dtype, self.op, brought),

@@ -23,7 +23,7 @@ pub const INVALID_ARGUMENT: i32 = 4;
 pub const INVALID_USAGE: i32 = 5;
 pub const IN_PROGRESS: i32 = 7;
 
-/// What a function gives that may fail with an ncclResult_t.
+/// Result of a function that may fail with an ncclResult_t.
 pub type Outcome<T = ()> = Result<T, i32>;
 
 fn status(outcome: Outcome) -> i32 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::{cache, kernels};
 use crate::driver::module;
 
-/// What every program begins with.
+/// Definitions that every program begins with.
 const EMULATOR: [(&str, &str); 3] = [
     ("emulator.h", include_str!("../../../../kernels/cuda/emulator.h")),
     ("emulator_tensor.h", include_str!("../../../../kernels/cuda/emulator_tensor.h")),

@@ -1,5 +1,5 @@
-//! What a query does not see does not count. In a tile, hidden scores have weight 0, and 0 times an infinity is NaN: rows of results
-//! that are NaN beside hidden scores are computed again, from what is seen alone.
+//! Hidden scores have no influence on a query's result. In a tile, hidden scores have weight 0, and 0 times an infinity is
+//! NaN: rows of results that are NaN beside hidden scores are computed again, from what is seen alone.
 
 use super::super::acc::Acc;
 use super::super::rowmath;
@@ -10,7 +10,8 @@ pub(super) fn has_nan<A: Acc>(row: &[A]) -> bool {
     row.iter().any(|x| x.is_nan())
 }
 
-/// What is subtracted from scores before `exp`: `lse`, or where all scores are minus infinity what makes zeros of them.
+/// Number that is subtracted from scores before `exp`: `lse`, or where all scores are minus infinity a number that makes
+/// zeros of them.
 pub(super) fn shift_of<A: Acc>(lse: A) -> A {
     if lse == -A::INFINITY { A::INFINITY } else { lse }
 }
@@ -35,7 +36,7 @@ pub(super) struct Inputs<'a> {
     pub(super) settings: &'a Attention,
 }
 
-/// What the gradient has besides.
+/// Further inputs of the gradient.
 pub(super) struct Results<'a> {
     pub(super) out: &'a Operand<'a>,
     pub(super) dout: &'a Operand<'a>,

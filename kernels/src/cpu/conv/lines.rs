@@ -33,7 +33,7 @@ pub(super) struct Part {
     pub(super) count: [usize; 3],
 }
 
-/// What is copied, and what is computed of it.
+/// Rows that are copied, and results that are computed from them.
 pub(super) struct Plan {
     pub(super) image: Image,
     pub(super) parts: Vec<Part>,
@@ -109,7 +109,7 @@ impl Image {
         (first, (end.max(0) as usize).clamp(first, self.dims[d]))
     }
 
-    /// Which positions of the copy hold elements; the others are zero.
+    /// For each position of the copy, whether it holds an element; the others are zero.
     pub(super) fn elements(&self) -> Vec<bool> {
         let mut held = vec![false; self.plane()];
         for phase in triples(self.phases) {

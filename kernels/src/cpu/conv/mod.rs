@@ -243,7 +243,7 @@ fn grow<A: Acc>(buffer: &mut Vec<A>, n: usize) -> bool {
     true
 }
 
-/// What is called for each number below another.
+/// Function that is called for each number below another.
 type Each<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// One part of the result of some images of a group.
@@ -373,7 +373,7 @@ struct Gradient<'a> {
     dy: &'a View,
     out: &'a View,
     group: usize,
-    /// Its parts are spread over the threads.
+    /// Whether the parts of one gradient are spread over the threads.
     within: bool,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Block {
     pub(super) at: usize,
 }
 
-/// What is computed of a block: weights and where each reads, relative to `line`; what is added to each row; how many places.
+/// Work on a block: weights and where each reads, relative to `line`; numbers added to each row; how many places.
 pub(super) struct Strip<'a, A> {
     pub(super) rows: usize,
     pub(super) weights: &'a [A],
@@ -44,7 +44,7 @@ pub(super) enum Isa {
     Avx512,
     /// AVX2 with fused multiply-add.
     Avx2,
-    /// What every CPU has.
+    /// Instructions that every CPU has.
     Plain,
 }
 

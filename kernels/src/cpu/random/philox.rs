@@ -7,18 +7,18 @@ use multiversion::multiversion;
 pub(super) const BLOCK: usize = 128;
 const COUNTERS: usize = BLOCK / 4;
 
-/// What selects a stream of numbers.
+/// Key and counter that select a stream of numbers.
 pub(super) struct Key {
     pub(super) seed: u64,
     pub(super) ordinal: u64,
 }
 
-/// What numbers are made.
+/// Distribution of the numbers.
 pub(super) enum Distribution {
     Uniform {
         lo: f64,
         hi: f64,
-        /// What takes the place of the numbers above it, which rounding would take to `hi`.
+        /// Greatest number made; replaces those above, which rounding would take to `hi`.
         top: f64,
     },
     Normal {

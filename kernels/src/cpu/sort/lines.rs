@@ -9,7 +9,7 @@ const KEPT: usize = 48;
 /// Keys that are compared with a limit at once.
 const TOGETHER: usize = 16;
 
-/// What a line is worked on in, kept from line to line.
+/// Scratch memory for one line, kept from line to line.
 pub(super) struct Room<W: Word> {
     /// Pairs; after a call of a function here the result stands in front.
     pub(super) pairs: Vec<W::Pair>,
