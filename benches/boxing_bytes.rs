@@ -22,7 +22,7 @@ struct Row {
 
 /// `[0,1]` is a line of ranks, `[[0,1],[2,3]]` a plane.
 fn placement(text: &str) -> Result<Placement> {
-    let malformed = || Error::argument(format!("{text} is no mesh"));
+    let malformed = || Error::argument(format!("{text} is not a mesh"));
     let rows: Vec<Vec<usize>> = text
         .trim_start_matches("[[")
         .trim_end_matches("]]")
@@ -34,7 +34,7 @@ fn placement(text: &str) -> Result<Placement> {
 }
 
 fn layout(text: &str) -> Result<Layout> {
-    let (sbp, ranks) = text.split_once(" on ").ok_or_else(|| Error::argument(format!("{text} is no layout")))?;
+    let (sbp, ranks) = text.split_once(" on ").ok_or_else(|| Error::argument(format!("{text} is not a layout")))?;
     Ok(Layout::new(&placement(ranks)?, format!("[{sbp}]").parse::<NdSbp>()?))
 }
 
@@ -46,7 +46,7 @@ fn rows() -> Result<Vec<Row>> {
             let [ranks, shape, src, dst] = parts[..] else {
                 return Err(Error::argument(format!("{line} has not four parts")));
             };
-            let number = |n: &str| n.parse::<usize>().map_err(|_| Error::argument(format!("{n} is no number")));
+            let number = |n: &str| n.parse::<usize>().map_err(|_| Error::argument(format!("{n} is not a number")));
             Ok(Row {
                 text: parts.join(" | "),
                 ranks: number(ranks)?,

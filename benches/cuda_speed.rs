@@ -244,7 +244,7 @@ fn main() -> Result<()> {
     let wanted: Vec<&str> =
         only.as_deref().map_or_else(|| BENCHES.iter().map(|b| b.0).collect(), |l| l.split(',').collect());
     if let Some(name) = wanted.iter().find(|n| !BENCHES.iter().any(|b| b.0 == **n)) {
-        return Err(Error::argument(format!("--only {name}: there is no such measurement")).help(USAGE));
+        return Err(Error::argument(format!("--only {name}: unknown measurement")).help(USAGE));
     }
     let b = Bencher { device, tiny, batch, steps };
     BENCHES.iter().filter(|(name, _)| wanted.contains(name)).try_for_each(|(_, run)| run(&b))

@@ -149,7 +149,7 @@ fn the_texts_of_wrong_calls() {
 fn what_has_no_halves_is_refused_by_glu_itself() {
     for (shape, dim, text) in [
         (&[][..], -1, "a tensor without dims has no halves"),
-        (&[3][..], -1, "dim -1 has 3 elements, which are no two halves"),
+        (&[3][..], -1, "dim -1 has 3 elements: expected an even number"),
         (&[4][..], 1, "dim 1 is out of range for a tensor of 1 dims"),
         (&[4][..], i64::MIN, "is out of range for a tensor of 1 dims"),
     ] {
@@ -270,8 +270,8 @@ fn an_op_of_another_crate_declares_its_functions() {
     assert!(functions().iter().any(|d| d.sig.to_string() == format!("declared.{text}")));
 
     for (op, text, why) in [
-        ("a", "f(Tensor y) -> Tensor", "'Tensor y' is no input or attribute"),
-        ("b", "f(Tensor x, Int by) -> Tensor", "'Int by' is no input or attribute"),
+        ("a", "f(Tensor y) -> Tensor", "'Tensor y' is neither an input nor an attribute"),
+        ("b", "f(Tensor x, Int by) -> Tensor", "'Int by' is neither an input nor an attribute"),
         ("c", "f(*, Float by) -> Tensor", "the input 'x' is missing"),
         ("d", "f(Tensr x) -> Tensor", "unknown type 'Tensr'"),
         ("e", "scaled(Tensor x) -> Tensor", "no call would reach the overload declared.scaled(Tensor x) -> Tensor"),
@@ -303,7 +303,7 @@ fn functions_give_values_that_are_no_tensors() {
         (text("item", &[]).unwrap_err(), "it has 6 elements"),
         (text("size", &[2.into()]).unwrap_err(), "dim 2"),
         (text("neg", &[]).unwrap_err(), "the function gives tensors"),
-        (call("numel", &[Arg::from(&x)], &[]).unwrap_err(), "which is no tensor"),
+        (call("numel", &[Arg::from(&x)], &[]).unwrap_err(), "which is not a tensor"),
         (text("placement", &[]).unwrap_err(), "is not a global tensor"),
     ] {
         let e = e.to_string();

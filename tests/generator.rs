@@ -46,7 +46,7 @@ fn a_generator_is_a_stream_of_its_own() {
     assert_ne!(all(&a), first);
     assert_eq!(a.manual_seed(9).state(), GeneratorState { seed: 9, ordinal: 0 });
     let e = a.set_state(GeneratorState { seed: 0, ordinal: u64::MAX }).unwrap_err();
-    assert_eq!(e.message(), "18446744073709551615 is no ordinal of a random op");
+    assert_eq!(e.message(), "18446744073709551615 is not an ordinal of a random op");
     // Factories that draw nothing do not move it.
     zeros([2], Device::Cpu.generator(&a)).unwrap();
     assert_eq!(a.state().ordinal, 0);

@@ -151,7 +151,7 @@ fn domains_keep_names_apart() {
     let e = add("left", "shared(x: float) -> y", "x").err().unwrap();
     assert_eq!(e.message(), "op left.shared@1 is registered already (as left.shared@1)");
     let e = add("a.b", "c(x: float) -> y", "x").err().unwrap();
-    assert_eq!(e.message(), "'a.b' is no domain of an op");
+    assert_eq!(e.message(), "'a.b' cannot be the domain of an op");
     let e = run("left.sharde").unwrap_err();
     assert!(e.to_string().contains("did you mean 'left.shared'?"), "{e}");
 }

@@ -52,7 +52,7 @@ pub enum ErrorKind {
     Unsupported,
     /// Misuse of gradients.
     Autograd,
-    /// There is no op or function of this name, or there are several.
+    /// The name belongs to none of the ops and functions, or to several.
     Registry,
     /// The boxing policy in force denies this communication.
     Denied,

@@ -107,7 +107,7 @@ async fn connect(env: &LaunchEnv, limit: Duration) -> Result<Stub> {
     // An IPv6 address stands in brackets before a port.
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
-        .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?;
+        .map_err(|e| Error::argument(format!("{address:?} is not the address of a control service")).because(e))?;
     let connector = Connector { token: env.token.clone(), tls: false, outage: env.outage };
     let deadline = Instant::now() + limit;
     let mut attempt = FIRST_ATTEMPT;

@@ -180,7 +180,7 @@ fn the_token_may_lie_in_a_file_that_is_private() {
     let pipe = described(&vars);
     std::fs::remove_file(&path).unwrap();
     assert!(foreign.is_none_or(|f| f.contains("belongs to user 12345")));
-    assert!(pipe.contains("is no regular file"), "{pipe}");
+    assert!(pipe.contains("is not a regular file"), "{pipe}");
     assert!(open.contains("can be read by others") && open.contains("chmod 600"), "{open}");
     assert_eq!(found.token.unwrap().expose(), "ab".repeat(32));
     assert!(malformed.contains("64 hexadecimal digits") && !malformed.contains("secret"), "{malformed}");

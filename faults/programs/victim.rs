@@ -183,7 +183,7 @@ fn main() -> Result<()> {
             quiet(&plan, &world, &h)?;
         }
         if plan.here("panics", &world, step) {
-            panic!("there is no data"); // @panic
+            panic!("the data is missing"); // @panic
         }
         let loss = h.matmul(&w2)?.square()?.mean(())?;
         loss.backward()?;

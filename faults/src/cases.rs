@@ -80,7 +80,7 @@ const CASES: &[Case] = &[
         ..PLAIN
     },
     Case { name: "kill-launcher", act: Act::KillAgent(0), names_rank: false, ..PLAIN },
-    Case { name: "panics", kinds: &["panicked"], says: "there is no data", codes: &[101], ..PLAIN },
+    Case { name: "panics", kinds: &["panicked"], says: "the data is missing", codes: &[101], ..PLAIN },
     Case { name: "error", kinds: &["error"], says: "No such file or directory", codes: &[1], ..PLAIN },
     Case { name: "exits-early", kinds: &["exited"], ..PLAIN },
     Case {

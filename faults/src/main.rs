@@ -64,14 +64,14 @@ fn options(args: &[&str]) -> Result<Options, Box<dyn Error>> {
             "--oflaunch" => o.oflaunch = Some(PathBuf::from(value).canonicalize()?),
             "--victim" => o.victim = Some(PathBuf::from(value).canonicalize()?),
             "--false-alarms" => o.false_alarms = Some(value.parse()?),
-            _ => return Err(format!("there is no option {name}").into()),
+            _ => return Err(format!("unknown option {name}").into()),
         }
     }
     if o.times == 0 {
         return Err("--times 0 proves nothing: give at least 1".into());
     }
     if let Some(minutes) = o.false_alarms.filter(|m| !(*m > 0.0 && m.is_finite())) {
-        return Err(format!("--false-alarms {minutes} is no time in which anything could run").into());
+        return Err(format!("--false-alarms {minutes} is not a time in which anything could run").into());
     }
     Ok(o)
 }
@@ -128,7 +128,7 @@ fn matrix(setup: Setup, o: &Options) -> Result<(), Box<dyn Error>> {
         .collect();
     if chosen.is_empty() {
         let names: Vec<&str> = cases().iter().map(|c| c.name).collect();
-        return Err(format!("there is no such case; there are {}", names.join(", ")).into());
+        return Err(format!("unknown case; there are {}", names.join(", ")).into());
     }
     let logs = setup.work.clone();
     let matrix = Matrix::new(setup, o.victim.clone())?.patience(if o.load { 4 } else { 1 });
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(why(&["--times", "0"]).as_deref(), Some("--times 0 proves nothing: give at least 1"));
         for minutes in ["0", "-1", "nan", "inf"] {
             let text = why(&["--false-alarms", minutes]).unwrap_or_default();
-            assert!(text.ends_with("is no time in which anything could run"), "{text}");
+            assert!(text.ends_with("is not a time in which anything could run"), "{text}");
         }
         assert_eq!(why(&["--false-alarms", "0.5", "--times", "1"]), None);
     }

@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_rank_and_what_it_said_must_be_right() {
-        let message = "rank 1 panicked: there is no data".to_string();
+        let message = "rank 1 panicked: the data is missing".to_string();
         let right = Report { time: 0.0, rank: Some(1), kind: "panicked".into(), message, places: vec![] };
         assert!(wrong("panics", 1, &right).is_empty());
         assert_eq!(wrong("panics", 0, &right).len(), 1);

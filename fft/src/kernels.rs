@@ -69,10 +69,7 @@ const GRAIN: usize = 1 << 14;
 fn zeros<T: Clone + Default>(n: usize) -> Result<Vec<T>> {
     let mut v: Vec<T> = vec![];
     v.try_reserve_exact(n).map_err(|_| {
-        Error::memory(format!(
-            "there is no memory for {} bytes, which one line needs",
-            n.saturating_mul(size_of::<T>())
-        ))
+        Error::memory(format!("out of memory: one line needs {} bytes", n.saturating_mul(size_of::<T>())))
     })?;
     v.resize(n, T::default());
     Ok(v)

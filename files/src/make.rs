@@ -93,7 +93,7 @@ pub fn replace(path: &Path, access: Access, content: &[u8]) -> Result<()> {
 /// what another user has put there is refused: in a sticky folder it may be anybody's.
 ///
 /// # Errors
-/// If it cannot be opened, if it is no regular file, if another user owns it or can write to it.
+/// If it cannot be opened, if it is not a regular file, if another user owns it or can write to it.
 pub fn append(path: &Path, access: Access) -> Result<File> {
     refuse_files_too_large();
     let file = named(path, OFlags::WRONLY | NO_LINK, access.file())?;
@@ -121,7 +121,7 @@ pub(crate) fn named(path: &Path, flags: OFlags, mode: u32) -> Result<File> {
         Err(Errno::LOOP) => return Err(wrong(path, "is a symbolic link")),
         Err(Errno::ISDIR) => return Err(wrong(path, "is a folder")),
         // A FIFO that nobody reads, or a socket.
-        Err(Errno::NXIO) => return Err(wrong(path, "is no regular file")),
+        Err(Errno::NXIO) => return Err(wrong(path, "is not a regular file")),
         // As root too, where the kernel protects files of others in sticky folders.
         Err(Errno::ACCESS) => {
             let owner = path.symlink_metadata().map_or_else(|_| geteuid().as_raw(), |m| m.uid());
@@ -134,7 +134,7 @@ pub(crate) fn named(path: &Path, flags: OFlags, mode: u32) -> Result<File> {
     };
     let meta = file.metadata().map_err(|e| failed("open", path, e))?;
     if !meta.is_file() {
-        return Err(wrong(path, "is no regular file"));
+        return Err(wrong(path, "is not a regular file"));
     }
     if meta.nlink() != 1 {
         return Err(wrong(path, &format!("is a file with {} names", meta.nlink())));
@@ -146,7 +146,7 @@ pub(crate) fn named(path: &Path, flags: OFlags, mode: u32) -> Result<File> {
 }
 
 fn wrong(path: &Path, why: &str) -> Error {
-    Error::storage(format!("{} {why}, so it is no file that oflow has made for this user", path.display()))
+    Error::storage(format!("{} {why}, so it is not a file that oflow has made for this user", path.display()))
         .help("delete it if nothing uses it, or name another folder")
 }
 
@@ -195,7 +195,7 @@ pub fn cache_folder(path: &Path) -> Result<()> {
 /// Makes a folder that is this user's alone, or checks that the one which is there is. What a link leads to is not used.
 ///
 /// # Errors
-/// If it cannot be made; if it is no folder, belongs to another user, or can be opened by one.
+/// If it cannot be made; if it is not a folder, belongs to another user, or can be opened by one.
 pub fn private_folder(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(Access::Private.folder()).create(path) {
         Ok(()) => return Ok(()),
@@ -208,14 +208,14 @@ pub fn private_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns why a path is no folder that only this user may use; `None` if it is one.
+/// Returns why a path is not a folder that only this user may use; `None` if it is one.
 pub fn not_private(path: &Path) -> Option<String> {
     let (meta, me) = match path.symlink_metadata() {
         Ok(meta) => (meta, geteuid().as_raw()),
         Err(e) => return Some(format!("cannot be looked at: {e}")),
     };
     match () {
-        () if !meta.is_dir() => Some("is no folder".into()),
+        () if !meta.is_dir() => Some("is not a folder".into()),
         () if meta.uid() != me => Some(format!("belongs to user {}, not to {me}", meta.uid())),
         () if meta.mode() & 0o077 != 0 => Some(format!("is open to other users (mode {:o})", meta.mode() & 0o777)),
         () => None,
@@ -240,7 +240,7 @@ mod tests {
         for (name, why) in [
             ("link", "is a symbolic link"),
             ("second", "is a file with 2 names"),
-            ("fifo", "is no regular file"),
+            ("fifo", "is not a regular file"),
             ("folder", "is a folder"),
         ] {
             let e = append(&at(name), Access::Private).unwrap_err().to_string();
@@ -267,6 +267,6 @@ mod tests {
         let e = private_folder(&at("mine")).unwrap_err().to_string();
         assert!(e.contains("is open to other users (mode 710)"), "{e}");
         symlink("/", at("link")).unwrap();
-        assert!(private_folder(&at("link")).unwrap_err().to_string().contains("is no folder"));
+        assert!(private_folder(&at("link")).unwrap_err().to_string().contains("is not a folder"));
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Opens a regular file for reading. Symbolic links are followed: caches of models consist of them.
 ///
 /// # Errors
-/// If there is no such file, if it is no regular file, or if it cannot be read.
+/// If there is no such file, if it is not a regular file, or if it cannot be read.
 pub fn open(path: &Path) -> Result<File> {
     open_if_there(path)?.ok_or_else(|| failed(path, Errno::NOENT.into()))
 }
@@ -19,7 +19,7 @@ pub fn open(path: &Path) -> Result<File> {
 /// [`open`](fn@open), or `None` if there is no such file.
 ///
 /// # Errors
-/// If it is no regular file, or if it cannot be read.
+/// If it is not a regular file, or if it cannot be read.
 pub fn open_if_there(path: &Path) -> Result<Option<File>> {
     // Before it is opened too: opening some devices has effects.
     match std::fs::metadata(path) {
@@ -41,7 +41,7 @@ fn failed(path: &Path, e: std::io::Error) -> Error {
     Error::storage(format!("cannot open {}", path.display())).because(e)
 }
 
-/// Refuses what is no regular file.
+/// Refuses what is not a regular file.
 pub(crate) fn regular(path: &Path, kind: FileType) -> Result<()> {
     use std::os::unix::fs::FileTypeExt;
     let what = match () {
@@ -52,7 +52,7 @@ pub(crate) fn regular(path: &Path, kind: FileType) -> Result<()> {
         () if kind.is_block_device() || kind.is_char_device() => "a device",
         () => "a file of another kind",
     };
-    Err(Error::storage(format!("{} is no regular file but {what}", path.display())))
+    Err(Error::storage(format!("{} is not a regular file but {what}", path.display())))
 }
 
 /// Reads a file of at most `most` bytes.
@@ -100,7 +100,7 @@ pub fn checked_bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// The errors of [`bytes`], and if it is not UTF-8.
 pub fn text(path: &Path, most: u64) -> Result<String> {
     String::from_utf8(bytes(path, most)?)
-        .map_err(|_| Error::storage(format!("{} is broken: it is no text", path.display())))
+        .map_err(|_| Error::storage(format!("{} is broken: it is not a text", path.display())))
 }
 
 #[cfg(test)]
@@ -117,9 +117,9 @@ mod tests {
         std::os::unix::fs::symlink("fifo", at("link")).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         for (name, kind) in [("fifo", "a FIFO"), ("link", "a FIFO"), ("socket", "a socket"), ("", "a folder")] {
-            assert!(said(&at(name)).ends_with(&format!(" is no regular file but {kind}")), "{name}");
+            assert!(said(&at(name)).ends_with(&format!(" is not a regular file but {kind}")), "{name}");
         }
-        assert!(said(Path::new("/dev/zero")).starts_with("/dev/zero is no regular file but a device"));
+        assert!(said(Path::new("/dev/zero")).starts_with("/dev/zero is not a regular file but a device"));
         assert!(said(&at("none")).starts_with(&format!("cannot open {}: ", at("none").display())));
         assert!(open_if_there(&at("none")).unwrap().is_none());
     }
@@ -132,7 +132,7 @@ mod tests {
         let e = text(&path, 100).unwrap_err().to_string();
         assert!(e.contains("x has 21474836480 bytes, more than the 100 that are read"), "{e}");
         std::fs::write(&path, [0xff; 100]).unwrap();
-        assert!(text(&path, 100).unwrap_err().to_string().contains("x is broken: it is no text"));
+        assert!(text(&path, 100).unwrap_err().to_string().contains("x is broken: it is not a text"));
         assert!(text(&path, 99).is_err());
         std::fs::write(&path, "text").unwrap();
         assert_eq!(text(&path, 4).unwrap(), "text");

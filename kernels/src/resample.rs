@@ -41,7 +41,7 @@ impl Rule {
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<Rule> {
-        let unknown = || KernelError::new(format!("there is no way to resample '{name}'"));
+        let unknown = || KernelError::new(format!("unknown way to resample '{name}'"));
         RULES.iter().find(|(n, _)| *n == name).map(|(_, r)| *r).ok_or_else(unknown)
     }
     /// Whether a dim is padded: elements before the image may be asked for.
@@ -191,7 +191,7 @@ impl Line {
                 match self.count {
                     0 if self.result == 0 => Ok(()),
                     n if n > 0 && result % n == 0 => Ok(()),
-                    n => bad(format!("{} elements are no {n} windows of as many", self.result)),
+                    n => bad(format!("{} elements cannot be divided into {n} windows of equal size", self.result)),
                 }
             }
             r if !r.pads() && (image == 0 || result == 0) => {

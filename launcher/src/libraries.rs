@@ -23,7 +23,7 @@ pub struct Farm {
 }
 
 impl Farm {
-    /// Makes links to libraries that the loader would not find. Returns `None` if there are none, or if there is no driver.
+    /// Makes links to libraries that the loader would not find. Returns `None` if there are none, or if the driver is missing.
     pub fn prepare() -> io::Result<Option<Farm>> {
         if !has_driver() {
             return Ok(None);

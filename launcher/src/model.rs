@@ -237,7 +237,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         for path in [Path::new("/dev/zero"), &pipe, folder.path()] {
             let why = read(path).unwrap_err().message;
-            assert!(why.contains("is no regular file"), "{why}");
+            assert!(why.contains("is not a regular file"), "{why}");
         }
         let large = folder.path().join("large");
         fs::File::create(&large).unwrap().set_len(20 << 30).unwrap();

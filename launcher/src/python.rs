@@ -136,7 +136,7 @@ fn interpreter(search: Search) -> Result<PathBuf, Failed> {
             in_path(named)
         };
         return found.ok_or_else(|| {
-            let text = format!("{INTERPRETER_VARIABLE} is {}, which is no program that can be run", named.display());
+            let text = format!("{INTERPRETER_VARIABLE} is {}, which is not a program that can be run", named.display());
             Failed::with_code(EXIT_NOT_FOUND, text)
         });
     }

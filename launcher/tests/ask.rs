@@ -90,7 +90,7 @@ Traits
     assert_eq!(code(&output), 1);
     assert_eq!(
         stderr(&output),
-        "oflow: there is no op named 'layer_nrom'\n  help: did you mean 'layer_norm'? `oflow ops` lists all\n"
+        "oflow: unknown op 'layer_nrom'\n  help: did you mean 'layer_norm'? `oflow ops` lists all\n"
     );
 }
 
@@ -330,7 +330,7 @@ fn the_doctor_says_what_is_missing_for_a_gpu() {
     if text.contains("libcuda.so is not on the library search path") {
         assert!(of("CUDA driver").starts_with("note  CUDA driver"), "{text}");
         assert!(of("CUDA driver").ends_with("tensors live on the CPU"), "{text}");
-        assert!(of("GPUs").ends_with("none: there is no driver"), "{text}");
+        assert!(of("GPUs").ends_with("none: the driver is missing"), "{text}");
         let end = "asking for it is an error: no CUDA driver: libcuda.so is not on the library search path";
         assert!(of("Device::Cuda").ends_with(end), "{text}");
     } else {

@@ -81,7 +81,7 @@ fn nowhere_to_write() {
     let folder = Folder::new();
     let output = calibrate(&folder, &["-n", "1"], &[]);
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).starts_with("oflow: there is no home directory to write to\n  help: `--out FILE`"));
+    assert!(stderr(&output).starts_with("oflow: no home directory to write to is known\n  help: `--out FILE`"));
     // A file where a folder should be: told before anything is measured.
     folder.write("file", "");
     let output = calibrate(&folder, &["-n", "1", "--out", "file/model.json"], &[]);

@@ -381,9 +381,9 @@ fn postmortem_reads_neither_devices_nor_pipes() {
     let output = Command::new(env!("CARGO_BIN_EXE_oflow")).arg("postmortem").arg(folder.path()).output().unwrap();
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("flight-0.json is no regular file but a FIFO"), "{text}");
-    assert!(text.contains("flight-1.ring is no regular file but a device"), "{text}");
-    assert!(text.contains("events.jsonl is no regular file but a device"), "{text}");
+    assert!(text.contains("flight-0.json is not a regular file but a FIFO"), "{text}");
+    assert!(text.contains("flight-1.ring is not a regular file but a device"), "{text}");
+    assert!(text.contains("events.jsonl is not a regular file but a device"), "{text}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl From<Error> for Wrong {
 }
 
 fn no_memory(bytes: usize) -> Error {
-    Error::memory(format!("there is no memory for {bytes} bytes, which one matrix needs to be computed"))
+    Error::memory(format!("out of memory: one matrix needs {bytes} bytes to be computed"))
 }
 
 /// An empty vector with room for `count` numbers.

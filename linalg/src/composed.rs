@@ -279,7 +279,7 @@ pub fn cond(a: &Tensor, ord: MatrixNorm) -> Result<Tensor> {
 /// be a vector, a row, and the last one a vector, a column.
 ///
 /// # Errors
-/// There are fewer than two tensors, one between is no matrix, or sizes do not fit.
+/// There are fewer than two tensors, one between is not a matrix, or sizes do not fit.
 #[track_caller]
 pub fn multi_dot(tensors: &[&Tensor]) -> Result<Tensor> {
     CallSite::here().run(|| {

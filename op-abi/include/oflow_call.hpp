@@ -338,11 +338,11 @@ inline std::vector<TensorHandle> call(const std::string &name, const std::vector
     for (size_t i = 0; i < found.count; ++i)
         all.push_back(TensorHandle::owned(found.tensors[i]));
     if (found.value)
-        throw Error(name + " gives a value that is no tensor: call it with call_value");
+        throw Error(name + " gives a value that is not a tensor: call it with call_value");
     return all;
 }
 
-// Calls a function whose result is no tensor: call_value("numel", {x}).
+// Calls a function whose result is not a tensor: call_value("numel", {x}).
 inline Value call_value(const std::string &name, const std::vector<Arg> &args, const std::vector<Named> &named = {})
 {
     oflow_returned found = detail::run(name, args, named);

@@ -43,12 +43,12 @@ class Arguments {
         for (size_t i = 0; i < a_->arg_count; ++i)
             if (string_of(a_->args[i]->name) == name)
                 return *a_->args[i];
-        throw Error("there is no parameter '" + name + "'");
+        throw Error("unknown parameter '" + name + "'");
     }
     const oflow_function_args *a_;
 };
 
-// What a function returns: a tensor, tensors, or a value that is no tensor, as its signature says.
+// Result of a function: a tensor, tensors, or a value that is not a tensor, as its signature says.
 class Results {
   public:
     Results() = default;
@@ -106,7 +106,7 @@ class Function {
             Results made = static_cast<Function *>(args->user)->body_(Arguments(args));
             for (const TensorHandle &t : made.tensors())
                 if (results->tensor(results->context, t.number()) != OFLOW_OK)
-                    throw Error("a result is no tensor");
+                    throw Error("a result is not a tensor");
             if (made.value().given()) {
                 detail::Packed packed;
                 if (results->value(results->context, packed.attr("", made.value(), 0)) != OFLOW_OK)

@@ -228,7 +228,7 @@ class Call {
     {
         if (auto *v = find(all, count, which))
             return View(v);
-        throw Error(std::string("there is no ") + what + " " + show(which));
+        throw Error(std::string("unknown ") + what + " " + show(which));
     }
     const oflow_call *c_;
 };
@@ -262,14 +262,14 @@ class Infer {
     Type input(size_t i) const
     {
         if (!has_input(i))
-            throw Error("there is no input " + std::to_string(i));
+            throw Error("unknown input " + std::to_string(i));
         return Type(i_->inputs[i]);
     }
     // Known to the size of a workspace and to the condition of a kernel only.
     Type output(size_t i) const
     {
         if (i >= i_->output_count)
-            throw Error("there is no output " + std::to_string(i) + " here");
+            throw Error("unknown output " + std::to_string(i) + " here");
         return Type(i_->outputs[i]);
     }
     Value param(const std::string &name) const { return detail::find(i_->attrs, i_->attr_count, name); }
@@ -303,7 +303,7 @@ inline oflow_str str(const std::string &s) { return {(const uint8_t *)s.data(), 
 template <class F> int32_t guarded(oflow_message *error, F body) noexcept
 {
     int32_t status = OFLOW_PANIC;
-    const char *why = "an exception that is no std::exception";
+    const char *why = "an exception that is not a std::exception";
     std::string text;
     try {
         body();
@@ -677,7 +677,7 @@ class Library {
         } catch (const std::exception &e) {
             library->error_ = e.what();
         } catch (...) {
-            library->error_ = "an exception that is no std::exception";
+            library->error_ = "an exception that is not a std::exception";
         }
         out.head = {sizeof(oflow_library), OFLOW_OP_MAJOR, OFLOW_OP_MINOR};
         out.name = detail::str(library->name_);

@@ -36,7 +36,7 @@ template <class T> struct param_type {
             return x ? "true" : "false";
         else if constexpr (std::is_floating_point_v<T>) {
             if (!std::isfinite(x))
-                throw Error("the default of a float is no finite number");
+                throw Error("the default of a float is not a finite number");
             char digits[40];
             // So many digits say which double it is.
             std::snprintf(digits, sizeof digits, "%.17g", double(x));
@@ -153,7 +153,7 @@ template <class P> std::string with_params(const std::string &declaration)
 {
     size_t arrow = declaration.find("->"), close = declaration.rfind(')', arrow);
     if (arrow == std::string::npos || close == std::string::npos)
-        throw Error("'" + declaration + "' is no declaration: write it as in 'f(x: float) -> y'");
+        throw Error("'" + declaration + "' is not a declaration: write it as in 'f(x: float) -> y'");
     if (declaration.find(';') < arrow)
         throw Error("'" + declaration + "' has attributes beside those of its struct: put them into the struct");
     std::string text = param_text<P>();

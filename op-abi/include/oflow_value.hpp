@@ -136,7 +136,7 @@ class DType {
                 code_ = code;
                 return;
             }
-        throw Error("there is no dtype '" + name + "'");
+        throw Error("unknown dtype '" + name + "'");
     }
     DType(const char *name, double scale = 0, int64_t zero_point = 0) : DType(std::string(name), scale, zero_point) {}
     operator uint32_t() const { return code_; }
@@ -178,7 +178,7 @@ class Device {
     Device(const std::string &name) : cuda_(name == "cuda")
     {
         if (!cuda_ && name != "cpu" && name != "x86")
-            throw Error("there is no device '" + name + "'; there are cpu and cuda");
+            throw Error("unknown device '" + name + "'; there are cpu and cuda");
     }
     Device(const char *name) : Device(std::string(name)) {}
     std::string str() const { return cuda_ ? "cuda" : "cpu"; }
@@ -466,7 +466,7 @@ inline Value find(const oflow_attr *const *attrs, size_t count, const std::strin
     for (size_t i = 0; i < count; ++i)
         if (string_of(attrs[i]->name) == name)
             return value_of(*attrs[i]);
-    throw Error("there is no parameter '" + name + "'");
+    throw Error("unknown parameter '" + name + "'");
 }
 
 } // namespace detail

@@ -250,7 +250,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// The call has no such input.
     pub fn view(&self, which: impl Which) -> Result<View<'a>> {
-        self.opt_view(which).ok_or_else(|| Error::new(format!("there is no input {}", which.show())))
+        self.opt_view(which).ok_or_else(|| Error::new(format!("unknown input {}", which.show())))
     }
     /// The elements of an input, by position or name.
     ///
@@ -295,7 +295,7 @@ macro_rules! attributes {
                 let mut all = self.attrs().iter().filter_map(|p| unsafe { p.as_ref() });
                 // SAFETY: text of the call.
                 let found = all.find(|a| unsafe { $crate::call::text(a.name) } == name);
-                let found = found.ok_or_else(|| Error::new(format!("there is no attribute '{name}'")))?;
+                let found = found.ok_or_else(|| Error::new(format!("unknown attribute '{name}'")))?;
                 match found.kind {
                     OFLOW_ATTR_ABSENT => Err(Error::new(format!("attribute '{name}' is not given"))),
                     k if k == kind => Ok(found),
@@ -415,7 +415,7 @@ impl<'a> Outputs<'a> {
     pub fn view(&self, which: impl Which) -> Result<View<'a>> {
         let at = which.of(&mut self.views().map(|v| Some(View(v).name())));
         let found = at.and_then(|i| self.views().nth(i));
-        found.map(View).ok_or_else(|| Error::new(format!("there is no output {}", which.show())))
+        found.map(View).ok_or_else(|| Error::new(format!("unknown output {}", which.show())))
     }
     /// The elements of an output, by position or name, to be written.
     ///

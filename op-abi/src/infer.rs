@@ -47,7 +47,7 @@ impl<'a> Infer<'a> {
     /// # Errors
     /// The call has no such input.
     pub fn input(&self, i: usize) -> Result<Type<'a>> {
-        self.opt_input(i).ok_or_else(|| Error::new(format!("there is no input {i}")))
+        self.opt_input(i).ok_or_else(|| Error::new(format!("input {i} is out of range")))
     }
     /// Number of inputs; optional ones that were left out count.
     pub fn input_count(&self) -> usize {
@@ -70,7 +70,7 @@ impl<'a> Infer<'a> {
     pub fn output(&self, i: usize) -> Result<Type<'a>> {
         // SAFETY: list of the call, of pointers to its types.
         let found = unsafe { slice(self.0.outputs, self.0.output_count).get(i).and_then(|p| p.as_ref()) };
-        found.map(Type).ok_or_else(|| Error::new(format!("there is no output {i} here")))
+        found.map(Type).ok_or_else(|| Error::new(format!("output {i} is out of range here")))
     }
 }
 

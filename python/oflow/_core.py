@@ -73,7 +73,7 @@ def copy_into(target, value):
     """Checks that ``value`` can be written into ``target`` and returns the function that does it."""
     if not isinstance(value, Tensor):
         if not hasattr(value, "__array_interface__") and not hasattr(value, "__dlpack__"):
-            raise TypeError(f"a {type(value).__name__} is no tensor")
+            raise TypeError(f"expected a tensor, got a {type(value).__name__}")
         value = oflow.tensor(value) if hasattr(value, "__array_interface__") else oflow.from_dlpack(value)
     if tuple(value.shape) != tuple(target.shape):
         raise ValueError(f"the shape is {tuple(value.shape)}, {tuple(target.shape)} is needed")

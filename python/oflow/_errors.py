@@ -53,7 +53,7 @@ class AutogradError(Error):
 
 
 class RegistryError(Error, LookupError):
-    """There is no op or function of this name, or there are several."""
+    """The name belongs to none of the ops and functions, or to several."""
 
 
 class DeniedError(Error):

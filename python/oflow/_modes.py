@@ -125,7 +125,7 @@ class boxing_policy(_Mode):
 
     def __init__(self, policy, value=None):
         if policy not in ("allow", "log", "deny", "deny_all", "warn_above_bytes", "warn_above_micros"):
-            raise ValueError(f"there is no boxing policy {policy!r}")
+            raise ValueError(f"unknown boxing policy {policy!r}")
         super().__init__(value)
         self._name = policy
 

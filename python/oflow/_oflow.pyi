@@ -805,11 +805,11 @@ class Tensor:
     def floor_divide_(self, s: Number) -> Tensor:
         """`floor_divide` in place: the result is written over the first argument."""
     def fmax(self, b: Tensor) -> Tensor:
-        """The larger element of each pair, or the one that is no NaN."""
+        """The larger element of each pair, or the one that is not NaN."""
     def fmax_(self, b: Tensor) -> Tensor:
         """`fmax` in place: the result is written over the first argument."""
     def fmin(self, b: Tensor) -> Tensor:
-        """The smaller element of each pair, or the one that is no NaN."""
+        """The smaller element of each pair, or the one that is not NaN."""
     def fmin_(self, b: Tensor) -> Tensor:
         """`fmin` in place: the result is written over the first argument."""
     @overload
@@ -1667,7 +1667,7 @@ class Tensor:
         """x becomes uniform numbers from `lo` to below `hi`, in place."""
     @overload
     def unique(self) -> Tensor:
-        """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+        """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. It has no gradient, and no kernel for GPUs."""
     @overload
     def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
@@ -2522,11 +2522,11 @@ def floor_divide_(a: Tensor, b: Tensor) -> Tensor:
 def floor_divide_(x: Tensor, s: Number) -> Tensor:
     """`floor_divide` in place: the result is written over the first argument."""
 def fmax(a: Tensor, b: Tensor) -> Tensor:
-    """The larger element of each pair, or the one that is no NaN."""
+    """The larger element of each pair, or the one that is not NaN."""
 def fmax_(a: Tensor, b: Tensor) -> Tensor:
     """`fmax` in place: the result is written over the first argument."""
 def fmin(a: Tensor, b: Tensor) -> Tensor:
-    """The smaller element of each pair, or the one that is no NaN."""
+    """The smaller element of each pair, or the one that is not NaN."""
 def fmin_(a: Tensor, b: Tensor) -> Tensor:
     """`fmin` in place: the result is written over the first argument."""
 @overload
@@ -3473,7 +3473,7 @@ def uniform_(x: Tensor, lo: builtins.float = 0.0, hi: builtins.float = 1.0, gene
     """x becomes uniform numbers from `lo` to below `hi`, in place."""
 @overload
 def unique(x: Tensor) -> Tensor:
-    """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+    """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. It has no gradient, and no kernel for GPUs."""
 @overload
 def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""

@@ -112,11 +112,11 @@ class Function:
             if len(result) != len(args):
                 raise ValueError(
                     f"{cls.__name__}.backward returned {len(result)} gradients; forward takes {len(args)} arguments, and each has one "
-                    "(None for an argument that is no tensor)"
+                    "(None for an argument that is not a tensor)"
                 )
             for i, gradient in enumerate(result):
                 if gradient is not None and i not in tensors:
-                    raise ValueError(f"{cls.__name__}.backward returned a gradient for argument {i}, which is no tensor")
+                    raise ValueError(f"{cls.__name__}.backward returned a gradient for argument {i}, which is not a tensor")
             return tuple(result[i] for i in tensors)
 
         outs = _oflow._apply_custom(cls.__name__, [args[i] for i in tensors], forward, backward)

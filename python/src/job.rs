@@ -38,7 +38,7 @@ pub fn _rank_variables() -> Vec<&'static str> {
     all
 }
 
-/// In a process that was forked from a rank: the fork is no rank.
+/// In a process that was forked from a rank: the fork is not a rank.
 #[pyfunction]
 pub fn _forked() {
     context::forget();

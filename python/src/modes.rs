@@ -143,7 +143,7 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
             let _scope = site.scope();
             Box::new(oflow::pin_sbp(&op, sbp).or_raise(py)?)
         }
-        other => return Err(PyValueError::new_err(format!("there is no mode '{other}'"))),
+        other => return Err(PyValueError::new_err(format!("unknown mode '{other}'"))),
     };
     Ok(MODES.with_borrow_mut(|modes| {
         modes.next += 1;

@@ -183,7 +183,7 @@ impl GradScaler {
 /// The engine of an optimizer in Python.
 fn engine<'py>(optimizer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, _Optimizer>> {
     let engine = optimizer.getattr("_ready").and_then(|ready| ready.call0());
-    let engine = engine.map_err(|_| pyo3::exceptions::PyTypeError::new_err("this is no oflow.optim.Optimizer"))?;
+    let engine = engine.map_err(|_| pyo3::exceptions::PyTypeError::new_err("expected an oflow.optim.Optimizer"))?;
     Ok(engine.cast_into()?)
 }
 

@@ -417,7 +417,7 @@ impl Tensor {
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if self.inner.dtype().has_gradients() || self.inner.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
-                "{:?} is no index: only integers of one element are",
+                "{:?} cannot be an index: only integers of one element can",
                 self.inner
             )));
         }

@@ -74,7 +74,7 @@ pub fn dtype_of(o: &Bound<'_, PyAny>) -> Result<oflow::DType, No> {
     };
     dtype_named(&name).ok_or_else(|| {
         No::Text(format!(
-            "there is no dtype '{name}' here; there are {}, and quantised ones such as 'qint8(scale=0.5, zero=3)'",
+            "unknown dtype '{name}'; there are {}, and quantised ones such as 'qint8(scale=0.5, zero=3)'",
             DTYPE_NAMES.join(", ")
         ))
     })
@@ -227,7 +227,7 @@ pub fn placement_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Placement,
 /// Ranks of a nested list, row-major, and the sizes of the list.
 fn ranks_of(o: &Bound<'_, PyAny>, ranks: &mut Vec<usize>) -> PyResult<Vec<usize>> {
     if o.is_instance_of::<PyInt>() {
-        ranks.push(o.extract::<usize>().map_err(|_| PyValueError::new_err(format!("{o} is no rank")))?);
+        ranks.push(o.extract::<usize>().map_err(|_| PyValueError::new_err(format!("{o} is not a rank")))?);
         return Ok(vec![]);
     }
     if o.is_instance_of::<PyString>() {

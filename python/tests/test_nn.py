@@ -123,7 +123,7 @@ def test_state_dicts_are_checked_before_anything_is_written():
     for change, text in (
         ({"fc1.weight": flow.ones((8, 5))}, r"'fc1.weight': the shape is \(8, 5\), \(8, 4\) is needed"),
         ({"fc1.weight": flow.ones((8, 4), dtype=flow.int64)}, "'fc1.weight': the dtype is oflow.int64, oflow.float32 is needed"),
-        ({"fc1.weight": "text"}, "'fc1.weight': a str is no tensor"),
+        ({"fc1.weight": "text"}, "'fc1.weight': expected a tensor, got a str"),
         ({"fc3.weight": flow.ones(1)}, "unexpected names: fc3.weight"),
         ({"cache": flow.ones(2)}, "unexpected names: cache"),
     ):

@@ -233,5 +233,5 @@ BENCHES = {
 names = [n for n in args.only.split(",") if n] or list(BENCHES)
 for name in names:
     if name not in BENCHES:
-        parser.error(f"--only {name}: there is no such measurement")
+        parser.error(f"--only {name}: unknown measurement")
     BENCHES[name]()

@@ -156,7 +156,7 @@ impl StagedStreams {
             Ok::<_, Error>((s.or_else(|| src.clone()), d.or_else(|| dst.clone())))
         };
         let on_host = match work {
-            Work::Kernel(_) => return Err(Error::device("a kernel is no boxing")),
+            Work::Kernel(_) => return Err(Error::device("expected a boxing, got a kernel")),
             Work::Boxing(b) => {
                 let (src, dst) = pair(&b.plan, &b.src, &b.dst)?;
                 Work::Boxing(BoxWork { plan: b.plan.clone(), tag: b.tag, src, dst, stopwatch: b.stopwatch.clone() })

@@ -155,7 +155,7 @@ impl TryFrom<BTreeMap<Algorithm, Rate>> for Link {
     type Error = String;
 
     fn try_from(named: BTreeMap<Algorithm, Rate>) -> Result<Link, String> {
-        let rate = |a| named.get(&a).copied().ok_or_else(|| format!("there is no rate for {a:?}"));
+        let rate = |a| named.get(&a).copied().ok_or_else(|| format!("the rate for {a:?} is missing"));
         let all = Algorithm::ALL.into_iter().map(rate).collect::<Result<Vec<_>, _>>()?;
         all.try_into().map(|rates| Link { rates }).map_err(|_| "a rate is missing".to_string())
     }

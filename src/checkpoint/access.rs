@@ -32,5 +32,5 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// The errors of [`bytes`], and if it is not UTF-8.
 pub fn text(path: &Path, most: u64) -> Result<String> {
     String::from_utf8(bytes(path, most)?)
-        .map_err(|_| Error::storage(format!("{} is broken: it is no text", path.display())).help(ANOTHER))
+        .map_err(|_| Error::storage(format!("{} is broken: it is not a text", path.display())).help(ANOTHER))
 }

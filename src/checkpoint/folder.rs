@@ -250,8 +250,11 @@ fn found(dir: &Path, name: &str) -> Option<Found> {
 pub fn begin(dir: &Path, step: u64) -> Result<()> {
     let there = dir.join(name_of(step));
     if there.exists() && !there.join(MANIFEST).exists() {
-        return Err(Error::storage(format!("{} is there and is no checkpoint: it has no {MANIFEST}", there.display()))
-            .help("move it away, or save into another folder"));
+        return Err(Error::storage(format!(
+            "{} exists and is not a checkpoint: it has no {MANIFEST}",
+            there.display()
+        ))
+        .help("move it away, or save into another folder"));
     }
     remove_halves(dir)?;
     let path = saving(dir, step);
@@ -444,7 +447,7 @@ mod tests {
         names.sort();
         assert_eq!(names, ["latest", "step-000005", "step-000009"], "what we have not written stays");
         let e = begin(dir, 9).unwrap_err().to_string();
-        assert!(e.contains("step-000009 is there and is no checkpoint"), "{e}");
+        assert!(e.contains("step-000009 exists and is not a checkpoint"), "{e}");
         assert!(!dir.join("step-000005/old").exists());
     }
 

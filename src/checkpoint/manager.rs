@@ -253,7 +253,7 @@ impl CheckpointManager {
     fn open(&self, ctx: &Arc<RankCtx>, path: &Path, site: CallSite) -> Result<Checkpoint> {
         let meeting = Agreement::here(ctx, site);
         let none = || {
-            Error::storage(format!("there is no checkpoint {}", path.display()))
+            Error::storage(format!("the checkpoint {} does not exist", path.display()))
                 .help("`oflow ckpt ls` lists all; every host of a job must see the folder")
         };
         let opened = if path.is_dir() { Checkpoint::open(path) } else { Err(none()) };

@@ -101,7 +101,7 @@ impl Checkpoint {
         let parent = path.parent().unwrap_or(Path::new(""));
         if path.is_dir() {
             let manifest = path.join(MANIFEST);
-            // Whatever it is: a manifest that is no regular file is an error.
+            // Whatever it is: a manifest that is not a regular file is an error.
             if manifest.symlink_metadata().is_ok() {
                 let reading = lock::reading(path)?;
                 let read = Manifest::read(&manifest)?;
@@ -131,7 +131,7 @@ impl Checkpoint {
     /// Opens the latest checkpoint. If another job removes it meanwhile, a newer one exists and is opened.
     fn open_latest(dir: &Path) -> Result<Checkpoint> {
         let none = || {
-            Error::storage(format!("there is no checkpoint in {}", dir.display()))
+            Error::storage(format!("{} has no checkpoint", dir.display()))
                 .help("an incomplete checkpoint has no manifest.json and cannot be used")
         };
         let mut found = latest(dir)?.ok_or_else(none)?;

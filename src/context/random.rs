@@ -80,7 +80,7 @@ impl Generator {
     /// If the ordinal is not below 2^63.
     pub fn set_state(&self, state: GeneratorState) -> Result<()> {
         if i64::try_from(state.ordinal).is_err() {
-            return Err(Error::argument(format!("{} is no ordinal of a random op", state.ordinal)));
+            return Err(Error::argument(format!("{} is not an ordinal of a random op", state.ordinal)));
         }
         self.stream().state = state;
         Ok(())

@@ -155,7 +155,7 @@ impl RankCtx {
     /// Returns the communicator.
     ///
     /// # Errors
-    /// If this is no rank context, or a dry run.
+    /// If this is not a rank context, or a dry run.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
@@ -233,7 +233,7 @@ impl RankCtx {
         let (src, dst) = i.ends();
         let home = match (on_host(from), on_host(to)) {
             (false, false) if from != to => {
-                return Err(Error::unsupported(format!("there is no way from {from} to {to} but through the host"))
+                return Err(Error::unsupported(format!("a tensor goes from {from} to {to} only through the host"))
                     .help("box to the CPU first: `x.to_global((&placement.on(Device::Cpu), sbp))`"));
             }
             (false, _) if src => from,

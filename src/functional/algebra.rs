@@ -35,7 +35,7 @@ by_name! {
     "tensordot(Tensor a, Tensor b, Int dims=2) -> Tensor" = |b| {
         let (x, y, n) = (b.given(0)?, b.given(1)?, b.int(2)?);
         if n < 0 || n > x.ndim().min(y.ndim()) as i64 {
-            let e = Error::argument(format!("{n} is no number of dims that both have"));
+            let e = Error::argument(format!("cannot sum over {n} dims: both must have so many"));
             return Err(e.in_call(|| format!("tensordot({}, {})", x.short(), y.short())).at(b.site));
         }
         let last: Vec<i64> = (x.ndim() as i64 - n..x.ndim() as i64).collect();
@@ -133,7 +133,9 @@ pub(super) fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64], 
     let twice = |list: &[usize]| (1..list.len()).any(|i| list[..i].contains(&list[i]));
     let pairs = || da.iter().zip(&db);
     if da.len() != db.len() || twice(&da) || twice(&db) {
-        return Err(refused(Error::argument(format!("{dims_a:?} and {dims_b:?} are no pairs of dims"))));
+        return Err(refused(Error::argument(format!(
+            "{dims_a:?} and {dims_b:?} do not pair up: expected as many dims on both sides, each once"
+        ))));
     }
     if let Some((i, j)) = pairs().find(|(i, j)| a.shape()[**i] != b.shape()[**j]) {
         return Err(refused(Error::shape(format!(

@@ -65,7 +65,7 @@ functions! {
 
 /// A size or a count; negative ones are refused.
 fn count(n: i64) -> Result<usize> {
-    usize::try_from(n).map_err(|_| Error::argument(format!("{n} is no count")))
+    usize::try_from(n).map_err(|_| Error::argument(format!("{n} is negative")))
 }
 
 pub(super) fn movedim(x: &Tensor, source: &[i64], destination: &[i64], site: CallSite) -> Result<Tensor> {
@@ -238,7 +238,7 @@ pub(super) fn rot90(x: &Tensor, k: i64, dims: &[i64], site: CallSite) -> Result<
     let dim = |d: &i64| normalize_dim(*d, x.ndim());
     let (a, b) = match dims {
         [a, b] if x.ndim() >= 2 => (dim(a).map_err(&named)?, dim(b).map_err(&named)?),
-        _ => return Err(named(Error::argument(format!("{dims:?} are no two dims of it")))),
+        _ => return Err(named(Error::argument(format!("expected two dims of the tensor, got {dims:?}")))),
     };
     if a == b {
         return Err(named(Error::argument("a plane has two different dims")));

@@ -75,7 +75,7 @@ pub(super) fn scaled_dot_product_attention(
         for t in [&mut k, &mut v] {
             let (all, own) = (heads(q), heads(t).max(1));
             if all % own != 0 {
-                return Err(refused(Error::shape(format!("{all} heads of queries are no multiple of {own}"))));
+                return Err(refused(Error::shape(format!("{all} heads of queries are not a multiple of {own}"))));
             }
             if all != own {
                 *t = super::arrange::repeat_interleave(t, (all / own) as i64, Some(-3), site)?;
@@ -177,7 +177,7 @@ pub(super) fn embedding_bag(
 ) -> Result<Tensor> {
     let refused = |e: Error| e.in_call(|| format!("embedding_bag({}, {})", weight.short(), ids.short())).at(site);
     if !["sum", "mean", "max"].contains(&mode) {
-        return Err(refused(Error::argument(format!("there is no mode '{mode}'")).help("it is sum, mean or max")));
+        return Err(refused(Error::argument(format!("unknown mode '{mode}'")).help("it is sum, mean or max")));
     }
     if per_sample_weights.is_some() && mode != "sum" {
         return Err(refused(Error::argument(format!("weights of samples are for sums, not for the mode '{mode}'"))));

@@ -359,7 +359,7 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
     call_at(name, args, named, site)?.tensors().map_err(|e| e.in_call(|| given(name, args, named)).at(site))
 }
 
-/// Calls a function whose result is no tensor by name.
+/// Calls a function whose result is not a tensor by name.
 ///
 /// ```
 /// use oflow::{functional::call_value, prelude::*};
@@ -404,7 +404,7 @@ impl Returned {
     pub(super) fn tensors(self) -> Result<Vec<Tensor>> {
         match self {
             Returned::Tensors(all) => Ok(all),
-            Returned::Value(v) => Err(Error::argument(format!("the function gives {v}, which is no tensor"))
+            Returned::Value(v) => Err(Error::argument(format!("the function returns {v}, which is not a tensor"))
                 .help("call it with `call_value`")),
         }
     }

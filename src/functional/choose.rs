@@ -69,7 +69,7 @@ pub(super) fn index_fill(x: &Tensor, dim: i64, ids: &Tensor, value: Scalar, site
         let d = normalize_dim(dim, x.ndim())?;
         let inner = inner_calls();
         let [count] = ids.shape() else {
-            return Err(Error::shape(format!("indices {:?} are no list", ids.shape())));
+            return Err(Error::shape(format!("indices {:?} must have one dim", ids.shape())));
         };
         let mut shape = x.shape().to_vec();
         match shape.get_mut(d) {
@@ -193,9 +193,7 @@ pub(super) fn scatter_reduce(
                 drop(inner);
                 where_(&exact, &mean.add(&rest)?, &value)
             }
-            other => {
-                Err(Error::argument(format!("there is no reduction '{other}'")).help("it is sum, mean, amax or amin"))
-            }
+            other => Err(Error::argument(format!("unknown reduction '{other}'")).help("it is sum, mean, amax or amin")),
         }
     };
     let text = || format!("scatter_reduce({}, {}, {})", x.short(), ids.short(), src.short());
@@ -253,7 +251,7 @@ pub(super) fn unravel_index(ids: &Tensor, shape: &[i64], site: CallSite) -> Resu
     of_ints(ids).map_err(&named)?;
     let whole = shape.iter().try_fold(1i64, |n, s| n.checked_mul(*s)).filter(|_| shape.iter().all(|s| *s >= 0));
     if whole.is_none() {
-        return Err(named(Error::shape(format!("{shape:?} is no shape"))));
+        return Err(named(Error::shape(format!("{shape:?} is not a shape"))));
     }
     let body = || {
         let _inner = inner_calls();

@@ -81,7 +81,7 @@ fn of_classes(call: &Loss<'_>, x: &Tensor, weight: Option<&Tensor>) -> Result<()
             Err(call.refused(e.help("it has one element for each class")))
         }
         Some(w) if !w.dtype().is_float() => {
-            Err(call.refused(Error::dtype(format!("the weight is {}, which is no float", w.dtype()))))
+            Err(call.refused(Error::dtype(format!("the weight must be a float tensor, not {}", w.dtype()))))
         }
         _ => Ok(()),
     }

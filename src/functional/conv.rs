@@ -243,7 +243,7 @@ fn conv(
         }
         Padding::Word("same") => return Err(call.bad(format!("padding 'same' needs a stride of 1, not {stride:?}"))),
         Padding::Word(w) => {
-            let e = Error::argument(format!("there is no padding '{w}'")).help("it is 'valid', 'same', or numbers");
+            let e = Error::argument(format!("unknown padding '{w}'")).help("it is 'valid', 'same', or numbers");
             return Err(call.refused(e));
         }
     };

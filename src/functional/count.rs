@@ -25,7 +25,7 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// If x is no list of integers or one of them is negative; in a dry run.
+    /// If x is not a list of integers or one of them is negative; in a dry run.
     "bincount(Tensor x, *, Tensor? weights, Int minlength=0) -> Tensor" = bincount;
     /// How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same,
     /// they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has
@@ -72,7 +72,7 @@ pub(super) fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64, sit
         return Err(named(Error::argument("it takes a list of integers")));
     }
     if minlength < 0 {
-        return Err(named(Error::argument(format!("{minlength} is no length"))));
+        return Err(named(Error::argument(format!("minlength is {minlength}: expected 0 or more"))));
     }
     if let Some(w) = weights.filter(|w| w.shape() != x.shape()) {
         return Err(named(Error::shape(format!("there are weights {:?} for {:?}", w.shape(), x.shape()))));
@@ -101,7 +101,7 @@ pub(super) fn histc(x: &Tensor, bins: i64, min: f64, max: f64, site: CallSite) -
             .help("`cast` the tensor first"));
     }
     if bins < 1 {
-        return Err(named(Error::argument(format!("{bins} is no number of intervals"))));
+        return Err(named(Error::argument(format!("{bins} intervals cannot be counted in: expected 1 or more"))));
     }
     let inner = inner_calls();
     let (mut lo, mut hi) = (min, max);
@@ -113,7 +113,7 @@ pub(super) fn histc(x: &Tensor, bins: i64, min: f64, max: f64, site: CallSite) -
         (lo, hi) = (lo - 1.0, hi + 1.0);
     }
     if !(lo.is_finite() && hi.is_finite() && lo < hi) {
-        return Err(named(Error::argument(format!("there is no interval from {lo} to {hi}"))));
+        return Err(named(Error::argument(format!("the interval from {lo} to {hi} is empty"))));
     }
     drop(inner);
     let bounds = smallvec![Scalar::Float(lo), Scalar::Float(hi)];

@@ -230,8 +230,11 @@ pub(super) fn range(start: Scalar, end: Scalar, step: Scalar, target: &TargetSpe
 
 /// A number of elements, or an error that says which number is none.
 fn length(n: i64, method: &str, site: CallSite) -> Result<i64> {
-    let refused =
-        || Error::argument(format!("{n} is no number of elements")).in_call(|| format!("{method}({n})")).at(site);
+    let refused = || {
+        Error::argument(format!("the number of elements is {n}: expected 0 or more"))
+            .in_call(|| format!("{method}({n})"))
+            .at(site)
+    };
     if n < 0 { Err(refused()) } else { Ok(n) }
 }
 

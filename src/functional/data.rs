@@ -62,7 +62,8 @@ impl Tensor {
             return self.registered_numbers(site).map_err(in_method("to_f64_vec", self, site));
         }
         if self.dtype().is_complex() {
-            let e = Error::dtype("complex numbers are no f64").help("take `view_as_real()`, `real()` or `abs()` first");
+            let e = Error::dtype("cannot convert complex numbers to f64")
+                .help("take `view_as_real()`, `real()` or `abs()` first");
             return Err(in_method("to_f64_vec", self, site)(e));
         }
         let t = if self.dtype() == DType::F64 { self.detach() } else { self.detach().cast(DType::F64)? };
@@ -94,7 +95,7 @@ impl Tensor {
         match self.item_at(site)? {
             Scalar::Complex(..) => {
                 let part = self.dtype().part();
-                let e = Error::dtype("a complex number is no f64")
+                let e = Error::dtype("cannot convert a complex number to f64")
                     .help(format!("read it with `to_vec::<Complex<{part}>>()`, or take `real()` or `abs()`"));
                 Err(in_method("item", self, site)(e))
             }

@@ -245,7 +245,7 @@ pub(super) fn diff(
         let inner = inner_calls();
         let d = dim_of(x, dim)?;
         if n < 0 {
-            return Err(Error::argument(format!("{n} is no number of times")));
+            return Err(Error::argument(format!("n is {n}: expected 0 or more")));
         }
         let all: Vec<&Tensor> = prepend.into_iter().chain([x]).chain(append).collect();
         let mut y = if all.len() > 1 { super::cat(&all, d as i64)? } else { x.clone() };

@@ -43,7 +43,7 @@ impl Term {
         let letters = |t: &str| -> Result<Vec<u32>> {
             let letter = |c: char| match c.is_ascii_alphabetic() {
                 true => Ok(c as u32),
-                false => Err(Error::argument(format!("'{c}' is no letter"))),
+                false => Err(Error::argument(format!("'{c}' is not a letter"))),
             };
             t.chars().filter(|c| !c.is_whitespace()).map(letter).collect()
         };

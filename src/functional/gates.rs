@@ -52,7 +52,7 @@ pub(super) fn glu(x: &Tensor, dim: i64, site: CallSite) -> Result<Tensor> {
         return Err(named(Error::shape("a tensor without dims has no halves")));
     };
     if n % 2 == 1 {
-        return Err(named(Error::shape(format!("dim {dim} has {n} elements, which are no two halves"))));
+        return Err(named(Error::shape(format!("dim {dim} has {n} elements: expected an even number"))));
     }
     let half = (n / 2) as i64;
     let inner = inner_calls();

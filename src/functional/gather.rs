@@ -72,7 +72,11 @@ fn line(x: &Tensor, site: CallSite) -> Result<Tensor> {
 /// The first elements of each dim, as many as the indices have; of `whole` all.
 fn first_of(x: &Tensor, ids: &Tensor, whole: Option<usize>, site: CallSite) -> Result<Tensor> {
     if x.ndim() != ids.ndim() {
-        return Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", x.shape(), ids.shape())));
+        return Err(Error::shape(format!(
+            "values {:?} and indices {:?} must have as many dims",
+            x.shape(),
+            ids.shape()
+        )));
     }
     let mut y = x.clone();
     for d in (0..x.ndim()).filter(|d| Some(*d) != whole) {

@@ -185,7 +185,7 @@ pub(super) fn grid_sample(
         "border" => Outside::Border,
         "reflection" => Outside::Reflection,
         _ => {
-            let e = Error::argument(format!("there is no padding_mode '{padding_mode}'"));
+            let e = Error::argument(format!("unknown padding_mode '{padding_mode}'"));
             return Err(refused(e.help("it is zeros, border or reflection")));
         }
     };
@@ -208,7 +208,7 @@ pub(super) fn grid_sample(
         return Err(refused(Error::shape(format!("the spatial dims {image:?} have no elements"))));
     }
     if !(["bilinear", "nearest"].contains(&mode) || (mode == "bicubic" && dims == 2)) {
-        let e = Error::argument(format!("there is no mode '{mode}' of {dims} dims"));
+        let e = Error::argument(format!("unknown mode '{mode}' of {dims} dims"));
         return Err(refused(e.help("it is bilinear, nearest, or bicubic (2 dims)")));
     }
     let _scope = site.scope();

@@ -111,7 +111,10 @@ pub(crate) fn pad(x: &Tensor, pad: &[i64], mode: &str, value: Scalar, site: Call
     let named = in_method("pad", x, site);
     let (rank, n) = (x.ndim(), pad.len() / 2);
     if !pad.len().is_multiple_of(2) || n > rank {
-        let e = Error::argument(format!("{} numbers are no pairs for the last of {rank} dims", pad.len()));
+        let e = Error::argument(format!(
+            "expected a pair of numbers for each of the last of {rank} dims, got {} numbers",
+            pad.len()
+        ));
         return Err(named(e.help("they are before and after of the last dim, then of the one before it, …")));
     }
     let (mut before, mut size): (List, List) = (smallvec![0; rank], x.shape().iter().map(|n| *n as i64).collect());
@@ -149,7 +152,7 @@ pub(crate) fn pad(x: &Tensor, pad: &[i64], mode: &str, value: Scalar, site: Call
             resampled(op!("resample"), x, &size[rank - n..], &how, site)
         }
         _ => {
-            let e = Error::argument(format!("there is no mode '{mode}'"));
+            let e = Error::argument(format!("unknown mode '{mode}'"));
             Err(named(e.help("it is constant, reflect, replicate or circular")))
         }
     }
@@ -203,9 +206,7 @@ fn sizes_of(call: &Spatial<'_>, n: usize, size: &[i64], factors: &[f64], recompu
     let own = call.size();
     match (size, factors) {
         ([], []) | ([_, ..], [_, ..]) => Err(call.bad("either size or scale_factor must be given".into())),
-        (size, []) if recompute => {
-            Err(call.bad(format!("the size {size:?} is given: there is no factor to recompute")))
-        }
+        (size, []) if recompute => Err(call.bad(format!("the size {size:?} is given: no factor can be recomputed"))),
         (size, []) => Ok((call.list("size", size, 1)?, vec![])),
         ([], factors) => {
             let all: Vec<f64> = match factors {
@@ -255,7 +256,7 @@ pub(crate) fn interpolate(
         "trilinear" => ("linear", Some(3)),
         _ => {
             let modes = "it is nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area";
-            return bad(format!("there is no mode '{mode}'"), modes);
+            return bad(format!("unknown mode '{mode}'"), modes);
         }
     };
     if let Some(want) = dims.filter(|d| *d != n) {
@@ -298,7 +299,7 @@ pub(super) fn pixel_shuffle(x: &Tensor, upscale_factor: i64, site: CallSite) -> 
         return Err(named(e.help("the factor is at least 1; x is [..., channels, height, width]")));
     };
     let Some(channels) = r.checked_mul(r).filter(|s| c.is_multiple_of(*s)).map(|s| c / s) else {
-        return Err(named(Error::shape(format!("{c} channels are no multiple of {r} times {r}"))));
+        return Err(named(Error::shape(format!("{c} channels are not a multiple of {r} times {r}"))));
     };
     let (n, long) = (lead.len(), |d: &usize| d.saturating_mul(r));
     let order: Vec<usize> = (0..n).chain([0, 3, 1, 4, 2].map(|d| n + d)).collect();
@@ -314,7 +315,7 @@ pub(super) fn pixel_unshuffle(x: &Tensor, downscale_factor: i64, site: CallSite)
         return Err(named(e.help("the factor is at least 1; x is [..., channels, height, width]")));
     };
     if !h.is_multiple_of(r) || !w.is_multiple_of(r) {
-        return Err(named(Error::shape(format!("{h} and {w} pixels are no multiples of {r}"))));
+        return Err(named(Error::shape(format!("{h} and {w} pixels are not multiples of {r}"))));
     }
     let n = lead.len();
     let order: Vec<usize> = (0..n).chain([0, 2, 4, 1, 3].map(|d| n + d)).collect();

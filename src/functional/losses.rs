@@ -101,7 +101,7 @@ impl<'a> Loss<'a> {
         match reduction {
             "none" | "mean" | "sum" => Ok(()),
             _ => {
-                let e = Error::argument(format!("there is no reduction '{reduction}'"));
+                let e = Error::argument(format!("unknown reduction '{reduction}'"));
                 Err(self.refused(e.help("it is none, mean or sum")))
             }
         }

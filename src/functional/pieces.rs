@@ -86,7 +86,7 @@ pub(super) fn tensor_split_at(x: &Tensor, indices: &[i64], dim: i64, site: CallS
 fn of_all<R>(name: &str, xs: &[&Tensor], site: CallSite, body: impl FnOnce() -> Result<R>) -> Result<R> {
     let shapes = || xs.iter().map(|t| t.short()).collect::<Vec<_>>().join(", ");
     let some = match xs {
-        [] => Err(Error::argument("there are no tensors")),
+        [] => Err(Error::argument("expected one tensor at least, got an empty list")),
         _ => site.run(body),
     };
     some.map_err(|e| e.within(|| format!("{name}({})", shapes())).at(site))
@@ -124,7 +124,7 @@ pub(super) fn block_diag(xs: &[&Tensor], site: CallSite) -> Result<Tensor> {
             [] => t.reshape([1, 1]),
             [n] => t.reshape([1, *n]),
             [_, _] => Ok((*t).clone()),
-            shape => Err(Error::shape(format!("{shape:?} is no matrix"))),
+            shape => Err(Error::shape(format!("{shape:?} is not a matrix"))),
         };
         let blocks: Vec<Tensor> = xs.iter().map(block).collect::<Result<_>>()?;
         let width = blocks.iter().map(|t| t.shape()[1] as i64).sum::<i64>();
@@ -150,7 +150,7 @@ pub(super) fn diagflat(x: &Tensor, offset: i64, site: CallSite) -> Result<Tensor
 /// The order of one dim turned round.
 fn flipped(name: &str, x: &Tensor, dim: usize, site: CallSite) -> Result<Tensor> {
     if x.ndim() <= dim {
-        return Err(in_method(name, x, site)(Error::shape(format!("there is no dim {dim}"))));
+        return Err(in_method(name, x, site)(Error::shape(format!("dim {dim} is out of range"))));
     }
     site.run(|| x.flip(dim as i64))
 }
@@ -184,7 +184,7 @@ pub(super) fn select_scatter(x: &Tensor, src: &Tensor, dim: i64, index: i64, sit
         let (d, n) = sized(x, dim)?;
         let at = if index < 0 { index.saturating_add(n as i64) } else { index };
         if !(0..n as i64).contains(&at) {
-            return Err(Error::argument(format!("{index} is no index of a dim of {n} elements")));
+            return Err(Error::argument(format!("index {index} is out of range for a dim of {n} elements")));
         }
         let inner = inner_calls();
         let (ids, slice) = (numbers_beside(x, at, at + 1, 1, site)?, src.unsqueeze(d as i64)?);
@@ -220,7 +220,7 @@ pub(super) fn slice_scatter(
 pub(super) fn cartesian_prod(xs: &[&Tensor], site: CallSite) -> Result<Tensor> {
     of_all("cartesian_prod", xs, site, || {
         if let Some(t) = xs.iter().find(|t| t.ndim() != 1) {
-            return Err(Error::shape(format!("{:?} is no list", t.shape())));
+            return Err(Error::shape(format!("expected a tensor of one dim, got {:?}", t.shape())));
         }
         if let [one] = xs {
             return one.copy();
@@ -236,11 +236,11 @@ pub(super) fn cartesian_prod(xs: &[&Tensor], site: CallSite) -> Result<Tensor> {
 pub(super) fn vander(x: &Tensor, columns: Option<i64>, increasing: bool, site: CallSite) -> Result<Tensor> {
     of_all("vander", &[x], site, || {
         let [n] = x.shape() else {
-            return Err(Error::shape(format!("{:?} is no list", x.shape())));
+            return Err(Error::shape(format!("expected a tensor of one dim, got {:?}", x.shape())));
         };
         let columns = columns.unwrap_or(*n as i64);
         if columns < 0 {
-            return Err(Error::argument(format!("{columns} is no number of columns")));
+            return Err(Error::argument(format!("the number of columns is {columns}: expected 0 or more")));
         }
         let inner = inner_calls();
         let powers = numbers_beside(x, 0, columns, 1, site)?;
@@ -257,7 +257,7 @@ fn triangle(lower: bool, [rows, columns, offset]: [i64; 3], target: &TargetSpec,
     let name = if lower { "tril_indices" } else { "triu_indices" };
     let made = site.run(|| {
         let (Ok(m), Ok(n)) = (usize::try_from(rows), usize::try_from(columns)) else {
-            return Err(Error::argument(format!("{rows} by {columns} is no size of a matrix")));
+            return Err(Error::argument(format!("a matrix cannot have {rows} by {columns} elements")));
         };
         let inner = inner_calls();
         let shape = AttrValue::from(&[m, n][..]);

@@ -59,7 +59,7 @@ pub(super) fn drawn(generator: Option<&Generator>) -> Result<[Scalar; 2]> {
 pub(super) fn randperm(n: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
     let named = |e: Error| e.in_call(|| format!("randperm({n})")).at(site);
     if n < 0 {
-        return Err(named(Error::argument(format!("{n} is no number of elements"))));
+        return Err(named(Error::argument(format!("the number of elements is {n}: expected 0 or more"))));
     }
     let [seed, ordinal] = target.drawn().map_err(named)?;
     // Every rank draws and sorts all keys, so nothing is sent.
@@ -278,7 +278,7 @@ pub(super) fn normal_(x: &Tensor, mean: f64, std: f64, generator: Option<&Genera
 pub(super) fn uniform_(x: &Tensor, lo: f64, hi: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
     let right = match lo <= hi && (hi - lo).is_finite() {
         true => Ok(()),
-        false => Err(Error::argument(format!("there are no numbers from {lo} to {hi}"))),
+        false => Err(Error::argument(format!("the range from {lo} to {hi} is empty"))),
     };
     filled("uniform_", x, right, generator, site, |draw| draw(op!("rand"), &[lo, hi]))
 }

@@ -134,7 +134,7 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
         return Err(refused(format!("a norm is of floats, not of {}", x.dtype())).help("`cast` the tensor first"));
     }
     if p.is_nan() {
-        return Err(refused("there is no norm for p = NaN".into()));
+        return Err(refused("the norm for p = NaN is not defined".into()));
     }
     let one = |op: Result<&'static Op>, x: &Tensor| invoke1(op, &[Some(x)], smallvec![], smallvec![], site);
     in_wide(x, site, |x| {

@@ -39,7 +39,7 @@ fn window(
     let dtype = target.dtype_or(DType::F32);
     let body = || {
         if n < 0 {
-            return Err(Error::argument(format!("{n} is no number of elements")));
+            return Err(Error::argument(format!("the number of elements is {n}: expected 0 or more")));
         }
         if !dtype.is_float() {
             return Err(Error::dtype(format!("a window has fractions, and {dtype} has none")));

@@ -217,7 +217,7 @@ impl Between {
             "midpoint" => Between::Midpoint,
             "nearest" => Between::Nearest,
             other => {
-                return Err(Error::argument(format!("there is no interpolation '{other}'"))
+                return Err(Error::argument(format!("unknown interpolation '{other}'"))
                     .help("it is linear, lower, higher, midpoint or nearest"));
             }
         })
@@ -252,7 +252,7 @@ fn lines(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<(Tensor, i64, Ve
     let shape = (0..x.ndim()).filter(|i| keepdim || !(whole || *i == d));
     let shape = shape.map(|i| if whole || i == d { 1 } else { x.shape()[i] }).collect();
     if flat.shape()[d] == 0 {
-        return Err(Error::shape("there are no elements along the dim"));
+        return Err(Error::shape("the dim has no elements"));
     }
     let sorted = flat.sort(d as i64, false)?.swap_remove(0);
     Ok((sorted, d as i64, shape))
@@ -323,7 +323,7 @@ pub(super) fn quantiles(
         let inner = inner_calls();
         let (all, shape) = of_lines(x, q, dim, keepdim, interpolation)?;
         if all.is_empty() {
-            return Err(Error::argument("there are no parts").help("name one at least"));
+            return Err(Error::argument("the list of parts is empty").help("name one at least"));
         }
         let all: Vec<Tensor> = all.iter().map(|y| y.reshape(&shape[..])).collect::<Result<_>>()?;
         drop(inner);
@@ -381,7 +381,7 @@ pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Resul
         let line = if x.ndim() == 0 { x.reshape([1])? } else { x.clone() };
         let n = line.shape()[d] as i64;
         if n == 0 {
-            return Err(Error::shape("there are no elements along the dim"));
+            return Err(Error::shape("the dim has no elements"));
         }
         let d = d as i64;
         let ordered = line.detach().sort_with(d, false, &super::SortOptions { stable: true })?;
@@ -467,7 +467,7 @@ pub(super) fn histogram(
         let _inner = inner_calls();
         of_floats(x)?;
         if bins < 1 {
-            return Err(Error::argument(format!("{bins} is no number of intervals")));
+            return Err(Error::argument(format!("{bins} intervals cannot be counted in: expected 1 or more")));
         }
         let (lo, hi) = match range {
             [] if x.numel() > 0 => (x.detach().amin(())?.item()?, x.detach().amax(())?.item()?),
@@ -477,7 +477,7 @@ pub(super) fn histogram(
         };
         let (lo, hi) = if lo == hi { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
         if !(lo.is_finite() && hi.is_finite() && lo < hi) {
-            return Err(Error::argument(format!("there is no interval from {lo} to {hi}")));
+            return Err(Error::argument(format!("the interval from {lo} to {hi} is empty")));
         }
         let attrs = smallvec![AttrValue::from(bins.saturating_add(1)), x.dtype().into()];
         let ends = smallvec![Scalar::Float(lo), Scalar::Float(hi)];
@@ -498,7 +498,7 @@ pub(super) fn histogram_within(
         let _inner = inner_calls();
         of_floats(x)?;
         if bins.ndim() != 1 || bins.numel() < 2 || bins.dtype() != x.dtype() {
-            return Err(Error::argument(format!("{} are no bounds of {}", bins.short(), x.short()))
+            return Err(Error::argument(format!("{} cannot be the bounds of {}", bins.short(), x.short()))
                 .help("two numbers at least, in the dtype of x"));
         }
         counted(x, &bins.detach(), weight, density)

@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock, OnceLock, RwLock};
 /// A function in Rust over bound arguments.
 pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
 
-/// A function in Rust that gives a value which is no tensor.
+/// A function in Rust that gives a value which is not a tensor.
 pub type FnValue = Arc<dyn Fn(&Bound) -> Result<AttrValue> + Send + Sync>;
 
 /// Body of a function: one op, or code.
@@ -35,7 +35,7 @@ pub enum FnBody {
     InPlace(String),
     /// Code that calls other functions.
     Code(FnCode),
-    /// Code that gives a value which is no tensor.
+    /// Code that gives a value which is not a tensor.
     Value(FnValue),
 }
 
@@ -81,7 +81,7 @@ impl FnDef {
         let (says, gives) = (matches!(sig.returns, FnReturn::Value(_)), matches!(body, FnBody::Value(_)));
         match says == gives {
             true => Ok(FnDef::of(sig, body)),
-            false if gives => Err(Error::registry(format!("the code of {sig} gives a value that is no tensor"))),
+            false if gives => Err(Error::registry(format!("the code of {sig} returns a value that is not a tensor"))),
             false => Err(Error::registry(format!("the code of {sig} gives tensors")).help("give `FnBody::Value`")),
         }
     }
@@ -297,7 +297,7 @@ pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
     }
     let ops = ops::shown();
     let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));
-    let e = Error::registry(format!("there is no function named '{name}'"));
+    let e = Error::registry(format!("unknown function '{name}'"));
     Err(match pytorch::instead(name) {
         Some(other) => e.help(other),
         None => match ops::nearest(name, names) {

@@ -35,7 +35,7 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
     let ctx = current_rank()?;
     if rank >= ctx.world() {
         let call = || format!("to_vec_on({}, {rank})", t.short());
-        return Err(Error::argument(format!("there is no rank {rank} in a world of {} ranks", ctx.world()))
+        return Err(Error::argument(format!("there is not a rank {rank} in a world of {} ranks", ctx.world()))
             .help(format!("ranks are numbered from 0 to {}", ctx.world() - 1))
             .in_call(call)
             .at(site));

@@ -217,13 +217,13 @@ unsafe fn argument(at: *const oflow_arg) -> Result<(&'static str, Arg)> {
             None => match unsafe { attribute(arg.value)?.1 } {
                 AttrValue::Device(d) => Target::Local(d),
                 other => {
-                    return Err(Error::argument(format!("{other} is no place for a tensor"))
+                    return Err(Error::argument(format!("a tensor cannot be placed at {other}"))
                         .help("give a tensor beside which it lies, or a device: cpu or cuda"));
                 }
             },
         }),
         other => {
-            return Err(Error::argument(format!("there is no kind {other} of arguments"))
+            return Err(Error::argument(format!("unknown kind {other} of arguments"))
                 .help("the kinds are OFLOW_ARG_NONE, _TENSOR, _TENSORS, _VALUE and _TARGET of oflow_op.h"));
         }
     };
@@ -256,7 +256,7 @@ pub(super) unsafe fn attribute(at: *const oflow_attr) -> Result<(&'static str, A
     let integers = || unsafe { list(attr.integers, attr.count, "a list of integers") };
     let code = |i: &i64| {
         let found = u32::try_from(*i).ok().and_then(dtype);
-        found.ok_or_else(|| Error::argument(format!("attribute '{name}': {i} is no element type")))
+        found.ok_or_else(|| Error::argument(format!("attribute '{name}': {i} is not an element type")))
     };
     let value = match attr.kind {
         OFLOW_ATTR_ABSENT => AttrValue::Absent,
@@ -284,7 +284,7 @@ pub(super) unsafe fn attribute(at: *const oflow_attr) -> Result<(&'static str, A
         OFLOW_ATTR_INT_LISTS => {
             // SAFETY: as above.
             let lengths = unsafe { list(attr.lengths, attr.count, "the lengths of lists")? };
-            let wrong = || Error::argument(format!("attribute '{name}': {lengths:?} are no lengths of lists"));
+            let wrong = || Error::argument(format!("attribute '{name}': {lengths:?} cannot be lengths of lists"));
             let sizes: Option<Vec<usize>> = lengths.iter().map(|len| usize::try_from(*len).ok()).collect();
             let sizes = sizes.ok_or_else(wrong)?;
             let total = sizes.iter().try_fold(0usize, |n, len| n.checked_add(*len)).ok_or_else(wrong)?;
@@ -298,7 +298,7 @@ pub(super) unsafe fn attribute(at: *const oflow_attr) -> Result<(&'static str, A
             AttrValue::List(each.collect())
         }
         other => {
-            return Err(Error::argument(format!("attribute '{name}': there is no kind {other} of values"))
+            return Err(Error::argument(format!("attribute '{name}': unknown kind {other} of values"))
                 .help("the kinds are the OFLOW_ATTR_… of oflow_op.h, but for OFLOW_ATTR_OTHER"));
         }
     };
@@ -310,7 +310,7 @@ pub(super) fn device(code: u32) -> Result<Device> {
     match code {
         OFLOW_CPU => Ok(Device::Cpu),
         OFLOW_CUDA => Ok(Device::Cuda),
-        other => Err(Error::argument(format!("{other} is no kind of device"))
+        other => Err(Error::argument(format!("{other} is not a kind of device"))
             .help(format!("{OFLOW_CPU} is the CPU, {OFLOW_CUDA} a GPU (OFLOW_CPU, OFLOW_CUDA)"))),
     }
 }
@@ -363,5 +363,5 @@ unsafe fn tensor_type(at: *const oflow_type) -> Result<TensorType> {
 
 /// The element type of a code.
 pub(super) fn element(code: u32) -> Result<DType> {
-    dtype(code).ok_or_else(|| Error::argument(format!("{code} is no element type")))
+    dtype(code).ok_or_else(|| Error::argument(format!("{code} is not an element type")))
 }

@@ -58,7 +58,7 @@ pub(super) fn judged(status: i32, why: String, about: impl Fn() -> String) -> Re
     match status {
         OFLOW_ERROR => Err(Error::argument(format!("{about}: {why}"))),
         OFLOW_PANIC => Err(Error::new(ErrorKind::Device, format!("{about} panicked or threw: {why}"))),
-        other => Err(Error::new(ErrorKind::Device, format!("{about} returned {other}, which is no status"))
+        other => Err(Error::new(ErrorKind::Device, format!("{about} returned {other}, which is not a status"))
             .help("return OFLOW_OK, or OFLOW_ERROR with a message")),
     }
 }

@@ -94,7 +94,7 @@ fn op(
             "dtypes" => Ok(&mut dtypes),
             "when" => Ok(&mut when),
             "priority" => Ok(&mut word),
-            other => return Err(bad(format!("there is no key '{other}'"))),
+            other => return Err(bad(format!("unknown key '{other}'"))),
         };
         match once {
             Err(list) => list.push(value),
@@ -110,7 +110,7 @@ fn op(
         return Err(missing("kernel").help("name the `extern \"C\" __global__` function"));
     }
     if !version.is_empty() {
-        d.version = version.parse().map_err(|_| Error::parse(format!("{}: '{version}' is no version", place(0))))?;
+        d.version = version.parse().map_err(|_| Error::parse(format!("{}: '{version}' is not a version", place(0))))?;
     }
     let op = d.op(library)?;
     let kernel = cuda_text::kernel(&op, file, text, &entry, &threads)

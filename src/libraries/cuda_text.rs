@@ -66,7 +66,7 @@ pub(super) fn kernel(op: &OpDef, file: &Path, text: &str, entry: &str, threads: 
         return Err(Error::unsupported("a CUDA text cannot decide the length of outputs"));
     }
     if entry.is_empty() || !entry.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(Error::registry(format!("'{entry}' is no name of a CUDA kernel")));
+        return Err(Error::registry(format!("'{entry}' cannot be the name of a CUDA kernel")));
     }
     let names = sig.inputs.iter().map(|i| &i.name).chain(&sig.outputs);
     // The names of macros live as long as the kernel, and libraries as long as the process.

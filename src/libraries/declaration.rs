@@ -132,7 +132,7 @@ pub(super) fn condition(dtypes: &str, condition: &str, op: &OpDef) -> Result<Ker
     if !dtypes.trim().is_empty() {
         let taken: Result<Vec<DType>, _> = dtypes.split('|').map(|word| word.trim().parse::<DType>()).collect();
         all.push(KernelPred::Inputs(taken.map_err(|e| {
-            Error::parse(format!("'{dtypes}' are no element types: {e}")).help("write them as in `f32|f64`")
+            Error::parse(format!("'{dtypes}' are not element types: {e}")).help("write them as in `f32|f64`")
         })?));
     }
     if !condition.trim().is_empty() {
@@ -152,7 +152,7 @@ pub(super) fn priority(word: &str) -> Result<Priority> {
         "" | "default" => Ok(Priority::Default),
         "optimized" => Ok(Priority::Optimized),
         "experimental" => Ok(Priority::Experimental),
-        other => Err(Error::parse(format!("'{other}' is no priority of a kernel"))
+        other => Err(Error::parse(format!("'{other}' is not a priority of a kernel"))
             .help("priorities are fallback, default, optimized and experimental")),
     }
 }

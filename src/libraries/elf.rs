@@ -32,7 +32,10 @@ pub(super) fn check(bytes: &[u8], file: &str) -> Result<()> {
     let other = "give the path of a shared library (.so) that was built for this machine";
     if bytes.get(..4) != Some(b"\x7fELF") {
         let begins = &bytes[..bytes.len().min(4)];
-        return Err(no(format!("it is no shared library: it begins with {begins:02x?}, not with 7f 45 4c 46"), other));
+        return Err(no(
+            format!("it is not a shared library: it begins with {begins:02x?}, not with 7f 45 4c 46"),
+            other,
+        ));
     }
     let cut = |need: u64| {
         let why = format!("it is cut off: it should have {need} bytes or more, and has {}", bytes.len());
@@ -45,7 +48,7 @@ pub(super) fn check(bytes: &[u8], file: &str) -> Result<()> {
     let (class, order, kind, machine) = (bytes[4], bytes[5], half(16), half(18));
     if (class, order, kind) != (2, 1, SHARED) || (machine != MACHINE && MACHINE != 0) {
         let why = format!(
-            "it is no shared library of this machine (class {class}, order {order}, type {kind}, machine {machine})"
+            "it is not a shared library of this machine (class {class}, order {order}, type {kind}, machine {machine})"
         );
         return Err(no(why, other));
     }

@@ -45,8 +45,9 @@ fn signature_of(text: &str, id: &LibraryId) -> Result<FnSig> {
     let mut sig = FnSig::parse(text)?;
     let (domain, name) = sig.name.rsplit_once('.').unwrap_or((&id.name, &sig.name));
     if domain != id.name || domain == "oflow" {
-        return Err(Error::registry(format!("'{}' is no name for a function of this library", sig.name))
-            .help("a function of the library `mine` is `mine.name`, or `name` alone; `oflow` is no library's domain"));
+        return Err(Error::registry(format!("'{}' cannot be the name of a function of this library", sig.name)).help(
+            "a function of the library `mine` is `mine.name`, or `name` alone; `oflow` is not the domain of a library",
+        ));
     }
     sig.name = format!("{domain}.{name}");
     let unknown = sig.params.iter().find(|p| {
@@ -145,7 +146,9 @@ fn body(sig: FnSig, run: Body, user: User, id: Arc<LibraryId>) -> FnBody {
             };
             match (says.is_none_or(|says| says == n), given.value) {
                 (true, None) => Ok(given.tensors),
-                (_, Some(_)) => Err(Error::argument(format!("{sig} of library {id} gives a value that is no tensor"))),
+                (_, Some(_)) => {
+                    Err(Error::argument(format!("{sig} of library {id} returns a value that is not a tensor")))
+                }
                 _ => Err(Error::argument(format!("{sig} of library {id} gives {n} tensors"))),
             }
         })),

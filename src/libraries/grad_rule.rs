@@ -214,7 +214,9 @@ pub(super) fn grad(op: &OpDef, rule: Rule, user: User, saves: Option<&[String]>)
             (None, Some(_)) if op.sig.outputs_vary() => saves_outputs = u64::MAX,
             (None, Some(o)) => saves_outputs |= bit(o),
             (None, None) => {
-                return Err(Error::registry(format!("its gradient reads '{name}', which is no input and no output")));
+                return Err(Error::registry(format!(
+                    "its gradient reads '{name}', which is neither an input nor an output"
+                )));
             }
         }
     }

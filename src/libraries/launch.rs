@@ -100,7 +100,7 @@ pub(super) fn sizes(dims: &[i64]) -> Result<Dims> {
         return Err(Error::shape(format!("expected at most {MAX_DIMS} dims, not {}", dims.len())));
     }
     let found = dims.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<Dims>>();
-    found.ok_or_else(|| Error::shape(format!("{dims:?} are no sizes")))
+    found.ok_or_else(|| Error::shape(format!("{dims:?} cannot be sizes")))
 }
 
 /// Reads a view; none for a null pointer. Whether it lies in memory of the call is checked before anything uses it.

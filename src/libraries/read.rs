@@ -88,11 +88,11 @@ pub(super) unsafe fn text(s: oflow_str, what: &str) -> Result<&'static str> {
         return Ok("");
     }
     if s.data.is_null() || s.len > LONGEST_TEXT {
-        return Err(Error::registry(format!("{what} is no text: {} bytes at {:p}", s.len, s.data)));
+        return Err(Error::registry(format!("{what} is not a text: {} bytes at {:p}", s.len, s.data)));
     }
     // SAFETY: by this function's contract.
     let bytes = unsafe { std::slice::from_raw_parts(s.data, s.len) };
-    std::str::from_utf8(bytes).map_err(|e| Error::registry(format!("{what} is no UTF-8: {e}")))
+    std::str::from_utf8(bytes).map_err(|e| Error::registry(format!("{what} is not UTF-8: {e}")))
 }
 
 /// Reads a list.
@@ -107,7 +107,7 @@ pub(super) unsafe fn list<T>(at: *const T, count: usize, what: &str) -> Result<&
         return Ok(&[]);
     }
     if at.is_null() || !at.is_aligned() || count > LONGEST_LIST {
-        return Err(Error::registry(format!("{what} is no list: {count} members at {at:p}")));
+        return Err(Error::registry(format!("{what} is not a list: {count} members at {at:p}")));
     }
     // SAFETY: by this function's contract.
     Ok(unsafe { std::slice::from_raw_parts(at, count) })

@@ -65,7 +65,7 @@ fn open_checked(path: &Path, bytes: &[u8], file: &str, hash: &str) -> Result<Ope
     // SAFETY: the symbol of that name is this function, by the interface.
     let start = unsafe { library.get::<oflow_library_fn>(b"oflow_op_library\0") };
     let start = start.ok().and_then(|s| *s).ok_or_else(|| {
-        Error::registry(format!("{file} has no function `oflow_op_library`, so it is no library of ops"))
+        Error::registry(format!("{file} has no function `oflow_op_library`, so it is not a library of ops"))
             .help("export the ops: `oflow_op::library!` in Rust, `OFLOW_LIBRARY(name)` in C++")
     })?;
     let _no_calls = no_calls("the declaration of a library");
@@ -140,7 +140,9 @@ pub(super) unsafe fn read_library(
         return Err(failed(&format!("the library could not declare its ops: {error}")));
     }
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(failed(&format!("'{name}' is no name of a library")).help("a name is letters, digits and '_'"));
+        return Err(
+            failed(&format!("'{name}' cannot be the name of a library")).help("a name is letters, digits and '_'")
+        );
     }
     let id = Arc::new(LibraryId { name: name.into(), file: file.to_string(), hash: hash.to_string(), default_stream });
     // SAFETY: as above.
@@ -220,7 +222,7 @@ unsafe fn read_op(given: *const oflow_op_def, id: &Arc<LibraryId>, path: &Path) 
         return Err(here(Error::registry("it has neither a kernel nor an expression")));
     }
     if matches!(op.grad, Grad::FromExpr) && op.expr.is_none() {
-        return Err(here(Error::registry("there is no expression to derive its gradient from")));
+        return Err(here(Error::registry("its gradient cannot be derived: it has no expression")));
     }
     Ok(op)
 }

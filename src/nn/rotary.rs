@@ -72,7 +72,9 @@ impl RotaryEmbedding {
     ) -> Result<RotaryEmbedding> {
         let (site, RotaryOptions { base, scaling, interleaved }) = (CallSite::here(), options);
         if !width.is_multiple_of(2) {
-            return Err(Error::argument(format!("RotaryEmbedding: {width} elements are no pairs")).at(site));
+            return Err(
+                Error::argument(format!("RotaryEmbedding: expected an even number of elements, got {width}")).at(site)
+            );
         }
         if !(base > 0.0 && scaling > 0.0) {
             let e = Error::argument(format!("RotaryEmbedding: base {base} and scaling {scaling} must be positive"));

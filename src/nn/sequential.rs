@@ -120,7 +120,7 @@ impl Sequential {
         let names: Vec<String> = self.layers.iter().map(|(n, _)| n.clone()).collect();
         match self.layers.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => Ok(super::replace(old, Box::new(layer))),
-            None => Err(Error::argument(format!("there is no module '{name}'"))
+            None => Err(Error::argument(format!("unknown module '{name}'"))
                 .at(CallSite::here())
                 .help(format!("the modules are {}", names.join(", ")))),
         }

@@ -97,7 +97,7 @@ pub fn zero(module: &mut dyn Module, options: &ZeroOptions) -> Result<()> {
 #[track_caller]
 pub fn zero_parameter(t: &Tensor, options: &ZeroOptions) -> Result<Tensor> {
     if options.stage > 3 {
-        return Err(Error::argument(format!("there is no stage {} of ZeRO", options.stage)).help("choose 0, 1, 2 or 3"));
+        return Err(Error::argument(format!("unknown stage {} of ZeRO", options.stage)).help("choose 0, 1, 2 or 3"));
     }
     let Some(g) = t.global() else {
         return Err(Error::sbp(format!("{t:?} is local; ZeRO divides global tensors"))

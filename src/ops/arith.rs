@@ -46,7 +46,7 @@ impl Arith {
             rest => Err(format!("'{rest}' is too much")),
         });
         found.map_err(|why| {
-            Error::parse(format!("'{}' is no arithmetic: {why}", text.trim()))
+            Error::parse(format!("'{}' is not arithmetic: {why}", text.trim()))
                 .help("write + - * / // %, parentheses, min(a, b) and max(a, b) over numbers and names")
         })
     }
@@ -68,7 +68,7 @@ impl Arith {
     /// # Errors
     /// As [`Arith::value`]; also if there is a name in it.
     pub(super) fn constant(&self) -> Result<Scalar> {
-        self.value(&|n| Err(Error::parse(format!("'{n}' is no number"))))
+        self.value(&|n| Err(Error::parse(format!("'{n}' is not a number"))))
     }
 
     /// Calls `f` with each name in it.
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
                 match (name, self.rest.starts_with('(')) {
                     ("min", true) => self.pair(Op::Min),
                     ("max", true) => self.pair(Op::Max),
-                    (_, true) => Err(format!("there is no function '{name}'")),
+                    (_, true) => Err(format!("unknown function '{name}'")),
                     (_, false) => Ok(Arith::Name(name.to_string())),
                 }
             }
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         let number = word.parse().map(Scalar::Int).or_else(|_| match word.parse::<f64>() {
             // An integer of too many digits would lose some.
             Ok(x) if word.contains(['.', 'e', 'E']) => Ok(Scalar::Float(x)),
-            _ => Err(format!("'{word}' is no number")),
+            _ => Err(format!("'{word}' is not a number")),
         });
         Some(number.map(Arith::Number))
     }

@@ -36,7 +36,7 @@ impl KernelPred {
     /// The text is no condition; the message quotes it and says what is wrong.
     pub fn parse(text: &str, op: &OpDef) -> Result<KernelPred> {
         let bad = |why: String| {
-            Error::parse(format!("'{}' is no condition of a kernel: {why}", text.trim())).help(
+            Error::parse(format!("'{}' is not a condition of a kernel: {why}", text.trim())).help(
                 "write `x: f32|f64` (an input or output), `flag`, `k <= 8`, `k in (1, 3)`, `mode == up`, `x.size >= 1024`, joined by and, \
                  or, not and parentheses",
             )
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
         let mut preds = vec![];
         loop {
             let word = self.next("an element type")?;
-            let dtype: DType = word.parse().map_err(|_| format!("'{word}' is no element type"))?;
+            let dtype: DType = word.parse().map_err(|_| format!("'{word}' is not an element type"))?;
             preds.push(match (input, output) {
                 (Some(i), _) => KernelPred::InputDType(i, dtype),
                 (None, Some(_)) if op.sig.outputs_vary() => {
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
 
     /// A comparison of an integer; `range` makes the predicate that it lies between two numbers, both included.
     fn compared(&mut self, name: &str, range: &dyn Fn(Option<i64>, Option<i64>) -> KernelPred) -> Read<KernelPred> {
-        let number = |word: &str| word.parse::<i64>().map_err(|_| format!("'{word}' is no integer"));
+        let number = |word: &str| word.parse::<i64>().map_err(|_| format!("'{word}' is not an integer"));
         let sign = self.next(&format!("a comparison of '{name}'"))?;
         if matches!(sign, "<" | "<=" | ">" | ">=") {
             let n = number(self.next("a number")?)?;

@@ -157,7 +157,7 @@ impl RankSet {
     /// It is none of these.
     pub fn parse(text: &str) -> Result<RankSet> {
         let bad = || {
-            Error::parse(format!("'[{text}]' is no set of numbers of dims"))
+            Error::parse(format!("'[{text}]' is not a set of numbers of dims"))
                 .help("write [2] for two dims, [1..=3] for one to three, [2..] for two or more, [0|2] for none or two")
         };
         let number = |t: &str| t.trim().parse::<usize>().map_err(|_| bad());

@@ -432,7 +432,7 @@ impl OpDef {
                 ParamKind::TensorIndex => false,
             };
             if !fits {
-                return bad(format!("'{p}' is no input or attribute of {}", self.sig));
+                return bad(format!("'{p}' is neither an input nor an attribute of {}", self.sig));
             }
         }
         if let Some(i) = inputs.next() {

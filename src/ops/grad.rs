@@ -301,7 +301,7 @@ impl<'a> LowerCall<'a> {
 /// There is no op of that name. It may be a function: those run on tensors, which a program that is only planned does not have.
 pub(crate) fn op_in_lowering(name: &str) -> Result<&'static Op> {
     lookup(name)?.ok_or_else(|| {
-        Error::registry(format!("there is no op named '{name}' for a lowering to call"))
+        Error::registry(format!("a lowering calls '{name}', which is not an op"))
             .help("functions are for gradient rules: call the ops that the function calls; `oflow ops` lists them")
     })
 }

@@ -28,7 +28,7 @@ fn sides(row: &str) -> Result<[Vec<&str>; 2]> {
 }
 
 fn no_row(row: &str, why: &str) -> Error {
-    Error::parse(format!("'{row}' is no signature over several mesh axes: {why}"))
+    Error::parse(format!("'{row}' is not a signature over several mesh axes: {why}"))
         .help("write an SBP for each axis of each tensor, as in `[S(0), B], [B, B] -> [S(0), B]`")
 }
 

@@ -138,7 +138,7 @@ impl Registry {
             .help("choose another name or domain; an op is replaced by a changed build of its library only"));
         }
         if def.domain.is_empty() || !def.domain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(Error::registry(format!("'{}' is no domain of an op", def.domain))
+            return Err(Error::registry(format!("'{}' cannot be the domain of an op", def.domain))
                 .help("a domain is letters, digits and '_'"));
         }
         def.check_rule()?;
@@ -331,7 +331,7 @@ pub(crate) fn register_derived(def: OpDef) -> Result<&'static Op> {
 /// not (the message lists them).
 pub fn find(name: &str) -> Result<&'static Op> {
     lookup(name)?.ok_or_else(|| {
-        let e = Error::registry(format!("there is no op named '{name}'"));
+        let e = Error::registry(format!("unknown op '{name}'"));
         match nearest(name, shown().iter().map(|op| op.name())) {
             Some(n) => e.help(format!("did you mean '{n}'? `oflow ops` lists all")),
             None => e.help("`oflow ops` lists all"),

@@ -33,7 +33,7 @@ impl DTypeRule {
             },
             _ => {}
         }
-        let one = |word: &str| word.parse::<DType>().map_err(|_| bad(format!("'{word}' is no element type")));
+        let one = |word: &str| word.parse::<DType>().map_err(|_| bad(format!("'{word}' is not an element type")));
         let all: Vec<DType> = split_outside(text, ',').map(one).collect::<Result<_>>()?;
         match all.len() == sig.outputs.len() {
             true => Ok(DTypeRule::Fixed(all)),
@@ -99,15 +99,15 @@ fn wire(line: &str, sig: &OpSignature, wires: &mut Vec<GradWire>) -> Result<(), 
             [name] => input(name).map(GradArg::Input).or_else(|| output(name).map(GradArg::Output)),
             _ => None,
         };
-        found.ok_or_else(|| format!("'{text}' is no input, no output and no gradient of an output"))
+        found.ok_or_else(|| format!("'{text}' is neither an input, an output nor the gradient of an output"))
     };
     let args: Vec<GradArg> = split_outside(args, ',').map(arg).collect::<Result<_, _>>()?;
     let attrs: Vec<String> = split_outside(attrs, ',').map(str::to_string).collect();
     if let Some(a) = attrs.iter().find(|a| sig.attr(a).is_none() && sig.runtime_attr(a).is_none()) {
-        return Err(format!("there is no attribute '{a}'"));
+        return Err(format!("unknown attribute '{a}'"));
     }
     for (at, name) in split_outside(left, ',').enumerate().filter(|(_, n)| *n != "_") {
-        let i = input(name).ok_or_else(|| format!("there is no input '{name}'"))?;
+        let i = input(name).ok_or_else(|| format!("unknown input '{name}'"))?;
         if wires.iter().any(|w| w.input == i) {
             return Err(format!("'{name}' has two gradients"));
         }
@@ -135,7 +135,7 @@ impl OpTraits {
                 "by_name_only" => &mut self.by_name_only,
                 "stored" => &mut self.stored,
                 other => {
-                    return Err(Error::parse(format!("there is no trait '{other}'")).help(
+                    return Err(Error::parse(format!("unknown trait '{other}'")).help(
                         "traits are side_effect, strided, random, cpu_only, run_empty, hidden, by_name_only, stored",
                     ));
                 }

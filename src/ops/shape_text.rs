@@ -64,7 +64,7 @@ struct Made {
 /// Reads the text in the brackets of one tensor.
 fn bracketed(text: &str) -> Result<(Leading, Vec<&str>)> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-    let inner = inner.ok_or_else(|| Error::parse(format!("'{text}' is no shape")).help("write it as in [m, n]"))?;
+    let inner = inner.ok_or_else(|| Error::parse(format!("'{text}' is not a shape")).help("write it as in [m, n]"))?;
     let mut dims: Vec<&str> = split_outside(inner, ',').collect();
     let leading = match dims.first() {
         Some(&"...") => Leading::Broadcast,
@@ -111,7 +111,7 @@ impl ShapeText {
                     "_" => Dim::Any,
                     w if w.parse::<usize>().is_ok() => Dim::Size(w.parse().unwrap_or_default()),
                     w if w.starts_with(|c: char| c.is_ascii_digit()) || !w.chars().all(name) => {
-                        return Err(Error::parse(format!("'{w}' is no name and no size")));
+                        return Err(Error::parse(format!("'{w}' is neither a name nor a size")));
                     }
                     w => {
                         sizes.push(w);

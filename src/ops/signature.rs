@@ -229,12 +229,16 @@ impl OpSignature {
         let counts =
             |a: &AttrDef| matches!(a.kind, AttrKind::Int | AttrKind::Ints | AttrKind::Floats) || a.kind.is_list();
         match &count {
-            OutputCount::If(s) if !attr(s).is_some_and(optional) && !input(s).is_some_and(|i| i.optional) => Err(bad(
-                &format!("is made where '{s}' says, which is no bool or optional attribute and no optional input"),
-            )),
-            OutputCount::Each(s) if !attr(s).is_some_and(counts) && !input(s).is_some_and(|i| i.variadic) => Err(bad(
-                &format!("is made as often as '{s}' says, which is no integer or list attribute and no variadic input"),
-            )),
+            OutputCount::If(s) if !attr(s).is_some_and(optional) && !input(s).is_some_and(|i| i.optional) => {
+                Err(bad(&format!(
+                    "is made where '{s}' says, which is neither a bool or optional attribute nor an optional input"
+                )))
+            }
+            OutputCount::Each(s) if !attr(s).is_some_and(counts) && !input(s).is_some_and(|i| i.variadic) => {
+                Err(bad(&format!(
+                    "is made as often as '{s}' says, which is neither an integer or list attribute nor a variadic input"
+                )))
+            }
             _ => Ok((SmolStr::new(name.trim()), OutputDef { count, no_grad })),
         }
     }

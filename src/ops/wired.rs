@@ -21,8 +21,7 @@ impl OpDef {
                 let help = near.map_or("register it before the op is called for a gradient".to_string(), |n| {
                     format!("did you mean '{n}'? It must be registered before the op is called for a gradient")
                 });
-                let what =
-                    format!("the gradient of {} calls '{}', and there is no op of that name", self.sig.name, wire.op);
+                let what = format!("the gradient of {} calls '{}', which is not an op", self.sig.name, wire.op);
                 return Err(Error::registry(what).help(help));
             };
             self.check_wire(wire, called, wires[..k].iter().any(|w| w.same_call(wire)))?;
@@ -116,7 +115,7 @@ mod tests {
             (
                 "nowhere",
                 "x = wired.leaky_gard(grad y, x; alpha)",
-                "there is no op of that name\n  help: did you mean 'wired.leaky_grad'?",
+                "which is not an op\n  help: did you mean 'wired.leaky_grad'?",
             ),
             ("lost", "x = wired.leaky_grad(grad y, x)", "without 'alpha', which both have"),
             ("short", "x = wired.leaky_grad(grad y; alpha)", "with 1 inputs, and it takes 2"),

@@ -52,8 +52,9 @@ impl Device {
             return Err(Error::registry(format!("there is a device named '{name}' already"))
                 .help("choose another name; a device is never replaced"));
         }
-        let number = u16::try_from(BUILT_IN.len() + names.len())
-            .map_err(|_| Error::registry(format!("there is no number left for the device '{name}'")))?;
+        let number = u16::try_from(BUILT_IN.len() + names.len()).map_err(|_| {
+            Error::registry(format!("all numbers of devices are in use: the device '{name}' cannot be added"))
+        })?;
         names.push(Box::leak(name.into()));
         Ok(Device(number))
     }

@@ -77,7 +77,7 @@ impl Spec {
         let shape: Vec<usize> = split_outside(dims, ',').map(size).collect::<Result<_>>()?;
         let dtype: DType = dtype.trim().parse().map_err(|_| bad("has no known dtype"))?;
         if values == Values::Definite && !(dtype.is_float() && matches!(shape[..], [.., r, c] if r == c)) {
-            return Err(bad("has ~, but is no batch of square matrices of floats"));
+            return Err(bad("has ~, but is not a batch of square matrices of floats"));
         }
         TensorType::checked(&shape, dtype)?;
         Ok(Spec { dtype, shape, values })
@@ -179,12 +179,13 @@ impl Sample {
             let input = |t: &str| if t == "-" { Ok(None) } else { Spec::parse(t).map(Some) };
             let inputs = split_outside(ins, ' ').map(input).collect::<Result<_>>()?;
             let attr = |a: &str| {
-                let (name, value) =
-                    a.split_once('=').ok_or_else(|| Error::parse(format!("'{a}' is no attribute with its value")))?;
+                let (name, value) = a
+                    .split_once('=')
+                    .ok_or_else(|| Error::parse(format!("'{a}' is not an attribute with its value")))?;
                 let name = name.trim();
                 let mut known = op.sig.attrs.iter().chain(&op.sig.runtime);
                 let def = known.find(|d| d.name == name);
-                let def = def.ok_or_else(|| Error::parse(format!("there is no attribute '{name}'")))?;
+                let def = def.ok_or_else(|| Error::parse(format!("unknown attribute '{name}'")))?;
                 Ok((name.to_string(), def.kind.parse_value(value)?))
             };
             let attrs = split_outside(attrs, ',').map(attr).collect::<Result<_>>()?;
@@ -415,10 +416,10 @@ mod tests {
             ("f32[3]?", "'f32[3]?' ends with neither +, ~, <n nor @low..high"),
             ("f32[3]@1..-1", "'f32[3]@1..-1' ends with neither +, ~, <n nor @low..high"),
             ("i64[3]<x", "'i64[3]<x' has no number after <"),
-            ("f32[3, 2]~", "'f32[3, 2]~' has ~, but is no batch of square matrices of floats"),
-            ("i32[2, 2]~", "'i32[2, 2]~' has ~, but is no batch of square matrices of floats"),
-            ("f32[3]; keepdim", "'keepdim' is no attribute with its value"),
-            ("f32[3]; keep=true", "there is no attribute 'keep'"),
+            ("f32[3, 2]~", "'f32[3, 2]~' has ~, but is not a batch of square matrices of floats"),
+            ("i32[2, 2]~", "'i32[2, 2]~' has ~, but is not a batch of square matrices of floats"),
+            ("f32[3]; keepdim", "'keepdim' is not an attribute with its value"),
+            ("f32[3]; keep=true", "unknown attribute 'keep'"),
             ("f32[3]; keepdim=7", "keepdim"),
         ] {
             let e = says(text);

@@ -152,7 +152,7 @@ fn its_own_kernels_come_first_and_two_such_devices_meet_on_the_host() {
     let ends = run_ranks(2, |_| {
         let (a, b) = (Placement::all(own)?, Placement::all(device())?);
         let e = ones([4], (&a, sbp![S(0)]))?.to_global((&b, sbp![B])).unwrap_err();
-        assert!(e.to_string().contains("there is no way from doubting to fenced but through the host"), "{e}");
+        assert!(e.to_string().contains("a tensor goes from doubting to fenced only through the host"), "{e}");
         assert!(e.to_string().contains(file!()), "{e}");
         assert!(e.is_logical() && e.help_text().unwrap().contains("Device::Cpu"), "{e}");
         let c = Placement::all(Device::Cpu)?;

@@ -91,7 +91,7 @@ fn what_is_no_regular_file_is_neither_read_nor_waited_for() {
             save(tmp.path(), 1);
             save(tmp.path(), 3);
             replace(&tmp.path().join(name), kind);
-            refused(tmp.path(), &format!("{name} is no regular file but {kind}"));
+            refused(tmp.path(), &format!("{name} is not a regular file but {kind}"));
         }
     }
 }

@@ -131,12 +131,12 @@ fn what_is_not_quantised_is_refused_by_name() {
         assert!(e.to_string().starts_with(name) && e.to_string().contains(why), "{e}");
         assert!(matches!(e.kind(), ErrorKind::DType | ErrorKind::Argument | ErrorKind::Shape), "{e}");
     };
-    refused(x.quantize(DType::I8), "quantize(", "i8 is no quantised dtype");
+    refused(x.quantize(DType::I8), "quantize(", "i8 is not a quantised dtype");
     refused(quantised.quantize(q), "quantize(", "x must be float");
-    refused(x.dequantize(), "dequantize(", "f32 is no quantised dtype");
-    refused(x.int_repr(), "int_repr(", "f32 is no quantised dtype");
-    refused(quantised.quantized_matmul(&x, q), "quantized_matmul(", "f32 is no quantised dtype");
-    refused(quantised.quantized_matmul(&quantised, DType::F32), "quantized_matmul(", "f32 is no quantised dtype");
+    refused(x.dequantize(), "dequantize(", "f32 is not a quantised dtype");
+    refused(x.int_repr(), "int_repr(", "f32 is not a quantised dtype");
+    refused(quantised.quantized_matmul(&x, q), "quantized_matmul(", "f32 is not a quantised dtype");
+    refused(quantised.quantized_matmul(&quantised, DType::F32), "quantized_matmul(", "f32 is not a quantised dtype");
     let long = ones([3, 2], Device::Cpu).unwrap().quantize(q).unwrap();
     refused(quantised.quantized_matmul(&long, q), "quantized_matmul(", "3");
     refused(quantised.add(&quantised), "add(", "must be real");

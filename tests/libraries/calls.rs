@@ -98,12 +98,12 @@ fn errors_cross_between_a_library_and_oflow() {
     for (word, kind, says) in [
         // An error of oflow's comes back as it was.
         ("shape", ErrorKind::Shape, "matmul("),
-        ("name", ErrorKind::Registry, "there is no function named 'relooo'"),
+        ("name", ErrorKind::Registry, "unknown function 'relooo'"),
         ("overload", ErrorKind::Argument, "no overload takes these arguments"),
         ("throws", ErrorKind::Argument, "function composed.fails of library composed ("),
         ("exception", ErrorKind::Device, "panicked or threw: an exception"),
         ("two", ErrorKind::Argument, "gives 2 tensors"),
-        ("value", ErrorKind::Argument, "gives a value that is no tensor"),
+        ("value", ErrorKind::Argument, "gives a value that is not a tensor"),
         ("stale", ErrorKind::Argument, "stands for no tensor"),
         ("itself", ErrorKind::Unsupported, "call each other 32 deep"),
         ("parts", ErrorKind::Unsupported, "'relu' cannot be called in a part of `parallel_for`"),
@@ -144,19 +144,19 @@ fn a_library_of_functions_is_replaced_and_wrong_ones_are_refused() {
     assert!(before != first && first != oflow::ops::hash());
     for (flags, says) in [
         (&["-DSIGNATURE=\"f(Tensr x) -> Tensor\""][..], "unknown type 'Tensr'"),
-        (&["-DSIGNATURE=\"other.f(Tensor x) -> Tensor\""], "is no name for a function of this library"),
+        (&["-DSIGNATURE=\"other.f(Tensor x) -> Tensor\""], "cannot be the name of a function of this library"),
         (&["-DSIGNATURE=\"f(Tensor x)\"", "-DNAME=\"oflow\""], "missing '->'"),
-        (&["-DSIGNATURE=\"f(Tensor x) -> Tensor\"", "-DNAME=\"oflow\""], "is no name for a function"),
+        (&["-DSIGNATURE=\"f(Tensor x) -> Tensor\"", "-DNAME=\"oflow\""], "cannot be the name of a function"),
         (&["-DSIGNATURE=\"f(Tensor x, Generator g) -> Tensor\""], "cannot be given 'Generator g'"),
         (&["-DSIGNATURE=\"f(Placement p) -> Tensor\""], "cannot be given 'Placement p'"),
         (&["-DSIGNATURE=\"\""], "missing '->'"),
         (&["-DWRONG=20"], "it has no body"),
         (&["-DWRONG=21"], "is a null pointer"),
-        (&["-DWRONG=22"], "is no list"),
+        (&["-DWRONG=22"], "is not a list"),
         (&["-DWRONG=23"], "is registered already"),
         (&["-DWRONG=24"], "is of version 3 of the interface for ops"),
         (&["-DWRONG=25"], "the library has no ops and no functions"),
-        (&["-DWRONG=26"], "is no UTF-8"),
+        (&["-DWRONG=26"], "is not UTF-8"),
     ] {
         let e = load(flags).map(|l| panic!("{flags:?} gives {l:?}")).unwrap_err().to_string();
         println!("{e}\n");
@@ -165,15 +165,15 @@ fn a_library_of_functions_is_replaced_and_wrong_ones_are_refused() {
         assert_eq!(call().unwrap(), [10.0], "{flags:?}");
     }
     for (wrong, says) in [
-        (1, "there is no kind 77 of arguments"),
+        (1, "unknown kind 77 of arguments"),
         (2, "an argument is a null pointer"),
         (3, "the arguments of a call is no list"),
-        (4, "there is no kind 77 of values"),
+        (4, "unknown kind 77 of values"),
         (5, "an argument is one tensor"),
         (6, "says that it has 4 bytes"),
-        (7, "the name of a function is no text"),
+        (7, "the name of a function is not a text"),
         (8, "12345678901 stands for no tensor"),
-        (9, "returned 77, which is no status"),
+        (9, "returned 77, which is not a status"),
         (10, "plain.times of library plain"),
         (11, "is of version 2 of the interface"),
         (12, "gives 0 tensors"),
@@ -189,7 +189,7 @@ fn a_library_of_functions_is_replaced_and_wrong_ones_are_refused() {
     let e = load(&["-DSIGNATURE=\"taken(Tensor x) -> Tensor\""]).unwrap_err().to_string();
     assert!(e.contains("there is a function 'plain.taken' already"), "{e}");
     unload(&load(&[]).unwrap()).unwrap();
-    assert!(call().unwrap_err().to_string().contains("there is no function named 'plain.times'"));
+    assert!(call().unwrap_err().to_string().contains("unknown function 'plain.times'"));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_rule_in_cpp_that_is_wrong_is_an_error() {
         ("name", "wrong has no input 'z'"),
         ("index", "has no input 7"),
         ("value", "99 stands for no value"),
-        ("function", "there is no function named 'reloo'"),
+        ("function", "unknown function 'reloo'"),
         ("shape", "expected the shape [2]"),
         ("output", "has no output 'q'"),
         ("saved", "reads input 1, which it did not say it saves"),
@@ -249,7 +249,7 @@ fn a_rule_in_cpp_that_is_wrong_is_an_error() {
     }
     unload(&library).unwrap();
     let e = build_and_load(&[source("rule.cc")], options().flag("-DSAVES={\"q\"}")).unwrap_err().to_string();
-    assert!(e.contains("its gradient reads 'q', which is no input and no output"), "{e}");
+    assert!(e.contains("its gradient reads 'q', which is neither an input nor an output"), "{e}");
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_kernel_launches_primitives() {
         ("shape", "output 0 is f32[4], the primitive was made for f32[3]"),
         ("align", "is not aligned for f32"),
         ("overlap", "output 0 shares memory with input 0"),
-        ("op", "there is no op named 'nothing'"),
+        ("op", "unknown op 'nothing'"),
         ("random", "it draws random numbers"),
         ("attr", "has no attribute 'alpha'"),
         ("dtype", "no kernel of 'gelu' runs on cpu for (i32[4])"),

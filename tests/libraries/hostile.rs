@@ -37,15 +37,15 @@ fn a_library_that_cannot_be_used_is_refused_with_a_sentence() {
         (&["-DWRONG=0", "-DOP_SIZE=300"], "says that it has 300 bytes"),
         (&["-DWRONG=12"], "op hostile.twice@1 is registered already"),
         (&["-DWRONG=10"], "has neither a function nor a CUDA source"),
-        (&["-DWRONG=0", "-DNAME=\"a b\""], "'a b' is no name of a library"),
-        (&["-DWRONG=0", "-DNAME=\"\\xff\""], "is no UTF-8"),
+        (&["-DWRONG=0", "-DNAME=\"a b\""], "'a b' cannot be the name of a library"),
+        (&["-DWRONG=0", "-DNAME=\"\\xff\""], "is not UTF-8"),
         (&["-DWRONG=0", "-DDEVICE=\"tpu\""], "a kernel is for the device 'tpu'"),
         (&["-DWRONG=0", "-DDECLARATION=\"twice(x\""], "op 'twice(x' of library hostile"),
         (&["-DWRONG=0", "-DDECLARATION=\"twice(x!: f32) -> ()\""], "it writes its input 'x'"),
         (&["-DWRONG=0", "-DDECLARATION=\"oflow.relu(x: f32) -> y\""], "op oflow.relu@1 is registered already"),
         (&["-DWRONG=0", "-DSIGNATURE=\"S(0), B -> S(0)\""], "declares the signature"),
-        (&["-DWRONG=0", "-DTRAITS=\"quick\""], "there is no trait 'quick'"),
-        (&["-DWRONG=0", "-DGRADIENT=\"z = f(x)\""], "there is no input 'z'"),
+        (&["-DWRONG=0", "-DTRAITS=\"quick\""], "unknown trait 'quick'"),
+        (&["-DWRONG=0", "-DGRADIENT=\"z = f(x)\""], "unknown input 'z'"),
     ] {
         let e = hostile(flags).map(|l| panic!("{flags:?} gives {l:?}")).unwrap_err().to_string();
         println!("{e}\n");
@@ -59,7 +59,7 @@ fn a_kernel_or_rule_that_fails_is_an_error_of_the_call() {
     let _alone = alone();
     for (flags, says) in [
         (&["-DWRONG=1"][..], "no luck today"),
-        (&["-DWRONG=2"], "returned 77, which is no status"),
+        (&["-DWRONG=2"], "returned 77, which is not a status"),
         (&["-DWRONG=3"], "a kernel of op hostile.twice@1"),
         (&["-DWRONG=4", "-DTRAITS=\"length_by_kernel\""], "it says the length 1000; there is room for 2"),
         (&["-DWRONG=5", "-DTRAITS=\"length_by_kernel\""], "it says no length"),
@@ -103,7 +103,7 @@ fn exceptions_stay_in_the_library() {
     for (word, says) in [
         ("error", "an error of the op"),
         ("exception", "panicked or threw: an exception"),
-        ("number", "an exception that is no std::exception"),
+        ("number", "an exception that is not a std::exception"),
         ("thread", "an error of a part"),
         ("dtype", "'y' is f32, not f64"),
         ("bounds", "index 100 of a dim of size 1"),
@@ -134,7 +134,7 @@ fn panics_stay_in_the_library() {
         ("error", "an error of the op"),
         ("thread", "panicked or threw: a panic of a part"),
         ("dtype", "'y' is f32, not f64"),
-        ("name", "there is no input 'z'"),
+        ("name", "unknown input 'z'"),
     ] {
         let e = how(word, 2).unwrap_err().to_string();
         println!("{e}\n");
@@ -158,7 +158,7 @@ fn files_that_are_no_libraries() {
     }
     let sources: &[&str] = &[];
     for (sources, says) in
-        [(sources, "was given no source"), (&["a.py"], "is no source of an op"), (&["none.rs"], "cannot be read")]
+        [(sources, "was given no source"), (&["a.py"], "is not a source of an op"), (&["none.rs"], "cannot be read")]
     {
         let e = build_and_load(sources, options()).unwrap_err().to_string();
         assert!(e.contains(says), "{e}");
@@ -193,7 +193,7 @@ fn a_library_that_would_kill_the_process_is_refused_before_it_runs() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     for path in [&pipe, Path::new("/dev/zero"), Path::new("/dev/null")] {
         let e = load(path).unwrap_err().to_string();
-        assert!(e.contains("is no regular file"), "{e}");
+        assert!(e.contains("is not a regular file"), "{e}");
     }
     let as_source = cache().join("pipe.c");
     rustix::fs::mknodat(rustix::fs::CWD, &as_source, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
@@ -311,7 +311,7 @@ fn a_source_that_does_not_compile_shows_its_lines() {
         ("bad.cc", "#include \"oflow_op.hpp\"\nint f() { return nothing; }\n", "bad.cc:2:"),
         ("bad.c", "int f(void) {\n  return x;\n}\n", "bad.c:2:"),
         ("bad.rs", "oflow_op::library! {\n    nothing\n}\n", "bad.rs:2:"),
-        ("bad.cu", "/* oflow\nop: f(x: f32) -> y\nshapes: [n] -> [n]\n*/\n", "bad.cu:3: there is no key 'shapes'"),
+        ("bad.cu", "/* oflow\nop: f(x: f32) -> y\nshapes: [n] -> [n]\n*/\n", "bad.cu:3: unknown key 'shapes'"),
         ("none.cu", "__global__ void f() {}\n", "declares no op"),
         ("open.cu", "/* oflow\nop: f(x: f32) -> y\n", "open.cu:1: the comment of the op has no end"),
         ("entry.cu", "/* oflow\nop: f(x: f32) -> y\n*/\n", "has no line 'kernel: "),

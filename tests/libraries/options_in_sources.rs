@@ -55,15 +55,15 @@ fn an_option_that_cannot_be_read_names_file_and_line() {
     for (name, text, says) in [
         ("wrong.cc", "\n// oflow: flags -O2\n", "wrong.cc:2: the build option 'flags -O2' has no '='"),
         ("wrong.cc", "// oflow: flags =\n", "wrong.cc:1: the build option 'flags' says nothing"),
-        ("wrong.cc", "// oflow: flag = -O2\n", "there is no build option 'flag'"),
+        ("wrong.cc", "// oflow: flag = -O2\n", "unknown build option 'flag'"),
         (
             "wrong.cc",
             "int x;\n// oflow: flags = -O2\n",
             "wrong.cc:2: the build option '// oflow: flags = -O2' stands behind code",
         ),
-        ("wrong.cc", "// oflow: flags = O2\n", "'O2' is no option: options start with '-'"),
+        ("wrong.cc", "// oflow: flags = O2\n", "'O2' is not an option: options start with '-'"),
         ("wrong.cc", "// oflow: flags = \"-O2\n", "has a quote that does not end"),
-        ("wrong.c", "// oflow: link = -O2\n", "'-O2' is no option of a linker"),
+        ("wrong.c", "// oflow: link = -O2\n", "'-O2' is not an option of a linker"),
         ("wrong.cc", "// oflow: dependency = half = \"2\"\n", "'dependency' is for Rust"),
         ("wrong.rs", "// oflow: flags = -O2\n", "'flags' is for C, C++ and CUDA"),
         ("wrong.cu", "// oflow: flags = -O2\n", "'flags' is for nvcc, and this file is compiled at its first use"),

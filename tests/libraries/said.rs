@@ -112,7 +112,7 @@ fn a_kernel_says_when_it_applies() {
     assert_eq!(of(3, &[]), 4.0);
     // Code that fails is the error of the call.
     let e = call("picks", &vec(&[0.0; 2]), &[("k", 13i64.into())]).unwrap_err().to_string();
-    assert!(e.contains("the condition of a kernel of op said.picks@1") && e.contains("13 is no size"), "{e}");
+    assert!(e.contains("the condition of a kernel of op said.picks@1") && e.contains("13 is not a size"), "{e}");
     let kernels = oflow::backend::kernels_of(find("said.picks").unwrap());
     let odd = kernels.iter().find(|k| k.name == "odd_rows").unwrap();
     assert!(format!("{:?}", odd.pred).contains("y has an odd number of rows"), "{odd:?}");
@@ -132,7 +132,7 @@ fn a_condition_that_cannot_be_read_is_refused_when_the_library_is_loaded() {
         ("z: f32", "'z' is neither an input nor an output of f"),
         ("z", "'z' is neither an input, an output nor an attribute of f"),
         ("xs: f32", "stands for several tensors"),
-        ("x: f33", "'f33' is no element type"),
+        ("x: f33", "'f33' is not an element type"),
         ("x", "'x' is a tensor"),
         ("r", "is a runtime attribute"),
         ("l == 1", "is an attribute of type ints"),
@@ -157,7 +157,7 @@ fn a_condition_that_cannot_be_read_is_refused_when_the_library_is_loaded() {
         ("", "[S(0)], [B] -> [S(0)]", "", "it is of 2 inputs and 1 outputs, op has 1 and 1"),
         ("", "[S(0)]", "", "it has no '->'"),
         ("[S(0), B] -> [S(0)]", "", "", "its tensors have different numbers of axes"),
-        ("[S(0)] -> [Q]", "", "", "is no signature over several mesh axes"),
+        ("[S(0)] -> [Q]", "", "", "is not a signature over several mesh axes"),
         ("", "", "not * -> *", "no tensor says an SBP"),
         ("", "", "[S(0), *] -> S(0)", "'S(0)' is neither an nd-SBP nor *"),
         ("[B] -> [B]", "[B] -> [B]", "", "it has nd_infer and nd_extra"),
@@ -172,7 +172,7 @@ fn a_condition_that_cannot_be_read_is_refused_when_the_library_is_loaded() {
         return;
     }
     for (said, says) in [
-        (".cpu(k).when(\"x: f33\")", "'f33' is no element type"),
+        (".cpu(k).when(\"x: f33\")", "'f33' is not an element type"),
         (".cpu(k).nd_extra({\"[S(0)], [B] -> [S(0)]\"})", "it is of 2 inputs and 1 outputs, op has 1 and 1"),
         (".when(\"x: f32\")", "add a kernel first"),
     ] {

@@ -64,7 +64,7 @@ fn sets_are_part_of_what_an_op_is() {
     let sig: OpSignature = OpSignature::parse("f( x:f32 | f64 [ 2 ] ) -> y").unwrap();
     assert_eq!(sig.to_string(), "f(x: f32|f64[2]) -> y");
     let e = OpSignature::parse("f(x: float[1..3]) -> y").unwrap_err();
-    assert_eq!(e.message(), "op declaration 'f(x: float[1..3]) -> y': '[1..3]' is no set of numbers of dims");
+    assert_eq!(e.message(), "op declaration 'f(x: float[1..3]) -> y': '[1..3]' is not a set of numbers of dims");
 }
 
 #[test]

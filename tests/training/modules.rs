@@ -322,7 +322,7 @@ fn a_replaced_module_is_noticed_by_its_optimizer() {
     assert!(e.contains("modules.rs") && e.contains("got another tensor in its place"), "{e}");
     let mut net = Sequential::new().add(Linear::new(2, 2, Device::Cpu).unwrap());
     assert!(net.replace("0", Dropout::new(0.0)).is_ok() && net.parameters().is_empty());
-    assert!(net.replace("1", Dropout::new(0.0)).err().unwrap().to_string().contains("there is no module '1'"));
+    assert!(net.replace("1", Dropout::new(0.0)).err().unwrap().to_string().contains("unknown module '1'"));
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
 //! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print;
-//! `cargo xtask house` measures how the sources are read.
+//! `cargo xtask house` measures how the sources are read, and `cargo xtask prose` checks docs and messages.
 
 mod bench;
 mod codegen;
 mod cuda_kernels;
 mod fuzz;
 mod house;
+mod prose;
 
 use std::error::Error;
 use std::path::Path;
@@ -38,7 +39,9 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
        cargo xtask house [--json] [--root DIR]
                                              how the sources are read: walks, circles of imports, lengths
        cargo xtask house walk FILE:FUNCTION:PARAMETER [--room DIR] [--stays] [--cold]
-                                             the files that one value is followed through";
+                                             the files that one value is followed through
+       cargo xtask prose [--root DIR]
+                                             docs and messages that break the rules of prose";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
         ["faults", rest @ ..] => faults(rest),
         ["house", rest @ ..] => house::run(rest),
+        ["prose", rest @ ..] => prose::run(rest),
         ["fuzz", "--again", file, rest @ ..] if rest.is_empty() || rest.len() == 2 && rest[0] == "--only" => {
             fuzz::again(Path::new(file), rest.get(1).copied().unwrap_or_default())
         }

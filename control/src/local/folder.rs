@@ -182,7 +182,7 @@ mod tests {
         assert!(why().contains("is open to other users (mode 755)"), "{}", why());
         std::fs::remove_dir(&place.0).unwrap();
         std::os::unix::fs::symlink("/tmp", &place.0).unwrap();
-        assert!(why().contains("is no folder"), "{}", why());
+        assert!(why().contains("is not a folder"), "{}", why());
         std::fs::remove_file(&place.0).unwrap();
         Folder::at(place.0.clone()).unwrap();
         assert_eq!(std::fs::metadata(&place.0).unwrap().mode() & 0o777, 0o700);

@@ -112,7 +112,7 @@ async fn attach(
     let never = |message: String, help: &str| Trouble::Never { message, help: help.to_string() };
     let (address, folder) = (&way.address, way.tls.as_deref());
     let endpoint = Endpoint::from_shared(format!("{}://{address}", tls::scheme(folder)))
-        .map_err(|_| never(format!("{address:?} is no address"), "--rdzv is HOST:PORT"))?
+        .map_err(|_| never(format!("{address:?} is not an address"), "--rdzv is HOST:PORT"))?
         .connect_timeout(limit);
     let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
@@ -154,7 +154,7 @@ fn strange(address: &str, refused: &Refused) -> Trouble {
         }
         Refused::NoTls => ("node 0 does not speak TLS".into(), "start it with --tls-dir, or this host without"),
         Refused::Stranger | Refused::Version(_) => {
-            (format!("what listens at {address} is no node 0 of this version of oflow: {refused}"), "check --rdzv")
+            (format!("{address} is not node 0 of a job of this version of oflow: {refused}"), "check --rdzv")
         }
     };
     Trouble::Never { message: format!("this host cannot join node 0: {message}"), help: help.into() }
@@ -163,9 +163,7 @@ fn strange(address: &str, refused: &Refused) -> Trouble {
 fn refusal(address: &str, status: &Status) -> Trouble {
     let (message, help) = match status.code() {
         Code::FailedPrecondition | Code::InvalidArgument => (status.message().to_string(), ""),
-        Code::Unimplemented => {
-            (format!("what listens at {address} is no node 0 of this version of oflow"), "check --rdzv")
-        }
+        Code::Unimplemented => (format!("{address} is not node 0 of a job of this version of oflow"), "check --rdzv"),
         _ => return Trouble::Later(status.message().to_string()),
     };
     Trouble::Never { message: format!("node 0 refuses this host: {message}"), help: help.into() }

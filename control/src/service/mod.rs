@@ -156,7 +156,9 @@ impl AgentOptions {
                 .help("give all of them the same --rdzv HOST:PORT, an address of node 0"));
         }
         if let Some(rank) = self.node_rank.filter(|rank| *rank >= max) {
-            return Err(Error::argument(format!("there is no node {rank} in a job of {max} hosts, numbered from 0")));
+            return Err(Error::argument(format!(
+                "node {rank} is out of range: a job of {max} hosts has nodes numbered from 0"
+            )));
         }
         if self.nproc == 0 {
             return Err(Error::argument("a host has at least 1 rank"));

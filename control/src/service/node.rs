@@ -524,7 +524,7 @@ impl NodeState {
     fn known(&self, rank: u32) -> Result<usize, Status> {
         let (rank, world) = (rank as usize, self.world);
         if rank >= world {
-            return Err(Status::out_of_range(format!("there is no rank {rank} in a world of {world}")));
+            return Err(Status::out_of_range(format!("rank {rank} is out of range: the world has {world} ranks")));
         }
         let last = self.first + self.members.len() - 1;
         rank.checked_sub(self.first).filter(|i| *i < self.members.len()).ok_or_else(|| {

@@ -45,7 +45,7 @@ fn a_rank_joins_once_and_on_its_own_host() {
     let mut state = joined(true);
     let now = Instant::now();
     assert_eq!(text(state.join(hello(3), now)), "rank 3 has joined this job before");
-    assert_eq!(text(state.join(hello(4), now)), "there is no rank 4 in a world of 4");
+    assert_eq!(text(state.join(hello(4), now)), "there is not a rank 4 in a world of 4");
     assert_eq!(text(state.join(hello(1), now)), "rank 1 is on another host: here are ranks 2 to 3");
 }
 
@@ -211,7 +211,7 @@ fn names_sizes_and_members_are_checked_here() {
     assert_eq!(text(state.get(String::new(), true)), "a key or barrier name has 1 to 1024 bytes, not 0");
     assert!(text(state.get("k".repeat(1025), false)).ends_with("not 1025"));
     let event = |rank, topic: &str, bytes| pb::NodeEvent { rank, topic: topic.into(), text: "x".repeat(bytes) };
-    assert_eq!(text(state.publish(event(Some(4), "loss", 1))), "there is no rank 4 in a world of 4");
+    assert_eq!(text(state.publish(event(Some(4), "loss", 1))), "there is not a rank 4 in a world of 4");
     assert_eq!(text(state.publish(event(Some(2), "", 1))), "a topic has 1 to 256 bytes, not 0");
     assert_eq!(
         text(state.publish(event(Some(2), "loss", 65_537))),

@@ -318,5 +318,5 @@ pub(crate) fn check_dim(view: &View, dim: usize) -> Result<()> {
     if dim < view.rank() {
         return Ok(());
     }
-    Err(KernelError::new(format!("there is no dim {dim} in {:?}", view.dims())))
+    Err(KernelError::new(format!("dim {dim} is out of range for {:?}", view.dims())))
 }

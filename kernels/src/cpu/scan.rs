@@ -241,7 +241,7 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
 fn floats(dtype: Native) -> Result<()> {
     match dtype.is_float() {
         true => Ok(()),
-        false => Err(KernelError::new(format!("{} is no float dtype", dtype.dtype()))),
+        false => Err(KernelError::new(format!("{} is not a float dtype", dtype.dtype()))),
     }
 }
 

@@ -39,7 +39,7 @@ impl Gpu {
         static OPEN: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
         let gpus = probe().check()?;
         let Some(info) = gpus.get(index) else {
-            return Err(KernelError::device(format!("there is no GPU {index}: {} are visible", gpus.len())));
+            return Err(KernelError::device(format!("GPU {index} is out of range: {} are visible", gpus.len())));
         };
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(g) = open.iter().find(|g| g.info.index == index) {

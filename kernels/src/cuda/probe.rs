@@ -93,7 +93,7 @@ fn look() -> Probe {
     let nccl = library!(nccl::sys, "libnccl.so", ["ncclGetVersion", "ncclCommInitRankConfig", "ncclCommFinalize"]);
     Probe {
         gpus: match &driver {
-            Err(_) => Err("there is no driver".to_string()),
+            Err(_) => Err("the driver is missing".to_string()),
             Ok(()) => gpus().map_err(|e| e.0),
         },
         driver: driver.and_then(|()| driver_version()),

@@ -108,7 +108,7 @@ impl DType {
         match FAMILIES.into_iter().find(|f| f.0 == family) {
             Some(f) => DType::register(declared(f, scale, zero)),
             None => Err(KernelError::new(format!(
-                "'{family}' is no quantised dtype; there are qint8, quint8, qint16 and qint32"
+                "'{family}' is not a quantised dtype; there are qint8, quint8, qint16 and qint32"
             ))),
         }
     }

@@ -78,7 +78,7 @@ pub fn arguments(command: Command) -> Command {
   oflow box --all --shape 1024x1024 --mesh 4
 
 Bytes are sent between ranks; times are predicted by the cost model. `oflow calibrate` measures its constants on this host.
-Without them the constants are fixed (10 GB/s between ranks): they compare plans, but are no measurement.",
+Without them the constants are fixed (10 GB/s between ranks): they compare plans, but are not measured.",
         )
 }
 

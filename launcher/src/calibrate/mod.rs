@@ -88,7 +88,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let available = cores::available();
     let (world, threads) = Size { nproc: number("nproc"), threads: number("threads") }.resolve(available.len());
     let to = matches.get_one::<PathBuf>("out").cloned().or_else(default_path).ok_or_else(|| {
-        Failed::new("there is no home directory to write to\n  help: `--out FILE` says where; OFLOW_MODEL=FILE makes oflaunch use it")
+        Failed::new("no home directory to write to is known\n  help: `--out FILE` says where; OFLOW_MODEL=FILE makes oflaunch use it")
     })?;
     check_writable(&to)?;
     let program =

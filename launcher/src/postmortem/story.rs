@@ -100,7 +100,7 @@ impl Story {
         if flights.is_empty() {
             let names: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
             return Err(Failed::new(format!(
-                "there is no flight record (flight-N.json) in {}; give the job's --log-dir, or the folder that oflaunch named \
+                "{} has no flight record (flight-N.json); give the job's --log-dir, or the folder that oflaunch named \
                  when the job failed",
                 names.join(", ")
             )));
@@ -392,7 +392,7 @@ pub(super) mod tests {
         let path = folder.path().to_path_buf();
         let error = Story::read(&[&path], 3).err().unwrap().to_string();
         assert!(
-            error.starts_with("there is no flight record (flight-N.json) in ") && error.contains("--log-dir"),
+            error.contains(" has no flight record (flight-N.json); give") && error.contains("--log-dir"),
             "{error}"
         );
     }

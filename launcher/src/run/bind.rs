@@ -383,7 +383,7 @@ mod tests {
             ("sum", r#""dims":[0.5]"#, "'dims' must be a list of integers, not [0.5]"),
             ("sum", r#""keepdim":1"#, "'keepdim' must be a bool, not 1"),
             ("cast", r#""dtype":"f31""#, "'f31' is not an element type"),
-            ("index", r#""index":[0,"1:b"]"#, "'index' '1:b' is no member of an index"),
+            ("index", r#""index":[0,"1:b"]"#, "'index' '1:b' is not a member of an index"),
             ("index", r#""index":[0.5]"#, "'index' [0] must be an integer, a text such as"),
             ("leaky_relu", r#""alpha":"much""#, "'alpha' must be a number, not \"much\""),
         ] {

@@ -115,7 +115,9 @@ fn on_rank(world: &World, case: &Case, arguments: &Arguments, site: CallSite) ->
     if let Wanted::Named(names) = &case.grad
         && let Some(other) = names.iter().find(|n| !leaves.iter().any(|(leaf, ..)| leaf == *n))
     {
-        return Err(Error::argument(format!("\"grad\" names '{other}', which is no float tensor among the arguments")));
+        return Err(Error::argument(format!(
+            "\"grad\" names '{other}', which is not a float tensor among the arguments"
+        )));
     }
     let (outs, called) = list_called(|| call_any(&case.call, &args, &named));
     let (outs, value) = match outs? {

@@ -159,12 +159,12 @@ pub fn placement(value: &Json) -> Result<Placement, String> {
     match value {
         Json::Int(n) => placement(&Json::Ints(vec![*n])),
         Json::Ints(sizes) => {
-            let bad = || format!("is no mesh of 1 to {MOST_RANKS} ranks: {}", value.what());
+            let bad = || format!("is not a mesh of 1 to {MOST_RANKS} ranks: {}", value.what());
             let sizes: Vec<usize> =
                 sizes.iter().map(|n| usize::try_from(*n)).collect::<Result<_, _>>().map_err(|_| bad())?;
             let ranks = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size)).filter(|n| *n <= MOST_RANKS);
             let ranks: Vec<usize> = (0..ranks.ok_or_else(bad)?).collect();
-            Placement::new(Device::Cpu, &ranks, &sizes).map_err(|e| format!("is no mesh: {}", e.message()))
+            Placement::new(Device::Cpu, &ranks, &sizes).map_err(|e| format!("is not a mesh: {}", e.message()))
         }
         Json::Text(text) => ask::mesh(text),
         Json::Object(members) => {
@@ -230,11 +230,11 @@ mod tests {
             (r#"{"call":"f","arg":{}}"#, "\"arg\" is nothing that a line has; it has call, args"),
             (r#"{"call":"f","args":3}"#, "\"args\" must be an object"),
             (r#"{"call":"f","args":{"x":1},"kwargs":{"x":1}}"#, "has 'x', which"),
-            (r#"{"call":"f","mesh":[65]}"#, "is no mesh of 1 to 64 ranks"),
-            (r#"{"call":"f","mesh":[4294967296,4294967296]}"#, "is no mesh of 1 to 64 ranks"),
-            (r#"{"call":"f","mesh":[-1]}"#, "is no mesh"),
-            (r#"{"call":"f","mesh":[]}"#, "is no mesh"),
-            (r#"{"call":"f","mesh":[0]}"#, "is no mesh"),
+            (r#"{"call":"f","mesh":[65]}"#, "is not a mesh of 1 to 64 ranks"),
+            (r#"{"call":"f","mesh":[4294967296,4294967296]}"#, "is not a mesh of 1 to 64 ranks"),
+            (r#"{"call":"f","mesh":[-1]}"#, "is not a mesh"),
+            (r#"{"call":"f","mesh":[]}"#, "is not a mesh"),
+            (r#"{"call":"f","mesh":[0]}"#, "is not a mesh"),
             (r#"{"call":"f","mesh":"9999"}"#, "needs 9999 ranks; there can be 64"),
             (r#"{"call":"f","ranks":65}"#, "a number of ranks from 1 to 64"),
             (r#"{"call":"f","seed":0.5}"#, "\"seed\" must be an integer"),

@@ -294,7 +294,7 @@ mod tests {
             (r#"{"data":[1,2],"sbp":[0]}"#, "one SBP for each mesh axis"),
             (r#"{"data":[1,2],"sbp":["Q"]}"#, "'Q' is not an SBP"),
             (r#"{"data":[true],"sbp":["P"]}"#, "a bool tensor cannot be P(sum)"),
-            (r#"{"data":["inf"],"dtype":"i64"}"#, "has data: \"inf\" is no number"),
+            (r#"{"data":["inf"],"dtype":"i64"}"#, "has data: \"inf\" is not a number"),
             (r#"{"data":[300],"dtype":"u8"}"#, "300 is beyond the range of u8"),
             (r#"{"data":{"a":1}}"#, "no number"),
         ] {

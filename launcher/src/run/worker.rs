@@ -270,7 +270,7 @@ fn read_request(from: &mut impl Read) -> io::Result<Option<(u64, Vec<u8>)>> {
 fn answer_to(functions: &Functions, site: CallSite, number: u64, line: &[u8]) -> (u8, Vec<u8>) {
     let line = match Json::parse(line) {
         Ok(line) => line,
-        Err(why) => return (ERROR, answer::error(None, number, &format!("the line is no JSON: {why}"), "json")),
+        Err(why) => return (ERROR, answer::error(None, number, &format!("the line is not JSON: {why}"), "json")),
     };
     let id = id_of(&line).cloned();
     let error = |what: u8, text: &str, kind: &str| (what, answer::error(id.as_ref(), number, text, kind));

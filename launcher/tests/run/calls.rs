@@ -476,8 +476,8 @@ fn changes_and_gradients(all: &mut Vec<(Value, Check)>) {
 
 /// Lines that are wrong, with a part of what is said about them.
 const MALFORMED: &[(&str, &str, &str)] = &[
-    ("{", "json", "the line is no JSON: EOF"),
-    ("relu", "json", "the line is no JSON"),
+    ("{", "json", "the line is not JSON: EOF"),
+    ("relu", "json", "the line is not JSON"),
     ("{\"call\":\"relu\",\"call\":\"neg\"}", "json", "stands twice in one object"),
     ("[1,2]", "argument", "a line is an object"),
     ("{\"args\":{}}", "argument", "\"call\" is missing"),

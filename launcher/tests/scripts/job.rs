@@ -224,7 +224,7 @@ fn mismatch(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// A thread is no rank until it enters the context.
+/// A thread is not a rank until it enters the context.
 fn no_context() -> Result<()> {
     let all = Placement::all(Device::Cpu)?;
     let x = ones([8], (&all, sbp![S(0)]))?;

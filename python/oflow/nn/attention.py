@@ -144,7 +144,7 @@ class RotaryEmbedding(Module):
         super().__init__()
         self.width, self.positions = _size("width", width), _size("positions", positions)
         if width % 2:
-            raise ValueError(f"{width} elements are no pairs")
+            raise ValueError(f"expected an even number of elements, got {width}")
         if not (base > 0 and scaling > 0):
             raise ValueError(f"base {base} and scaling {scaling} are positive")
         self.base, self.scaling, self.interleaved = base, scaling, bool(interleaved)

@@ -162,7 +162,7 @@ class Module:
 
     def _free(self, name, what):
         if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"{name!r} is no name of a {what}: a string without dots")
+            raise KeyError(f"{name!r} cannot be the name of a {what}: expected a string without dots")
         if hasattr(self, name) and not any(name in table for table in self._tables()):
             raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
 
@@ -177,7 +177,7 @@ class Module:
             raise TypeError(f"'{name}' is a {type(parameter).__name__}, not a Parameter")
 
     def register_buffer(self, name, tensor, persistent=True):
-        """Adds a tensor that is no parameter: running means, masks. It is saved unless ``persistent`` is false."""
+        """Adds a tensor that is not a parameter: running means, masks. It is saved unless ``persistent`` is false."""
         self._free(name, "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"'{name}' is a {type(tensor).__name__}, not a Tensor")
@@ -353,7 +353,7 @@ class Module:
         if name not in parent._modules:
             raise AttributeError(f"{type(self).__name__} has no part '{target}'")
         if not isinstance(module, Module):
-            raise TypeError(f"'{target}' is to be a {type(module).__name__}, which is no Module")
+            raise TypeError(f"'{target}' is to be a {type(module).__name__}, which is not a Module")
         setattr(parent, name, module)
 
     def zero_grad(self, set_to_none=True):

@@ -88,7 +88,7 @@ pub(in crate::backend) fn weight_transposed(w: &View) -> Result<View> {
             // SAFETY: the same elements in another order.
             Ok(unsafe { w.restride(0, [*c, *r].into_iter().collect(), [*cs, *rs].into_iter().collect()) })
         }
-        _ => Err(Error::shape("the weight is no matrix")),
+        _ => Err(Error::shape("the weight is not a matrix")),
     }
 }
 

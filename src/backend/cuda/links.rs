@@ -132,7 +132,7 @@ impl Routes {
             return Ok(link.clone());
         }
         let me = ranks.iter().position(|r| *r == comm.rank());
-        let me = me.ok_or_else(|| Error::comm(format!("rank {} is no member of {ranks:?}", comm.rank())))?;
+        let me = me.ok_or_else(|| Error::comm(format!("rank {} is not a member of {ranks:?}", comm.rank())))?;
         let group = Group { ranks: ranks.to_vec(), me };
         let link = match self.agree(&group, comm, tag)? {
             false => Route::Staged,

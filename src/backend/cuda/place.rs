@@ -89,7 +89,7 @@ impl OnGpu<'_> {
     fn pass(&self, nccl: &NcclComm, sends: &[Message], receives: &[Message]) -> Result<()> {
         let rank = self.comm.rank();
         let member = |r: usize| {
-            let lost = || Error::comm(format!("rank {r} is no member of {:?}", nccl.ranks()));
+            let lost = || Error::comm(format!("rank {r} is not a member of {:?}", nccl.ranks()));
             nccl.ranks().iter().position(|m| *m == r).ok_or_else(lost)
         };
         let (mut out, mut own): (SmallVec<[_; 8]>, _) = (SmallVec::new(), None);

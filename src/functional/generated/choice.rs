@@ -200,7 +200,7 @@ impl Tensor {
         invoke1(op!("nonzero"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs.
+    /// The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. It has no gradient, and no kernel for GPUs.
     ///
     /// ```text
     /// unique(Tensor x) -> Tensor

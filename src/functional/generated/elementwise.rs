@@ -779,7 +779,7 @@ impl Tensor {
         invoke1(op!("logaddexp2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// The larger element of each pair, or the one that is no NaN.
+    /// The larger element of each pair, or the one that is not NaN.
     ///
     /// ```text
     /// fmax(Tensor a, Tensor b) -> Tensor
@@ -792,7 +792,7 @@ impl Tensor {
         invoke1(op!("fmax"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// The smaller element of each pair, or the one that is no NaN.
+    /// The smaller element of each pair, or the one that is not NaN.
     ///
     /// ```text
     /// fmin(Tensor a, Tensor b) -> Tensor

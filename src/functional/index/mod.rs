@@ -86,7 +86,7 @@ impl fmt::Display for TensorIndex {
     }
 }
 
-/// Reads the text of a member that is no tensor: `3`, `1:5:-1`, `:`, `...`, `newaxis`.
+/// Reads the text of a member that is not a tensor: `3`, `1:5:-1`, `:`, `...`, `newaxis`.
 ///
 /// ```
 /// use oflow::functional::TensorIndex;
@@ -97,7 +97,7 @@ impl FromStr for TensorIndex {
     type Err = Error;
     fn from_str(text: &str) -> Result<TensorIndex> {
         let bad = || {
-            Error::parse(format!("'{text}' is no member of an index"))
+            Error::parse(format!("'{text}' is not a member of an index"))
                 .help("it is an integer, start:end:step with any of these left out, '...' or 'newaxis'")
         };
         let number = |t: &str| t.trim().parse::<i64>().map_err(|_| bad());

@@ -17,7 +17,7 @@ pub(super) fn folder(option: Option<&Path>) -> Result<PathBuf> {
     let home = || var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|h| h.join(".cache"))).map(|d| d.join("oflow/ops"));
     let found = option.map(Path::to_path_buf).or_else(|| var("OFLOW_OP_CACHE")).or_else(home);
     let found = found.ok_or_else(|| {
-        Error::registry("there is no folder to build the op in")
+        Error::registry("no folder to build the op in is known")
             .help("set OFLOW_OP_CACHE, or give `BuildOptions::cache`")
     })?;
     oflow_files::cache_folder(&found).map_err(refused)?;

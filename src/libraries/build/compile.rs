@@ -194,7 +194,7 @@ fn nvcc(what: &str) -> Result<Command> {
     };
     let own = || Some(toolkit.join("bin/nvcc")).filter(|p| p.is_file());
     let found = var("NVCC").or_else(in_path).or_else(own).ok_or_else(|| {
-        Error::registry(format!("{what} cannot be built: it launches kernels from host code, and there is no nvcc"))
+        Error::registry(format!("{what} cannot be built: it launches kernels from host code, and nvcc is missing"))
             .help(
                 "install the CUDA toolkit, or name its compiler in NVCC; without it, give the kernels as CUDA text: \
                  `cuda_text(\"file.cu\", \"entry\")`",

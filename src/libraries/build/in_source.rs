@@ -84,12 +84,12 @@ fn add(found: &mut InSource, source: &SourceFile, option: &str) -> std::result::
             let links = options(value, source.path.parent())?;
             let wrong = links.iter().find(|l| !["-l", "-L", "-Wl,"].iter().any(|start| l.starts_with(start)));
             if let Some(wrong) = wrong {
-                return Err(format!("'{wrong}' is no option of a linker: they start with -l, -L or -Wl,"));
+                return Err(format!("'{wrong}' is not an option of a linker: they start with -l, -L or -Wl,"));
             }
             found.links.extend(links);
             Ok(())
         }
-        (other, _) => Err(format!("there is no build option '{other}'")),
+        (other, _) => Err(format!("unknown build option '{other}'")),
     }
 }
 
@@ -111,7 +111,7 @@ fn options(value: &str, folder: Option<&Path>) -> std::result::Result<Vec<String
     for word in &mut words {
         if !word.starts_with('-') || word.len() < 2 {
             return Err(format!(
-                "'{word}' is no option: options start with '-', and a path stands right behind (-Ifolder)"
+                "'{word}' is not an option: options start with '-', and a path stands right behind (-Ifolder)"
             ));
         }
         let path = word.strip_prefix("-I").or_else(|| word.strip_prefix("-L")).filter(|p| !p.is_empty());

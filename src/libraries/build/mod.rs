@@ -80,7 +80,7 @@ fn language(path: &Path) -> Result<Language> {
         Some("c") => Ok(Language::C),
         Some("cc" | "cpp" | "cxx") => Ok(Language::Cpp),
         Some("cu") => Ok(Language::Cuda),
-        _ => Err(Error::argument(format!("{} is no source of an op", path.display()))
+        _ => Err(Error::argument(format!("{} is not a source of an op", path.display()))
             .help("sources end in .rs, .c, .cc, .cpp, .cxx or .cu")),
     }
 }
@@ -168,9 +168,8 @@ pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Re
         stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
     });
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(
-            Error::argument(format!("'{name}' is no name of a library")).help("a name is letters, digits and '_'")
-        );
+        return Err(Error::argument(format!("'{name}' cannot be the name of a library"))
+            .help("a name is letters, digits and '_'"));
     }
     let compiled = sources.iter().filter(|s| s.is_compiled());
     let rust = compiled.clone().filter(|s| s.language == Language::Rust).count();
@@ -201,7 +200,7 @@ pub fn build_and_load(sources: &[impl AsRef<Path>], options: BuildOptions) -> Re
 }
 
 fn cuda_source(source: &SourceFile) -> Result<&str> {
-    std::str::from_utf8(&source.text).map_err(|e| Error::parse(format!("{} is no UTF-8: {e}", source.shown)))
+    std::str::from_utf8(&source.text).map_err(|e| Error::parse(format!("{} is not UTF-8: {e}", source.shown)))
 }
 
 /// The ops of files that declare them without a library.

@@ -268,12 +268,12 @@ fn two() -> Vec<Result<OpDef>> {
         op(
             "fmax",
             "select(isnan(b), a, select(isnan(a), b, max(a, b)))",
-            "The larger element of each pair, or the one that is no NaN.",
+            "The larger element of each pair, or the one that is not NaN.",
         ),
         op(
             "fmin",
             "select(isnan(b), a, select(isnan(a), b, min(a, b)))",
-            "The smaller element of each pair, or the one that is no NaN.",
+            "The smaller element of each pair, or the one that is not NaN.",
         ),
         op(
             "copysign",

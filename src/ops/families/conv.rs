@@ -46,7 +46,9 @@ fn check(c: &InferCtx<'_>, image: &[usize], weight: &[usize], result: &[usize]) 
         .help("filters and channels must be multiples of `groups`; the weight's dim 1 is channels / groups"));
     }
     if weight[0] != result[1] || image[0] != result[0] {
-        return Err(Error::shape(format!("{result:?} is no result of a convolution of {image:?} with {weight:?}")));
+        return Err(Error::shape(format!(
+            "{result:?} cannot be the result of a convolution of {image:?} with {weight:?}"
+        )));
     }
     Ok(())
 }

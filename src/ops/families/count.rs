@@ -72,7 +72,7 @@ fn count_index() -> Result<OpDef> {
 fn within(c: &InferCtx<'_>) -> Result<()> {
     match (c.input(0)?.dtype, c.size("bins")?) {
         (DType::F32 | DType::F64, 1..) => Ok(()),
-        (DType::F32 | DType::F64, _) => Err(Error::argument("there are no intervals to count in")),
+        (DType::F32 | DType::F64, _) => Err(Error::argument("the number of intervals is 0: expected 1 or more")),
         (d, _) => {
             Err(Error::dtype(format!("a histogram is of f32 or f64, not of {d}")).help("`cast` the tensor first"))
         }
@@ -91,7 +91,7 @@ fn histogram() -> Result<OpDef> {
             let (lo, hi) = (given.runtime[0].to_f64(), given.runtime[1].to_f64());
             match lo < hi && lo.is_finite() && hi.is_finite() {
                 true => Ok(()),
-                false => Err(Error::argument(format!("there is no interval from {lo} to {hi}"))),
+                false => Err(Error::argument(format!("the interval from {lo} to {hi} is empty"))),
             }
         })
         .shape1(|c| Ok(Dims::from_slice(&[c.size("bins")?])))

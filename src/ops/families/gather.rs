@@ -99,7 +99,7 @@ fn scatter_sum() -> Result<OpDef> {
             indexed(c, &table(c)?, 1)?;
             match c.shape(0)? == c.shape(1)? && c.input(0)?.dtype != DType::Bool {
                 true => Ok(()),
-                false => Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", c.shape(0)?, c.shape(1)?))),
+                false => Err(Error::shape(format!("values {:?} and indices {:?} must have as many dims", c.shape(0)?, c.shape(1)?))),
             }
         })
         .shape1(move |c| table(c))

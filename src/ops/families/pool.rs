@@ -130,7 +130,7 @@ fn to_largest(g: &mut dyn GradCtx, adaptive: bool, dy: Value) -> Result<Value> {
     let (x, shape) = (g.input(0)?, g.input_shape(0));
     let size = g.shape(dy);
     let AttrValue::Ints(windows_of) = g.attr("size")? else {
-        return Err(Error::argument("the size is no list"));
+        return Err(Error::argument("'size' must be a list of ints"));
     };
     let lead = shape.len() - windows_of.len();
     let mut attrs = windows(g, adaptive, &SLIDES)?;
@@ -190,7 +190,7 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let mut attrs = windows(g, adaptive, &AVERAGES)?;
                     let (shape, AttrValue::Ints(size)) = (g.input_shape(0), g.attr("size")?) else {
-                        return Err(Error::argument("the size is no list"));
+                        return Err(Error::argument("'size' must be a list of ints"));
                     };
                     attrs.push(("size", shape[shape.len() - size.len()..].into()));
                     let dx = g.call(grad_name, &[dy], &attrs)?;
@@ -212,7 +212,7 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
                         let Some(dx) = g.grad(0) else { return Ok(()) };
                         let mut attrs = windows(g, adaptive, &AVERAGES)?;
                         let (shape, AttrValue::Ints(size)) = (g.input_shape(0), g.attr("size")?) else {
-                            return Err(Error::argument("the size is no list"));
+                            return Err(Error::argument("'size' must be a list of ints"));
                         };
                         attrs.push(("size", shape[shape.len() - size.len()..].into()));
                         let d = g.call(forward_name, &[dx], &attrs)?;

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 pub(crate) fn quantised(dtype: DType) -> Result<()> {
     match dtype.quantization() {
         Some(_) => Ok(()),
-        None => Err(Error::dtype(format!("{dtype} is no quantised dtype")).help(
+        None => Err(Error::dtype(format!("{dtype} is not a quantised dtype")).help(
             "those are `DType::qint8(scale, zero)`, `quint8`, `qint16` and `qint32`, as text: qint8(scale=0.5, zero=3)",
         )),
     }

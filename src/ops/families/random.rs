@@ -11,7 +11,7 @@ const DRAWN: &str = "seed: runtime int = 0, ordinal: runtime int = -1";
 /// Refuses bounds, the first two runtime attributes, between which there is no integer.
 fn some_integer(given: &GivenValues<'_>) -> Result<()> {
     let (lo, hi) = (given.runtime[0].to_i64(), given.runtime[1].to_i64());
-    if lo < hi { Ok(()) } else { Err(Error::argument(format!("there is no integer in [{lo}, {hi})"))) }
+    if lo < hi { Ok(()) } else { Err(Error::argument(format!("the range [{lo}, {hi}) has no integer"))) }
 }
 
 /// Refuses bounds, the first two runtime attributes, without numbers from one to the other.

@@ -58,7 +58,7 @@ fn pad_constant() -> Result<OpDef> {
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let AttrValue::Ints(before) = g.attr("before")? else {
-                return Err(Error::argument("`before` is no list"));
+                return Err(Error::argument("'before' must be a list of ints"));
             };
             let (back, shape) = (before.iter().map(|b| -b).collect(), g.input_shape(0));
             let attrs = [("before", AttrValue::Ints(back)), ("size", shape.as_slice().into())];
@@ -124,7 +124,7 @@ fn planes(c: &InferCtx<'_>, back: bool) -> Result<Vec<Signature>> {
 /// The gradient op of one of the two: the other, with the size of this one's input.
 fn other(g: &mut dyn GradCtx, op: &str, dy: Value) -> Result<Value> {
     let (shape, AttrValue::Ints(size)) = (g.input_shape(0), g.attr("size")?) else {
-        return Err(Error::argument("the size is no list"));
+        return Err(Error::argument("'size' must be a list of ints"));
     };
     let mut attrs: Vec<(&str, AttrValue)> = vec![];
     for name in ["mode", "aligned", "steps", "scales"] {

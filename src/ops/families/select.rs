@@ -21,7 +21,7 @@ assert_eq!(x.nonzero()?.to_vec::<i64>()?, [0, 1, 1, 0]);
 In a dry run, whose tensors have no values.";
 
 const UNIQUE: &str = "The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. \
-    There is no gradient, and no kernel for GPUs.
+    It has no gradient, and no kernel for GPUs.
 
 # Errors
 On a GPU; in a dry run.";

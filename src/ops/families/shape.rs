@@ -210,7 +210,7 @@ fn slice_grad() -> Result<OpDef> {
             let mut s: Dims = c.shape(0)?.into();
             let d = c.dim("dim", s.len())?;
             if s.is_empty() {
-                return Err(Error::shape("a tensor without dims is no slice"));
+                return Err(Error::shape("a tensor without dims cannot be a slice"));
             }
             let (n, size) = (s[d] as i64, c.size("size")?);
             let (start, step) = (c.int("start")?, c.int("step")?);
@@ -260,7 +260,7 @@ pub(crate) struct Diagonal {
 }
 
 impl Diagonal {
-    /// Of a tensor of that shape; none where the dims are no two dims of it.
+    /// Of a tensor of that shape; none where the dims are not two dims of it.
     pub(crate) fn of(shape: &[usize], offset: i64, dims: [i64; 2]) -> Option<Diagonal> {
         let dim = |d| crate::ops::normalize_dim(d, shape.len()).ok().filter(|d| *d < shape.len());
         let dims = [dim(dims[0])?, dim(dims[1])?];

@@ -66,7 +66,7 @@ fn read() -> Result<OpDef> {
             let shape = g.input_shape(0);
             // What was repeated adds up.
             let (AttrValue::Ints(strides), dims) = (g.attr("strides")?, g.shape(dy)) else {
-                return Err(Error::argument("strides are no integers"));
+                return Err(Error::argument("'strides' must be a list of ints"));
             };
             let repeated = (0..dims.len()).filter(|d| strides[*d] == 0 && dims[*d] != 1).map(|d| d as i64);
             let repeated: smallvec::SmallVec<[i64; 6]> = repeated.collect();

@@ -60,8 +60,8 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     }
     write!(
         modules,
-        "\n/// What is no method.\npub mod functions {{\n{re_exports}}}\n\n/// Of each function of several ops its text, and what reads \
-         its arguments from a call by name.\npub(super) const BY_NAME: &[&[ByName]] = &[\n{lists}];\n\n/// A text and its code.\n\
+        "\n/// Functions that are not methods of [`Tensor`](crate::Tensor).\npub mod functions {{\n{re_exports}}}\n\n/// Text of each function of several ops, and the code that reads \
+         its arguments from a call by name.\npub(super) const BY_NAME: &[&[ByName]] = &[\n{lists}];\n\n/// Text of a function and its code.\n\
          pub(super) type ByName = (&'static str, fn(&crate::functional::Bound) -> crate::Result<Vec<crate::Tensor>>);\n"
     )?;
     files.push((format!("{FOLDER}/mod.rs"), modules));

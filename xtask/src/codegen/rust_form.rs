@@ -224,7 +224,7 @@ impl<'a> Form<'a> {
                 Some(DTypeClass::Num) => "number".to_string(),
                 None => input.dtypes.to_string().replace('|', " or "),
             };
-            all.push(format!("`{}` is no {wanted} tensor", input.name));
+            all.push(format!("`{}` is not a tensor of {wanted}", input.name));
         }
         if matches!(op.shape, ShapeRule::Broadcast) && (op.sig.inputs.len() > 1 || self.operand.is_some()) {
             all.push("the shapes do not broadcast".into());

@@ -15,9 +15,9 @@ const POINTING: &[&str] = &["this", "that", "these", "those", "such"];
 
 /// What follows a pointing word that is a pronoun.
 const NOT_NOUNS: &[&str] = &[
-    "is", "are", "was", "were", "has", "have", "does", "do", "can", "may", "must", "will", "of", "in", "for", "at", "on", "by",
-    "to", "from", "with", "without", "that", "which", "who", "whose", "where", "there", "as", "not", "makes", "holds", "gives",
-    "means", "given", "after", "before", "behind", "a", "an", "the", "one", "it",
+    "is", "are", "was", "were", "has", "have", "does", "do", "can", "may", "must", "will", "of", "in", "for", "at",
+    "on", "by", "to", "from", "with", "without", "that", "which", "who", "whose", "where", "there", "as", "not",
+    "makes", "holds", "gives", "means", "given", "after", "before", "behind", "a", "an", "the", "one", "it",
 ];
 
 /// The faults of every doc outside of tests.
@@ -46,7 +46,8 @@ impl Docs<'_> {
         let text = text.join("\n");
         let line = attrs.iter().find(|a| doc_of(a).is_some()).map_or(line, |a| a.span().start().line);
         let first = text.trim().split("\n\n").next().unwrap_or_default().replace('\n', " ");
-        let mut report = |rule| self.found.push(Fault { path: self.path.into(), line, rule, text: first.trim().into() });
+        let mut report =
+            |rule| self.found.push(Fault { path: self.path.into(), line, rule, text: first.trim().into() });
         if public && words(&text).len() < 3 {
             report(Rule::ShortDoc);
         }
@@ -150,7 +151,9 @@ mod tests {
 
     #[test]
     fn a_pointing_word_with_its_noun_is_not_a_pronoun() {
-        for text in ["It is there.", "Those of `make`.", "What it costs.", "That of the call.", "The one after it.", "This."] {
+        for text in
+            ["It is there.", "Those of `make`.", "What it costs.", "That of the call.", "The one after it.", "This."]
+        {
             assert!(begins_with_pronoun(text), "{text}");
         }
         for text in ["This rank's part.", "Those ranks only.", "`it` names it.", "Whether it is there.", "The onset."] {

@@ -31,7 +31,9 @@ fn says_is_no(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.windows(2).enumerate().any(|(n, w)| {
         let next = words.get(n + 2).map_or("", |w| w.trim_matches(|c: char| !c.is_alphanumeric()));
-        matches!(w[0], "is" | "are" | "Is" | "Are" | "was" | "were") && w[1] == "no" && !matches!(next, "longer" | "more" | "less")
+        matches!(w[0], "is" | "are" | "Is" | "Are" | "was" | "were")
+            && w[1] == "no"
+            && !matches!(next, "longer" | "more" | "less")
     })
 }
 

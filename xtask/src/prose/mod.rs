@@ -60,7 +60,8 @@ pub fn faults(source: &Source) -> Result<(Vec<Fault>, Vec<String>), Box<dyn Erro
         which.inspect(|n| used[*n] = true).is_none()
     });
     found.sort_by(|a, b| (&a.path, a.line, a.rule).cmp(&(&b.path, b.line, b.rule)));
-    let unused = EXCEPTIONS.iter().zip(used).filter(|(_, used)| !used).map(|((path, text, _), _)| format!("{path}: {text}"));
+    let unused =
+        EXCEPTIONS.iter().zip(used).filter(|(_, used)| !used).map(|((path, text, _), _)| format!("{path}: {text}"));
     Ok((found, unused.collect()))
 }
 

@@ -56,7 +56,7 @@ thread_local! {
     static CURRENT: RefCell<Vec<Option<usize>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A handle that was never given before. Tagged, so that it is no address and no small number.
+/// A handle that was never given before. Tagged, so that it is neither an address nor a small number.
 pub fn new_handle() -> usize {
     0x0e00_0000_0000_0000 | NEXT_HANDLE.fetch_add(1, SeqCst) << 4
 }
