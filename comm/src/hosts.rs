@@ -268,7 +268,7 @@ unsafe impl Transport for HostsTransport {
     }
 }
 
-/// Knowledge about the world beside the rank's own thread.
+/// Signs of life of the world, for others than the rank's own thread.
 struct HostsPulse {
     shm: Option<Arc<dyn Pulse>>,
     alarm: Arc<Alarm>,

@@ -43,7 +43,7 @@ pub struct Ended {
     pub tail: Vec<String>,
     /// Whether the kernel killed it because the memory was exhausted.
     pub out_of_memory: bool,
-    /// Peers that this rank had waited for in vain, as it reported.
+    /// Peer that this rank had waited for in vain, as it reported.
     pub missing: Option<Missing>,
 }
 

@@ -112,13 +112,13 @@ pub fn number(v: &Value) -> f64 {
         Value::String(t) if t == "inf" => f64::INFINITY,
         Value::String(t) if t == "-inf" => f64::NEG_INFINITY,
         Value::Bool(b) => f64::from(u8::from(*b)),
-        v => v.as_f64().unwrap_or_else(|| panic!("{v} is no number")),
+        v => v.as_f64().unwrap_or_else(|| panic!("{v} is not a number")),
     }
 }
 
 /// The numbers of a list.
 pub fn numbers(v: &Value) -> Vec<f64> {
-    v.as_array().unwrap_or_else(|| panic!("{v} is no list")).iter().map(number).collect()
+    v.as_array().unwrap_or_else(|| panic!("{v} is not a list")).iter().map(number).collect()
 }
 
 /// Whether numbers are equal up to a part of the largest of them.

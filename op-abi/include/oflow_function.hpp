@@ -15,14 +15,14 @@ class Arguments {
     {
         const oflow_arg &a = find(name);
         if (a.kind != OFLOW_ARG_TENSOR)
-            throw Error("'" + name + "' is no tensor, or was left out");
+            throw Error("'" + name + "' is not a tensor, or was left out");
         return TensorHandle::lent(a.tensors[0]);
     }
     std::vector<TensorHandle> tensors(const std::string &name) const
     {
         const oflow_arg &a = find(name);
         if (a.kind != OFLOW_ARG_TENSORS)
-            throw Error("'" + name + "' is no list of tensors, or was left out");
+            throw Error("'" + name + "' is not a list of tensors, or was left out");
         std::vector<TensorHandle> all;
         for (size_t i = 0; i < a.count; ++i)
             all.push_back(TensorHandle::lent(a.tensors[i]));

@@ -92,7 +92,7 @@ class View {
     int64_t dim(int d) const
     {
         if (d < 0 || d >= rank())
-            throw Error("'" + name() + "' has " + std::to_string(rank()) + " dims, so there is no dim " + std::to_string(d));
+            throw Error("'" + name() + "' has " + std::to_string(rank()) + " dims, so dim " + std::to_string(d) + " is out of range");
         return v_->dims[d];
     }
     Shape shape() const { return Shape(v_->dims, v_->dims + rank()); }
@@ -245,7 +245,7 @@ class Type {
     int64_t dim(int d) const
     {
         if (d < 0 || d >= rank())
-            throw Error("'" + name() + "' has " + std::to_string(rank()) + " dims, so there is no dim " + std::to_string(d));
+            throw Error("'" + name() + "' has " + std::to_string(rank()) + " dims, so dim " + std::to_string(d) + " is out of range");
         return t_->dims[d];
     }
 

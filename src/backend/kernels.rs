@@ -85,7 +85,7 @@ impl Experimental {
     }
 }
 
-/// Choice of the process; at first the environment's. At first what the environment says.
+/// Experimental kernels that this process may choose; at first those that the environment names.
 static EXPERIMENTAL: LazyLock<RwLock<Experimental>> = LazyLock::new(|| {
     RwLock::new(std::env::var(EXPERIMENTAL_VARIABLE).map_or(Experimental::None, |v| Experimental::parse(&v)))
 });

@@ -109,7 +109,7 @@ pub enum AttrKind {
     DType,
     /// Number of any kind.
     Scalar,
-    /// A list of raw bytes.
+    /// Raw bytes, as of a tensor's values.
     Bytes,
     /// Kind of device.
     Device,

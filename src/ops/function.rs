@@ -171,7 +171,7 @@ fn repeated(kind: AttrKind, one: &AttrValue, n: usize) -> Option<AttrValue> {
 /// Type of a function's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FnReturn {
-    /// No result: the function writes in place.
+    /// No result, as of a function that only acts.
     Void,
     /// One new tensor.
     Tensor,

@@ -68,7 +68,7 @@ pub struct GradScaler {
     good: usize,
     /// The parameters of optimizers whose gradients are unscaled, with the sum of all their squares.
     unscaled: Vec<(Vec<Tensor>, Tensor)>,
-    /// Whether gradients were finite, as read since the last update.
+    /// Whether a gradient that is not finite was found since the last update; `None` before any was read.
     found: Option<bool>,
     skipped: u64,
 }

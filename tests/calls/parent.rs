@@ -19,7 +19,9 @@ const SILENCE: Duration = Duration::from_secs(120);
 const MOST: usize = 25;
 
 fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    std::env::var(variable)
+        .ok()
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// What became of a process: the next case to run, and what it counted.

@@ -102,7 +102,7 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
         "{e}"
     );
     let e = Checkpoint::open(&dir).err().unwrap().to_string();
-    assert!(e.contains("there is no checkpoint in") && e.contains("has no manifest.json"), "{e}");
+    assert!(e.contains(" has no checkpoint") && e.contains("has no manifest.json"), "{e}");
 }
 
 oflow::module!(Two { fc, extra });

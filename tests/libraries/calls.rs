@@ -167,7 +167,7 @@ fn a_library_of_functions_is_replaced_and_wrong_ones_are_refused() {
     for (wrong, says) in [
         (1, "unknown kind 77 of arguments"),
         (2, "an argument is a null pointer"),
-        (3, "the arguments of a call is no list"),
+        (3, "the arguments of a call is not a list"),
         (4, "unknown kind 77 of values"),
         (5, "an argument is one tensor"),
         (6, "says that it has 4 bytes"),

@@ -38,7 +38,7 @@ pub struct Absent {
     pub clocks: [Duration; 2],
 }
 
-/// Peers and keys that a rank has waited for in vain.
+/// Peer that a rank has waited for in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The rank that did not come.

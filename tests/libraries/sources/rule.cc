@@ -23,7 +23,7 @@ static void gradient(oflow::Grad &g)
     double by = g.param("by").as<double>();
     auto x = g.input("x"), w = g.input("w");
     if (g.shape(x) != g.shape(dy) || g.dtype(x) != g.dtype(dy))
-        throw oflow::Error("the gradient is no gradient of y");
+        throw oflow::Error("the gradient is not a gradient of y");
     if (g.needs("x")) {
         auto dx = g.call("mul", {g.call("mul", {dy, x}), }, {{"s", 2 * by}});
         g.set("x", w ? g.call("mul", {dx, w}) : dx);

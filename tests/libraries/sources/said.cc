@@ -50,7 +50,7 @@ template <int N> static void writes(const oflow::Call &call)
 static bool odd(const oflow::Infer &infer)
 {
     if (infer.param("k").as<int>() == 13)
-        throw oflow::Error("13 is no size");
+        throw oflow::Error("13 is not a size");
     return infer.output(0).dim(0) % 2 == 1;
 }
 

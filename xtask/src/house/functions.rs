@@ -7,7 +7,7 @@ use syn::{GenericArgument, PathArguments, ReturnType, Type};
 /// A type of the workspace: the module that defines it, and its name.
 pub type TypeId = (usize, String);
 
-/// Knowledge about a value's type.
+/// Type of a value, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Ty {
     /// Nothing, as of a closure's parameter.
@@ -207,7 +207,7 @@ impl<'a> Functions<'a> {
         }
     }
 
-    /// Knowledge about a type as it is written.
+    /// Resolves a type as it is written.
     pub fn type_of(&self, source: &Source, module: usize, owner: Option<&TypeId>, ty: &Type) -> Ty {
         match ty {
             Type::Reference(r) => self.type_of(source, module, owner, &r.elem),
