@@ -49,7 +49,7 @@ pub(super) fn glu(x: &Tensor, dim: i64, site: CallSite) -> Result<Tensor> {
     let named = shape::in_method("glu", x, site);
     let d = normalize_dim(dim, x.ndim()).map_err(&named)?;
     let Some(n) = x.shape().get(d) else {
-        return Err(named(Error::shape("a tensor without dims has no halves")));
+        return Err(named(Error::shape("glu needs at least 1 dim, but x is a scalar")));
     };
     if n % 2 == 1 {
         return Err(named(Error::shape(format!("dim {dim} has {n} elements: expected an even number"))));

@@ -10,6 +10,7 @@ mod cuda_kernels;
 mod fuzz;
 mod house;
 mod prose;
+mod source;
 
 use std::error::Error;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! and also where it has fewer, so that the row is lowered with the circle that was cut.
 
 use super::circles::{Circle, Through, circles};
-use super::source::Source;
+use crate::source::Source;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@
 //! `use super::cache;` names a module, not an item. Whether `cache::look` is then an arrow is what [`Through`] says: without
 //! such arrows ([`Through::Names`]) a circle can be cut by importing the module in place of its items, so both are counted.
 
-use super::source::{Named, Source, attrs_of, leaves, of_tests};
+use crate::source::{Named, Source, attrs_of, leaves, of_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 

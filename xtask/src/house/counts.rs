@@ -1,6 +1,6 @@
 //! Counts: the length of pages and files, and how many test binaries there are.
 
-use super::source::Source;
+use crate::source::Source;
 use std::fs;
 
 /// Files with more lines than this are listed.

@@ -1,8 +1,8 @@
 //! The functions and types of a checkout, as far as a walk needs them.
 
-use super::source::{Named, Source, attrs_of, of_tests};
+use crate::source::{Named, Source, attrs_of, of_tests};
 use std::collections::HashMap;
-use syn::{GenericArgument, PathArguments, ReturnType, Type};
+use syn::{GenericArgument, Pat, PathArguments, ReturnType, Type};
 
 /// A type of the workspace: the module that defines it, and its name.
 pub type TypeId = (usize, String);
@@ -258,5 +258,27 @@ impl<'a> Functions<'a> {
             ReturnType::Default => Ty::Foreign,
             ReturnType::Type(_, ty) => self.type_of(source, f.module, f.owner.as_ref(), ty),
         }
+    }
+}
+
+/// The parameters of a function: name and type; `self` has none.
+pub fn params_of<'a>(f: &Function<'a>) -> Vec<(String, Option<&'a syn::Type>)> {
+    f.sig
+        .inputs
+        .iter()
+        .map(|i| match i {
+            syn::FnArg::Receiver(_) => ("self".to_string(), None),
+            syn::FnArg::Typed(t) => (ident_of(&t.pat).unwrap_or_default(), Some(&*t.ty)),
+        })
+        .collect()
+}
+
+/// The name that a pattern of one name binds.
+pub fn ident_of(pat: &Pat) -> Option<String> {
+    match pat {
+        Pat::Ident(i) => Some(i.ident.to_string()),
+        Pat::Type(t) => ident_of(&t.pat),
+        Pat::Reference(r) => ident_of(&r.pat),
+        _ => None,
     }
 }

@@ -7,13 +7,12 @@ mod ceilings;
 mod circles;
 mod counts;
 mod functions;
-pub mod source;
 mod walk;
 
+use crate::source::Source;
 use circles::{Circle, Through};
 use functions::Functions;
 use serde_json::{Value, json};
-use source::Source;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -131,6 +130,7 @@ fn as_json(source: &Source) -> Value {
         "lines": c.lines,
         "long_files": c.long.iter().map(|(path, lines)| json!({"path": path, "lines": lines})).collect::<Vec<_>>(),
         "test_binaries": c.test_binaries,
+        "short_docs": crate::prose::short_docs(source),
     })
 }
 
@@ -160,6 +160,7 @@ fn print(source: &Source) {
     let c = counts::counts(source);
     println!("ARCHITECTURE.md: {} words", c.architecture_words);
     println!("{} files, {} lines, {} test binaries", c.files, c.lines, c.test_binaries);
+    println!("public items with a doc under three words: {}", crate::prose::short_docs(source));
     println!("files over {} lines: {}", counts::LONG, c.long.len());
     c.long.iter().for_each(|(path, lines)| println!("  {path}: {lines}"));
     println!("circles by names, with the names that each arrow stands for:");

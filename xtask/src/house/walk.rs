@@ -21,8 +21,8 @@
 
 mod names;
 
-use super::functions::{Function, Functions, Ty, TypeId};
-use super::source::Source;
+use super::functions::{Function, Functions, Ty, TypeId, ident_of, params_of};
+use crate::source::Source;
 use names::{FOR_ERRORS, HANDS_ON, OF_STD, TEXT};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use syn::{Expr, Pat, Stmt};
@@ -144,27 +144,6 @@ pub fn walk(
         }
     }
     Ok(Walk { stays, open: walker.open })
-}
-
-/// The parameters of a function: name and type; `self` has none.
-fn params_of<'a>(f: &Function<'a>) -> Vec<(String, Option<&'a syn::Type>)> {
-    f.sig
-        .inputs
-        .iter()
-        .map(|i| match i {
-            syn::FnArg::Receiver(_) => ("self".to_string(), None),
-            syn::FnArg::Typed(t) => (ident_of(&t.pat).unwrap_or_default(), Some(&*t.ty)),
-        })
-        .collect()
-}
-
-fn ident_of(pat: &Pat) -> Option<String> {
-    match pat {
-        Pat::Ident(i) => Some(i.ident.to_string()),
-        Pat::Type(t) => ident_of(&t.pat),
-        Pat::Reference(r) => ident_of(&r.pat),
-        _ => None,
-    }
 }
 
 impl<'a> Walker<'a> {
@@ -584,7 +563,7 @@ impl<'a> Walker<'a> {
             syn::visit::visit_block(&mut named, self.functions.all[self.at].body);
             let module = self.module();
             for path in named.0 {
-                let Some(super::source::Named::Item { module, name, rest: 0 }) = self.source.resolve(module, &path)
+                let Some(crate::source::Named::Item { module, name, rest: 0 }) = self.source.resolve(module, &path)
                 else {
                     continue;
                 };

@@ -1,7 +1,7 @@
 //! The rules for docs.
 
 use super::{Fault, Rule};
-use crate::house::source::{Source, attrs_of, of_tests};
+use crate::source::{Source, attrs_of, of_tests};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Visibility};
@@ -13,7 +13,7 @@ const PRONOUNS: &[&str] =
 /// Words that are pronouns where no noun follows: "This is", "Those of", but not "This rank's part".
 const POINTING: &[&str] = &["this", "that", "these", "those", "such"];
 
-/// What follows a pointing word that is a pronoun.
+/// Words that follow a pointing word where it is a pronoun.
 const NOT_NOUNS: &[&str] = &[
     "is", "are", "was", "were", "has", "have", "does", "do", "can", "may", "must", "will", "of", "in", "for", "at",
     "on", "by", "to", "from", "with", "without", "that", "which", "who", "whose", "where", "there", "as", "not",

@@ -1,7 +1,7 @@
 //! The rule for messages: every string literal of the code outside of tests, and of the Python files.
 
 use super::{Fault, Rule};
-use crate::house::source::Source;
+use crate::source::Source;
 use proc_macro2::{TokenStream, TokenTree};
 use std::error::Error;
 use std::fs;

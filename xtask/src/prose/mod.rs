@@ -9,7 +9,7 @@
 mod docs;
 mod messages;
 
-use crate::house::source::Source;
+use crate::source::Source;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Fault {
     pub text: String,
 }
 
-/// The rules.
+/// A rule that docs or messages keep.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rule {
     /// The doc of a public item has fewer than three words.
@@ -63,6 +63,11 @@ pub fn faults(source: &Source) -> Result<(Vec<Fault>, Vec<String>), Box<dyn Erro
     let unused =
         EXCEPTIONS.iter().zip(used).filter(|(_, used)| !used).map(|((path, text, _), _)| format!("{path}: {text}"));
     Ok((found, unused.collect()))
+}
+
+/// Number of public items with a doc under three words, without exceptions.
+pub fn short_docs(source: &Source) -> usize {
+    docs::faults(source).iter().filter(|f| f.rule == Rule::ShortDoc).count()
 }
 
 /// Runs the command with the arguments after `prose`.
