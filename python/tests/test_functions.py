@@ -295,7 +295,7 @@ def test_an_op_with_base_attributes():
         ("sum", {"x": 1}, TypeError, "no attribute 'x'"),
         ("sum", {"dims": "a"}, TypeError, "attribute 'dims' must be int or a tuple of ints, not str"),
         ("reshape", {}, TypeError, "the attribute 'shape' has no default and is not given"),
-        ("summ", {}, flow.RegistryError, "no op named 'summ'"),
+        ("summ", {}, flow.RegistryError, "unknown op 'summ'"),
     ):
         with pytest.raises(error, match=message):
             flow.OpCall(op, **attrs)

@@ -266,7 +266,7 @@ def test_a_scaler_skips_what_is_not_finite():
         assert scaler.step(opt) is done
         scaler.update()
     assert p.item() == 0.5 and scaler.skipped == 1 and scaler.get_scale() == 8.0
-    with pytest.raises(TypeError, match="no oflow.optim.Optimizer"):
+    with pytest.raises(TypeError, match="expected an oflow.optim.Optimizer"):
         scaler.step(p)
     # Groups that come between are not unscaled with the others, which must not be unscaled twice.
     scaler.scale(p.sum()).backward()

@@ -247,9 +247,8 @@ impl MultiheadAttention {
     /// Queries, keys and values `[B, T, embed_dim]`: one product where all three are one tensor.
     fn projected(&self, from: [&Tensor; 3]) -> Result<[Tensor; 3]> {
         let three = |v: Vec<Tensor>| -> Result<[Tensor; 3]> {
-            v.try_into().map_err(|v: Vec<Tensor>| {
-                Error::shape(format!("expected 3 projections (q, k, v), got {}", v.len()))
-            })
+            v.try_into()
+                .map_err(|v: Vec<Tensor>| Error::shape(format!("expected 3 projections (q, k, v), got {}", v.len())))
         };
         if self.weights.len() == 1 && from[1].same(from[0]) && from[2].same(from[0]) {
             return three(self.turned(from[0])?.linear(&self.weights[0], self.bias.as_ref())?.chunk(3, -1)?);

@@ -156,7 +156,11 @@ impl Vm {
         if storage.origin().is_dry() == self.dry {
             return Ok(());
         }
-        Err(Error::context(format!("this storage belongs to {}, these streams do not", storage.origin())))
+        Err(Error::context(format!(
+            "storage of {} used with streams of {}",
+            storage.origin(),
+            if self.dry { "a dry run" } else { "a program with data" }
+        )))
     }
 
     /// Waits for everything issued so far.

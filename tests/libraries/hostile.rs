@@ -197,7 +197,7 @@ fn a_library_that_would_kill_the_process_is_refused_before_it_runs() {
     }
     let as_source = cache().join("pipe.c");
     rustix::fs::mknodat(rustix::fs::CWD, &as_source, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
-    assert!(build_and_load(&[&as_source], options()).unwrap_err().to_string().contains("no regular file"));
+    assert!(build_and_load(&[&as_source], options()).unwrap_err().to_string().contains("not a regular file"));
 }
 
 /// The process that runs this test again, for ends of a process.

@@ -122,7 +122,7 @@ fn a_library_in_use_is_not_unloaded() {
     drop(z);
     unload(&library).unwrap();
     let e = times("used").unwrap_err().to_string();
-    assert!(e.contains("no function named 'used.times'"), "{e}");
+    assert!(e.contains("unknown function 'used.times'"), "{e}");
     assert!(!loaded().iter().any(|l| l.name() == "used"));
     // It can come back, by its file too, and under its old name.
     built(&file);

@@ -45,7 +45,7 @@ fn a_rank_joins_once_and_on_its_own_host() {
     let mut state = joined(true);
     let now = Instant::now();
     assert_eq!(text(state.join(hello(3), now)), "rank 3 has joined this job before");
-    assert_eq!(text(state.join(hello(4), now)), "there is not a rank 4 in a world of 4");
+    assert_eq!(text(state.join(hello(4), now)), "rank 4 is out of range: the world has 4 ranks");
     assert_eq!(text(state.join(hello(1), now)), "rank 1 is on another host: here are ranks 2 to 3");
 }
 
@@ -184,7 +184,7 @@ fn a_rank_tells_once_for_whom_it_has_waited_in_vain() {
     note(2, 1).unwrap();
     note(1, 4).unwrap();
     note(3, 3).unwrap();
-    assert!(text(note(4, 1)).contains("no rank 4"));
+    assert!(text(note(4, 1)).contains("rank 4 is out of range"));
     let missing = [1, 2, 3].map(|rank| state.missing(rank).map(|m| m.rank));
     assert_eq!(missing, [None, Some(3), None], "rank 4 is not of this world, and nobody waits for itself");
 }
@@ -211,7 +211,7 @@ fn names_sizes_and_members_are_checked_here() {
     assert_eq!(text(state.get(String::new(), true)), "a key or barrier name has 1 to 1024 bytes, not 0");
     assert!(text(state.get("k".repeat(1025), false)).ends_with("not 1025"));
     let event = |rank, topic: &str, bytes| pb::NodeEvent { rank, topic: topic.into(), text: "x".repeat(bytes) };
-    assert_eq!(text(state.publish(event(Some(4), "loss", 1))), "there is not a rank 4 in a world of 4");
+    assert_eq!(text(state.publish(event(Some(4), "loss", 1))), "rank 4 is out of range: the world has 4 ranks");
     assert_eq!(text(state.publish(event(Some(2), "", 1))), "a topic has 1 to 256 bytes, not 0");
     assert_eq!(
         text(state.publish(event(Some(2), "loss", 65_537))),
