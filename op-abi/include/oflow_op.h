@@ -89,16 +89,16 @@
 // Attribute: optional and not given.
 #define OFLOW_ATTR_ABSENT 0
 
-// Attribute: `integer`.
+// Kind of an attribute whose value is in `integer`.
 #define OFLOW_ATTR_INT 1
 
-// Attribute: `real`.
+// Kind of an attribute whose value is in `real`.
 #define OFLOW_ATTR_FLOAT 2
 
 // Attribute: `integer`, 0 or 1.
 #define OFLOW_ATTR_BOOL 3
 
-// Attribute: `text`.
+// Kind of an attribute whose value is in `text`.
 #define OFLOW_ATTR_STR 4
 
 // Attribute: `integers`, `count` of them; shapes too.
@@ -141,7 +141,7 @@
 // Argument: `tensors`, `count` of them.
 #define OFLOW_ARG_TENSORS 2
 
-// Argument: `value`.
+// Kind of an argument whose value is in `value`.
 #define OFLOW_ARG_VALUE 3
 
 // Argument: where a new tensor lies: beside `tensors[0]`, else on the device that `value` names.
@@ -169,19 +169,19 @@ typedef struct {
   uint16_t minor;
 } oflow_head;
 
-// Text.
+// A text of UTF-8, without a zero at its end.
 typedef struct {
-  // UTF-8.
+  // First byte of the text, in UTF-8.
   const uint8_t *data;
-  // Bytes.
+  // Number of bytes.
   size_t len;
 } oflow_str;
 
 // A list of texts.
 typedef struct {
-  // The texts.
+  // First of the texts.
   const oflow_str *data;
-  // How many.
+  // Number of texts.
   size_t count;
 } oflow_strs;
 
@@ -191,11 +191,11 @@ typedef struct {
   oflow_head head;
   // The name of the input or output in the declaration.
   oflow_str name;
-  // `OFLOW_F32`, …
+  // Element type: `OFLOW_F32`, …
   uint32_t dtype;
   // Number of dims.
   uint32_t rank;
-  // Sizes.
+  // Size of each dim.
   const int64_t *dims;
   // Of a quantised tensor the difference of two neighbours: an element stands for `(stored - zero_point) * scale`. 0 elsewhere.
   double scale;
@@ -207,15 +207,15 @@ typedef struct {
 typedef struct {
   // Size and version.
   oflow_head head;
-  // Its name in the declaration.
+  // Name of the attribute in the declaration.
   oflow_str name;
   // `OFLOW_ATTR_…`: which of the fields below has the value.
   uint32_t kind;
   // An integer, truth value or element type.
   int64_t integer;
-  // A float.
+  // Value of `OFLOW_ATTR_FLOAT`.
   double real;
-  // A text.
+  // Value of `OFLOW_ATTR_STR`.
   oflow_str text;
   // A list of integers, truth values or element types.
   const int64_t *integers;
@@ -229,13 +229,13 @@ typedef struct {
   const int64_t *lengths;
 } oflow_attr;
 
-// What rules are given: shapes, element types and attributes, no data.
+// Arguments of rules: shapes, element types and attributes, no data.
 typedef struct {
   // Size and version.
   oflow_head head;
   // Inputs; a null pointer for an optional one that was left out.
   const oflow_type *const *inputs;
-  // How many.
+  // Number of inputs.
   size_t input_count;
   // Outputs, for the size of a workspace and for `applies`.
   const oflow_type *const *outputs;
@@ -243,7 +243,7 @@ typedef struct {
   size_t output_count;
   // Plan attributes. A rule does not see the values of runtime attributes.
   const oflow_attr *const *attrs;
-  // How many.
+  // Number of attributes.
   size_t attr_count;
   // `user` of the op; of the kernel for the size of a workspace and for `applies`.
   void *user;
@@ -279,7 +279,7 @@ typedef struct {
   uint8_t *text;
   // Bytes of room.
   size_t capacity;
-  // Bytes written.
+  // Number of bytes written.
   size_t len;
 } oflow_message;
 
@@ -296,13 +296,13 @@ typedef struct {
   oflow_str name;
   // Address of the element with all indices 0.
   void *data;
-  // `OFLOW_F32`, …
+  // Element type: `OFLOW_F32`, …
   uint32_t dtype;
   // Where the memory is: `OFLOW_CPU`, …
   uint32_t device;
   // Number of dims.
   uint32_t rank;
-  // Sizes.
+  // Size of each dim.
   const int64_t *dims;
   // From one index to the next, in elements.
   const int64_t *strides;
@@ -325,15 +325,15 @@ typedef struct {
   oflow_str op;
   // Inputs, in memory of the call's inputs, outputs or workspace; a null pointer for an optional one that is left out.
   const oflow_view *const *inputs;
-  // How many.
+  // Number of inputs.
   size_t input_count;
   // Outputs, in memory of the call's outputs or workspace.
   const oflow_view *const *outputs;
-  // How many.
+  // Number of outputs.
   size_t output_count;
   // Attributes by name; those that are left out have their defaults.
   const oflow_attr *const *attrs;
-  // How many.
+  // Number of attributes.
   size_t attr_count;
   // Scratch memory of the primitive, in the call's workspace; a null pointer for none.
   const oflow_view *scratch;
@@ -342,7 +342,7 @@ typedef struct {
 // Launches a primitive in the stream of the call that `context` belongs to, from the thread that runs the kernel.
 typedef int32_t (*oflow_launch_fn)(void *context, const oflow_launch *launch, oflow_message *error);
 
-// What a kernel is given.
+// Arguments of a kernel.
 typedef struct {
   // Size and version.
   oflow_head head;
@@ -350,15 +350,15 @@ typedef struct {
   oflow_str op;
   // Inputs; a null pointer for an optional one that was left out. Contiguous, unless the op has the trait `strided`.
   const oflow_view *const *inputs;
-  // How many.
+  // Number of inputs.
   size_t input_count;
   // Outputs, contiguous; the memory is there and not initialised.
   const oflow_view *const *outputs;
-  // How many.
+  // Number of outputs.
   size_t output_count;
   // Attributes, runtime attributes too.
   const oflow_attr *const *attrs;
-  // How many.
+  // Number of attributes.
   size_t attr_count;
   // Scratch memory, as bytes; a null pointer where the kernel asked for none.
   const oflow_view *workspace;
@@ -387,7 +387,7 @@ typedef int32_t (*oflow_applies_fn)(const oflow_infer *infer, oflow_message *err
 typedef struct {
   // Size and version.
   oflow_head head;
-  // Its name, for lists and traces; empty for one made of op and device.
+  // Name of the kernel, for lists and traces; empty for one made of op and device.
   oflow_str name;
   // `cpu` or `cuda`.
   oflow_str device;
@@ -415,8 +415,8 @@ typedef struct {
   oflow_applies_fn applies;
 } oflow_kernel;
 
-// What a gradient rule is given. A value is a number that holds in this run of the rule. Inputs and outputs are named; if the name is
-// empty, `index` is their position.
+// Arguments of a gradient rule. A value is a number that holds in this run of the rule. Inputs and outputs are named; if
+// the name is empty, `index` is their position.
 typedef struct {
   // Size and version.
   oflow_head head;
@@ -424,7 +424,7 @@ typedef struct {
   oflow_str op;
   // Attributes of the forward call, runtime attributes too.
   const oflow_attr *const *attrs;
-  // How many.
+  // Number of attributes.
   size_t attr_count;
   // Inputs of the forward call; optional ones that were left out count.
   size_t input_count;
@@ -492,7 +492,7 @@ typedef struct {
   oflow_str shape;
   // Element types of the outputs: `promote`, `like x`, `f32, i64`; promotion of the inputs if nothing is said.
   oflow_str dtype;
-  // Which dims may be split: `mk, kn -> mn`.
+  // Dims that may be split: `mk, kn -> mn`.
   oflow_str factors;
   // Inputs that the op is linear in: `x`, or `x: y, z` for one of which only some outputs depend.
   oflow_strs linear;
@@ -512,9 +512,9 @@ typedef struct {
   oflow_rule_fn infer_signatures;
   // Given to the rules.
   void *user;
-  // Kernels.
+  // First of the pointers to the op's kernels.
   const oflow_kernel *const *kernels;
-  // How many.
+  // Number of kernels.
   size_t kernel_count;
   // The gradient by code, in the place of `gradient`.
   oflow_grad_fn grad_rule;
@@ -526,7 +526,7 @@ typedef struct {
   oflow_strs nd_infer;
   // Signatures over all axes of a mesh beside these products.
   oflow_strs nd_extra;
-  // Which signatures over all axes of a mesh hold: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
+  // Signatures that hold over all axes of a mesh: patterns with `*`, or `not` and a pattern: `not [S(0), S(1)], * -> *`.
   oflow_strs nd_valid;
   // Where a call runs and where its outputs are.
   oflow_rule_fn infer_devices;
@@ -543,15 +543,15 @@ typedef struct {
   oflow_str name;
   // `OFLOW_ARG_…`: which of the fields below has the argument.
   uint32_t kind;
-  // Tensors.
+  // First of the tensors.
   const oflow_tensor *tensors;
-  // How many.
+  // Number of tensors.
   size_t count;
   // A value that is no tensor.
   const oflow_attr *value;
 } oflow_arg;
 
-// What the body of a function is given.
+// Arguments of the body of a function.
 typedef struct {
   // Size and version.
   oflow_head head;
@@ -559,7 +559,7 @@ typedef struct {
   oflow_str function;
   // One for each parameter, in order, with its name and its default.
   const oflow_arg *const *args;
-  // How many.
+  // Number of arguments.
   size_t arg_count;
   // `user` of the function.
   void *user;
@@ -592,41 +592,41 @@ typedef struct {
   oflow_str doc;
   // 1 leaves it out of lists.
   uint32_t hidden;
-  // What it does.
+  // Body of the function.
   oflow_function_fn run;
   // Given to `run`.
   void *user;
 } oflow_function_def;
 
-// What a library gives.
+// Declarations of a library.
 typedef struct {
   // Size and version.
   oflow_head head;
-  // Its name: letters, digits and `_`.
+  // Name of the library: letters, digits and `_`.
   oflow_str name;
-  // Its version, as the library counts.
+  // Version of the library, as the library counts.
   oflow_str version;
   // Why there are no ops, if the library could not make them.
   oflow_str error;
   // Ops, in the order in which they are registered.
   const oflow_op_def *const *ops;
-  // How many.
+  // Number of ops.
   size_t op_count;
   // Functions that call ops and functions.
   const oflow_function_def *const *functions;
-  // How many.
+  // Number of functions.
   size_t function_count;
 } oflow_library;
 
-// What a tensor is. Pointers live as long as the tensor's number.
+// Description of a tensor. Pointers live as long as the tensor's number.
 typedef struct {
   // Size and version.
   oflow_head head;
-  // `OFLOW_F32`, …
+  // Element type: `OFLOW_F32`, …
   uint32_t dtype;
   // Number of dims.
   uint32_t rank;
-  // Logical sizes.
+  // Logical size of each dim.
   const int64_t *dims;
   // Of a quantised tensor the difference of two neighbours. 0 elsewhere.
   double scale;
@@ -652,17 +652,17 @@ typedef struct {
   oflow_str function;
   // Arguments by position, then those by name.
   const oflow_arg *const *args;
-  // How many.
+  // Number of arguments.
   size_t arg_count;
 } oflow_function_call;
 
-// What a call has returned. The lists live until the next call on this thread; the tensors are owned by the caller.
+// Results of a call. The lists live until the next call on this thread; the tensors are owned by the caller.
 typedef struct {
   // Size and version.
   oflow_head head;
-  // Tensors.
+  // First of the tensors.
   const oflow_tensor *tensors;
-  // How many.
+  // Number of tensors.
   size_t count;
   // The value of a function that returns no tensors; else a null pointer.
   const oflow_attr *value;
@@ -692,7 +692,7 @@ typedef struct {
                        oflow_message *error);
 } oflow_api;
 
-// What a library may call while the process lives.
+// Functions that a library may call while the process lives.
 typedef struct {
   // Size and version.
   oflow_head head;

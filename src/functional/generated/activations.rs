@@ -69,7 +69,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn gelu(&self) -> Result<Tensor> {
         invoke1(op!("gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -82,7 +82,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn gelu_tanh(&self) -> Result<Tensor> {
         invoke1(op!("gelu_tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -95,7 +95,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn quick_gelu(&self) -> Result<Tensor> {
         invoke1(op!("quick_gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -108,7 +108,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn silu(&self) -> Result<Tensor> {
         invoke1(op!("silu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -121,7 +121,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn mish(&self) -> Result<Tensor> {
         invoke1(op!("mish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -134,7 +134,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn leaky_relu(&self, alpha: f64) -> Result<Tensor> {
         invoke1(op!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())
@@ -147,7 +147,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Result<Tensor> {
         invoke1(op!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())
@@ -160,7 +160,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn softplus(&self) -> Result<Tensor> {
         invoke1(op!("softplus"), &[Some(self)], smallvec![], smallvec![(1.0).into(), (20.0).into()], CallSite::here())
@@ -179,7 +179,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn log_sigmoid(&self) -> Result<Tensor> {
         invoke1(op!("log_sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -192,7 +192,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn softsign(&self) -> Result<Tensor> {
         invoke1(op!("softsign"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -205,7 +205,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn selu(&self) -> Result<Tensor> {
         invoke1(op!("selu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -218,7 +218,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn hardtanh(&self, lo: f64, hi: f64) -> Result<Tensor> {
         invoke1(op!("hardtanh"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], CallSite::here())
@@ -231,7 +231,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn hardsigmoid(&self) -> Result<Tensor> {
         invoke1(op!("hardsigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -244,7 +244,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn hardshrink(&self, lambd: f64) -> Result<Tensor> {
         invoke1(op!("hardshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())
@@ -257,7 +257,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn softshrink(&self, lambd: f64) -> Result<Tensor> {
         invoke1(op!("softshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())
@@ -280,7 +280,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn celu(&self, alpha: f64) -> Result<Tensor> {
         invoke1(op!("celu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())
@@ -293,7 +293,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn tanhshrink(&self) -> Result<Tensor> {
         invoke1(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -306,7 +306,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn hardswish(&self) -> Result<Tensor> {
         invoke1(op!("hardswish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -319,7 +319,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn threshold(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<Tensor> {
         invoke1(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())

@@ -617,7 +617,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If x is no list of integers or one of them is negative; in a dry run.
+    /// If x is not a list of integers or one of them is negative; in a dry run.
     #[track_caller]
     pub fn bincount(&self) -> Result<Tensor> {
         super::super::count::bincount(self, None, 0, CallSite::here())

@@ -124,7 +124,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no complex tensor.
+    /// If `x` is not a tensor of complex.
     #[track_caller]
     pub fn imag(&self) -> Result<Tensor> {
         invoke1(op!("imag"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -137,7 +137,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `re` is no f32 or f64 tensor, or `im` is no f32 or f64 tensor, or the shapes do not broadcast.
+    /// If `re` is not a tensor of f32 or f64, or `im` is not a tensor of f32 or f64, or the shapes do not broadcast.
     #[track_caller]
     pub fn complex(&self, im: &Tensor) -> Result<Tensor> {
         invoke1(op!("complex"), &[Some(self), Some(im)], smallvec![], smallvec![], CallSite::here())
@@ -210,7 +210,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn frac(&self) -> Result<Tensor> {
         invoke1(op!("frac"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -543,7 +543,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no integer tensor.
+    /// If `x` is not a tensor of integer.
     #[track_caller]
     pub fn bitwise_not(&self) -> Result<Tensor> {
         invoke1(op!("bitwise_not"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -747,7 +747,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast.
     #[track_caller]
     pub fn hypot(&self, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("hypot"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
@@ -760,7 +760,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast.
     #[track_caller]
     pub fn logaddexp(&self, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("logaddexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
@@ -773,7 +773,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast.
     #[track_caller]
     pub fn logaddexp2(&self, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("logaddexp2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
@@ -865,7 +865,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
     pub fn bitwise_and<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -883,7 +883,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
     pub fn bitwise_or<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -901,7 +901,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
     pub fn bitwise_xor<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -919,7 +919,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
     #[track_caller]
     pub fn bitwise_left_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -937,7 +937,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
     #[track_caller]
     pub fn bitwise_right_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -1102,7 +1102,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or `weight` is no float tensor, or the shapes do not broadcast.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or `weight` is not a tensor of float, or the shapes do not broadcast.
     #[track_caller]
     pub fn lerp<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -1143,7 +1143,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float or complex tensor, or `a` is no float or complex tensor, or `b` is no float or complex tensor, or the shapes do not broadcast.
+    /// If `x` is not a tensor of float or complex, or `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or the shapes do not broadcast.
     #[track_caller]
     pub fn addcdiv(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())

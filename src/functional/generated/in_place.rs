@@ -142,7 +142,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn frac_(&self) -> Result<&Tensor> {
         write_over(op!("frac"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -520,7 +520,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no integer tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of integer, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_not_(&self) -> Result<&Tensor> {
         write_over(op!("bitwise_not"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -576,7 +576,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn gelu_(&self) -> Result<&Tensor> {
         write_over(op!("gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -590,7 +590,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn gelu_tanh_(&self) -> Result<&Tensor> {
         write_over(op!("gelu_tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -604,7 +604,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn quick_gelu_(&self) -> Result<&Tensor> {
         write_over(op!("quick_gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -618,7 +618,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn silu_(&self) -> Result<&Tensor> {
         write_over(op!("silu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -632,7 +632,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn mish_(&self) -> Result<&Tensor> {
         write_over(op!("mish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -646,7 +646,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn leaky_relu_(&self, alpha: f64) -> Result<&Tensor> {
         write_over(op!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
@@ -660,7 +660,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn elu_(&self, alpha: f64) -> Result<&Tensor> {
         write_over(op!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
@@ -674,7 +674,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn softplus_(&self) -> Result<&Tensor> {
         write_over(op!("softplus"), &[Some(self)], smallvec![], smallvec![(1.0).into(), (20.0).into()], CallSite::here())?;
@@ -695,7 +695,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn log_sigmoid_(&self) -> Result<&Tensor> {
         write_over(op!("log_sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -709,7 +709,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn softsign_(&self) -> Result<&Tensor> {
         write_over(op!("softsign"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -723,7 +723,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn selu_(&self) -> Result<&Tensor> {
         write_over(op!("selu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -737,7 +737,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn hardtanh_(&self, lo: f64, hi: f64) -> Result<&Tensor> {
         write_over(op!("hardtanh"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], CallSite::here())?;
@@ -751,7 +751,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn hardsigmoid_(&self) -> Result<&Tensor> {
         write_over(op!("hardsigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -765,7 +765,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn hardshrink_(&self, lambd: f64) -> Result<&Tensor> {
         write_over(op!("hardshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())?;
@@ -779,7 +779,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn softshrink_(&self, lambd: f64) -> Result<&Tensor> {
         write_over(op!("softshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())?;
@@ -807,7 +807,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn celu_(&self, alpha: f64) -> Result<&Tensor> {
         write_over(op!("celu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
@@ -821,7 +821,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn tanhshrink_(&self) -> Result<&Tensor> {
         write_over(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -835,7 +835,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn hardswish_(&self) -> Result<&Tensor> {
         write_over(op!("hardswish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -849,7 +849,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float, or the result has another shape or dtype.
     #[track_caller]
     pub fn threshold_(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<&Tensor> {
         write_over(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())?;
@@ -1057,7 +1057,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn hypot_(&self, b: &Tensor) -> Result<&Tensor> {
         write_over(op!("hypot"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
@@ -1071,7 +1071,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn logaddexp_(&self, b: &Tensor) -> Result<&Tensor> {
         write_over(op!("logaddexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
@@ -1085,7 +1085,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn logaddexp2_(&self, b: &Tensor) -> Result<&Tensor> {
         write_over(op!("logaddexp2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
@@ -1184,7 +1184,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_and_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1203,7 +1203,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_or_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1222,7 +1222,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_xor_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1241,7 +1241,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_left_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1260,7 +1260,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn bitwise_right_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1279,7 +1279,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is no float tensor, or `b` is no float tensor, or `weight` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or `weight` is not a tensor of float, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn lerp_<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1323,7 +1323,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float or complex tensor, or `a` is no float or complex tensor, or `b` is no float or complex tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float or complex, or `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn addcdiv_(&self, a: &Tensor, b: &Tensor) -> Result<&Tensor> {
         write_over(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())?;

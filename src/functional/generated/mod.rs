@@ -15,7 +15,7 @@ mod complex_numbers;
 mod losses;
 mod layouts;
 
-/// What is no method.
+/// Functions that are not methods of [`Tensor`](crate::Tensor).
 pub mod functions {
     pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions, randperm, MultinomialOptions, normal, normal_of, normal_of_with, NormalOfOptions, GumbelSoftmaxOptions};
     pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions, IsinOptions};
@@ -29,7 +29,7 @@ pub mod functions {
     pub use super::losses::{MseLossOptions, L1LossOptions, SmoothL1LossOptions, HuberLossOptions, BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, KlDivOptions, SoftMarginLossOptions, HingeEmbeddingLossOptions, MarginRankingLossOptions, PoissonNllLossOptions, GaussianNllLossOptions, CosineSimilarityOptions, CosineEmbeddingLossOptions, PairwiseDistanceOptions, TripletMarginLossOptions, CrossEntropyOptions, NllLossOptions, MultiMarginLossOptions, MultilabelMarginLossOptions, MultilabelSoftMarginLossOptions, CtcLossOptions};
 }
 
-/// Of each function of several ops its text, and what reads its arguments from a call by name.
+/// Text of each function of several ops, and the code that reads its arguments from a call by name.
 pub(super) const BY_NAME: &[&[ByName]] = &[
     random_numbers::BY_NAME,
     elementwise::BY_NAME,
@@ -47,5 +47,5 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     layouts::BY_NAME,
 ];
 
-/// A text and its code.
+/// Text of a function and its code.
 pub(super) type ByName = (&'static str, fn(&crate::functional::Bound) -> crate::Result<Vec<crate::Tensor>>);

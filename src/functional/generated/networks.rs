@@ -266,7 +266,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn softmax(&self, dim: impl IntLike) -> Result<Tensor> {
         invoke1(op!("softmax"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
@@ -279,7 +279,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn log_softmax(&self, dim: impl IntLike) -> Result<Tensor> {
         invoke1(op!("log_softmax"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
@@ -305,7 +305,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `ids` is no integer tensor.
+    /// If `ids` is not a tensor of integer.
     #[track_caller]
     pub fn one_hot(&self, classes: impl IntLike) -> Result<Tensor> {
         invoke1(op!("one_hot"), &[Some(self)], smallvec![classes.int().into(), DType::I64.into()], smallvec![], CallSite::here())

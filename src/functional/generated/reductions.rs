@@ -448,7 +448,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is no float tensor.
+    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn logcumsumexp(&self, dim: impl IntLike) -> Result<Tensor> {
         invoke1(op!("logcumsumexp"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
