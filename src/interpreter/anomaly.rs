@@ -80,7 +80,7 @@ pub(super) fn look_at_partials(call: &Call<'_>, plan: &Plan, boxed: &[Option<Ten
     let sbp = signature.inputs[p].as_ref().map_or(String::new(), ToString::to_string);
     let why = format!("input {p} `{}` is {sbp}, and {met} not finite", name(p));
     Err(Error::value(why).help(
-        "parts of a value times an infinity are no parts of the product; box the input first: \
+        "an infinity times each part of a value does not give the parts of the product; box the input first: \
          `to_global((&placement, sbp![B]))`. OFLOW_CHECK=1 looks for this",
     ))
 }

@@ -25,7 +25,7 @@ pub(super) struct Rewrite {
     pub(super) rewrite: fn(&Call<'_>) -> Result<Option<Rewritten>>,
 }
 
-/// What a call is after a rewrite.
+/// Result of a rewrite.
 pub(super) enum Rewritten {
     /// The same call with other inputs.
     Inputs(OwnedInputs),
@@ -43,7 +43,7 @@ pub(super) enum Rewritten {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub struct Call<'a> {
-    /// The op.
+    /// Op that is called.
     pub op: &'static Op,
     /// Inputs in order (absent optional ones `None`).
     pub inputs: &'a [Option<&'a Tensor>],
@@ -65,7 +65,7 @@ pub struct Call<'a> {
 
 /// Values of a call's attributes: the list itself, or an array of values that convert (`.runtime([0.5])`).
 pub trait IntoValues<L> {
-    /// The list.
+    /// Converts the values to the list of attributes.
     fn into_values(self) -> L;
 }
 impl<L> IntoValues<L> for L {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// A call of an op on global tensors.
 #[derive(Clone)]
 pub struct Called {
-    /// The op.
+    /// Op that was called.
     pub op: &'static Op,
     /// The placement of the call.
     pub placement: Placement,

@@ -27,9 +27,9 @@ pub(super) type Grads<V> = SmallVec<[Option<V>; 2]>;
 
 /// The way of a leaf's complete gradient to its layout.
 pub(super) enum Way<V> {
-    /// It is there.
+    /// Already in the leaf's layout.
     Home(V),
-    /// It is to be boxed; so many bytes.
+    /// Gradient that must be boxed to the leaf's layout, with its bytes.
     Boxed(V, usize),
 }
 
@@ -147,7 +147,7 @@ impl<T: Tape> Engine<'_, T> {
         Ok(())
     }
 
-    /// An edge has given what it gives.
+    /// Settles an edge: adds its gradient, if any, to the destination.
     fn settle(&mut self, link: &EdgeTo<T::Node, T::Leaf>, g: Option<T::Value>) -> Result<()> {
         match (link, g) {
             (EdgeTo::Nowhere, _) | (EdgeTo::Node(..), None) => Ok(()),

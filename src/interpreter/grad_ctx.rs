@@ -44,7 +44,7 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
     Ok(ctx.result)
 }
 
-/// What a user's backward returned, as gradients of the inputs.
+/// Checks the gradients that a user's backward returned, and fits them to the inputs.
 fn fitted(node: &Node, name: &str, made: Vec<Option<Tensor>>) -> Result<Vec<Option<Tensor>>> {
     let inputs = node.edges.len();
     if made.len() != inputs {

@@ -1,4 +1,4 @@
-//! Which modes are in force on a thread, as text.
+//! Modes that are in force on a thread, as text.
 
 use super::hooks::HOOKS;
 use crate::context::{Moments, described, is_observed};

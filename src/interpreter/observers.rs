@@ -42,7 +42,7 @@ pub(super) trait Observer {
     fn saved(&self, _tensor: &Tensor) -> Result<Option<Saved>> {
         Ok(None)
     }
-    /// What an inner observer keeps of a tensor that this one can make again.
+    /// Stand-in for a tensor that this observer can make again, for an inner observer to keep.
     fn remade(&self, _tensor: &Tensor) -> Option<Saved> {
         None
     }
@@ -194,7 +194,7 @@ fn number(t: &Tensor) {
     t.set_stamp(VALUE.fetch_add(1, Ordering::Relaxed));
 }
 
-/// What the innermost observer that wants to decide it keeps of a tensor that a call saves for backward.
+/// Asks the observers, the innermost first, for what to keep of a tensor that a call saves for backward. None where no observer decides.
 #[inline]
 pub(super) fn saved(tensor: &Tensor) -> Result<Option<Saved>> {
     if is_observed(Moments::SAVED) { ask_saved(tensor) } else { Ok(None) }
@@ -210,7 +210,7 @@ fn ask_saved(tensor: &Tensor) -> Result<Option<Saved>> {
     Ok(None)
 }
 
-/// What an observer keeps of a tensor that one outside of it, the innermost first, can make again.
+/// Stand-in for a tensor that an observer outside of `at` can make again; the innermost of those is asked first.
 pub(super) fn remade_outside(at: Level, tensor: &Tensor) -> Option<Saved> {
     in_force(Moments::SAVED).iter().rev().filter(|(level, _)| *level < at).find_map(|(_, o)| o.remade(tensor))
 }

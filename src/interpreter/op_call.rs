@@ -34,7 +34,7 @@ impl OpCall {
         Ok(OpCall { op, attrs, runtime })
     }
 
-    /// The op.
+    /// Returns the op that is called.
     pub fn op(&self) -> &'static Op {
         self.op
     }

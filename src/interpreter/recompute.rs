@@ -365,7 +365,7 @@ impl Slot {
     }
 }
 
-/// What a segment keeps of a tensor that neither it nor an outer one has made.
+/// Saves a tensor that neither a segment nor an outer one has made.
 fn kept_itself(t: &Tensor) -> Saved {
     if let Some(source) = t.gathered_from() {
         return Saved { kept: Kept::Gathered(source.clone()), version: source.version() };

@@ -11,7 +11,7 @@ use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
-/// Which inputs and outputs the gradient rule reads, given which inputs want a gradient.
+/// Returns the inputs and the outputs that the gradient rule reads, as bit sets, given which inputs want a gradient.
 pub(super) fn grad_reads(call: &Call<'_>, needs: impl Fn(usize) -> bool) -> Result<(u64, u64)> {
     let (op, n) = (call.op, call.inputs.len());
     let (mut ins, mut outs) = (0u64, 0u64);

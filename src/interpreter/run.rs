@@ -72,7 +72,7 @@ pub(super) struct Run<'a> {
     pub(super) ctx: &'a RankCtx,
     pub(super) call: &'a Call<'a>,
     pub(super) plan: &'a Plan,
-    /// That of the call in the stream of global ops.
+    /// Number of the call in the stream of global ops; none of a local call.
     pub(super) tag: Option<&'a Tag>,
     /// Memory of the buffers that steps have made so far; those of inputs are the handles'.
     made: SmallVec<[Option<LocalTensor>; 4]>,
@@ -87,7 +87,7 @@ pub(super) struct Length {
     pub(super) here: usize,
     /// Of all parts together.
     pub(super) whole: usize,
-    /// What each rank of the world told; in a local call, and where nobody had to be asked, this rank's alone.
+    /// Length of each rank's part, by rank of the world; of this rank alone in a local call and where nobody had to be asked.
     pub(super) told: SmallVec<[i64; 8]>,
 }
 
@@ -148,7 +148,7 @@ impl Run<'_> {
         }
     }
 
-    /// What a step reads.
+    /// This rank's parts of the buffers that a step reads.
     pub(super) fn read_all(&mut self, n: usize, step: &KernelStep) -> Result<SmallVec<[Option<LocalTensor>; 4]>> {
         let mut inputs = SmallVec::new();
         for id in &step.inputs {
@@ -184,7 +184,7 @@ type Copies = SmallVec<[(LocalTensor, LocalTensor); 1]>;
 pub(super) struct WrittenMemory {
     /// Memory of the given output.
     pub(super) given: Option<LocalTensor>,
-    /// What is copied after the kernel, for kernels that cannot write strided memory.
+    /// Copies to make after the kernel, for kernels that cannot write strided memory.
     pub(super) back: Copies,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of tensors for backward, as a program says: pack when a call is recorded, unpack when its gradient is asked for.
+//! Tensors saved for backward, and a program's hooks on them: pack when a call is recorded, unpack when its gradient is asked for.
 
 use super::observers::{self, Observer, observe, unobserved};
 use super::unshard::unsharded;
@@ -64,7 +64,7 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
     f()
 }
 
-/// What is saved of a tensor in that version: itself, or what the scope's hook makes of it.
+/// Saves a tensor in that version: the tensor itself, or what the scope's hook makes of it.
 #[inline]
 pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
     if let Some(source) = tensor.gathered_from() {

@@ -29,7 +29,7 @@ use super::run::{Boxed, carry_out};
 use super::state::planned;
 use super::unshard::UNSHARD;
 use super::view::local_view;
-use super::writes::{begin_write, check_writes, end_write};
+use super::writes::{begin_write, check_writes};
 use crate::context::{here, here_as_rank};
 use crate::error::Result;
 use crate::plan::Where;
@@ -129,11 +129,8 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
     let outs = match view {
         Some(view) => smallvec![view],
         None => {
-            begin_write(call, global);
-            let done = carry_out(&ctx, call, plan, tag.as_ref(), &mut boxed);
-            // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
-            end_write(call);
-            done?
+            let _writing = begin_write(call, global);
+            carry_out(&ctx, call, plan, tag.as_ref(), &mut boxed)?
         }
     };
     observers::issued(call, &outs)?;

@@ -1,4 +1,4 @@
-//! What the interpreter keeps per rank: the plans of calls, receipts, and which boxings it has warned of.
+//! State of the interpreter, one per rank: plans of calls, receipts, and the boxings it has warned of.
 
 use super::cache::{DispatchCache, DispatchPlan};
 use super::receipts::{KnownTogether, Ring};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Boxings remembered as warned of. A program that makes lines as it runs has no end of them; then all are forgotten, and warned of again.
 pub(super) const WARNED_LIMIT: usize = 4096;
 
-/// What the interpreter keeps per rank.
+/// State of the interpreter on one rank.
 pub struct RankState {
     cache: Mutex<DispatchCache>,
     pub(super) receipts: Arc<Ring>,

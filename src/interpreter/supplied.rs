@@ -20,7 +20,7 @@ use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use smallvec::SmallVec;
 
-/// Who supplies a gradient, for the message: "Scaled.backward returned", "the hook registered at a.py:3 returned".
+/// Supplier of a gradient, for the message: "Scaled.backward returned", "the hook registered at a.py:3 returned".
 pub(super) type Who<'a> = &'a dyn Fn() -> String;
 
 /// The type of a tensor with its place: `f32[2, 3] [S(0)] on cpu[2]`.

@@ -11,15 +11,6 @@ use crate::ops::Grad;
 use crate::tensor::{Body, Made, Refusal, Tensor};
 use smallvec::SmallVec;
 
-/// After a call that writes in place: drops the boxed and cast forms of the written tensors that the call itself made, because
-/// they hold the old values.
-#[inline]
-pub(super) fn end_write(call: &Call<'_>) {
-    if writes(call) {
-        written(call).for_each(Tensor::release_forms);
-    }
-}
-
 /// The tensors that a call writes: the given output, or its mutable inputs in order.
 pub(super) fn written<'a>(call: &'a Call<'_>) -> impl Iterator<Item = &'a Tensor> {
     let mutable = call.inputs.iter().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, t)| *t);
@@ -32,17 +23,31 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
     call.given.is_some() || call.op.writes_inputs()
 }
 
-/// Before a call that writes in place: drops the boxed and cast forms of the written tensors, on every rank, so that all
-/// ranks agree whether a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward
-/// compares them with those of saved tensors. The version of a local tensor is that of its storage.
+/// Begins the writes of a call: drops the boxed and cast forms of the written tensors, on every rank, so that all ranks agree whether
+/// a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward compares them with those of
+/// saved tensors. The version of a local tensor is that of its storage.
 #[inline]
-pub(super) fn begin_write(call: &Call<'_>, global: bool) {
+pub(super) fn begin_write<'a>(call: &'a Call<'a>, global: bool) -> Writing<'a> {
     if writes(call) {
         for t in written(call) {
             t.release_forms();
             if global {
                 t.bump_global_version();
             }
+        }
+    }
+    Writing(call)
+}
+
+/// A call whose writes have begun. When it is dropped, also after a step that failed, the forms of the written tensors that the call itself
+/// made are dropped: they hold the old values.
+pub(super) struct Writing<'a>(&'a Call<'a>);
+
+impl Drop for Writing<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if writes(self.0) {
+            written(self.0).for_each(Tensor::release_forms);
         }
     }
 }

@@ -45,7 +45,7 @@ pub use counted::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{
-    ExchangeLengthStep, CrossDevice, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlanSignature,
-    PlannedBoxing, RebalanceStep, Step, HaloStep,
+    BoxStep, Buffer, BufferId, CrossDevice, ExchangeLengthStep, For, HaloStep, KernelStep, LengthId, Numbers, Plan,
+    PlanSignature, PlannedBoxing, RebalanceStep, Step,
 };
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -114,7 +114,7 @@ pub struct Packed {
     pub ty: Option<TypeRef>,
     /// Where its gradient goes.
     pub edge: Edge,
-    /// Who packed it, for errors.
+    /// Name of the scope that packed it, for errors.
     pub by: &'static str,
 }
 

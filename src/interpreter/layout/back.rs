@@ -12,13 +12,13 @@ use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, dual};
 use crate::tensor::Tensor;
 
-/// What is known of a boxing when its gradient comes back.
+/// Layouts of a boxing, as its gradient comes back.
 struct Boxed<'a> {
     /// Where the tensor lay.
     home: (&'a Placement, &'a NdSbp),
     /// Where it was boxed to.
     from: (&'a Placement, &'a NdSbp),
-    /// What was stated for its gradient.
+    /// Layout that was stated for the gradient.
     stated: Option<&'a NdSbp>,
 }
 

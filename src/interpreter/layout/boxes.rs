@@ -136,7 +136,7 @@ fn refused(rank: usize, why: Refusal, shape: &[usize]) -> Error {
     }
 }
 
-/// What a rank tells about a box.
+/// Message of a rank about one of its boxes.
 struct Told {
     dtype: DType,
     what: std::result::Result<ShardBox, Refusal>,

@@ -20,11 +20,11 @@ use std::hash::Hasher;
 
 /// A global tensor with the layout that it is to have.
 pub(in crate::interpreter) struct BoxTo {
-    /// The tensor.
+    /// Tensor to box.
     pub tensor: Tensor,
-    /// Where to.
+    /// Placement of the result.
     pub placement: Placement,
-    /// As what.
+    /// nd-SBP of the result.
     pub sbp: NdSbp,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
     Ok(Tensor::from_shard(global, Some(shard)))
 }
 
-/// What a rank tells about its tensor.
+/// Message of a rank about its shard.
 struct Told {
     dims: Vec<usize>,
     /// Fingerprint of the dtype.

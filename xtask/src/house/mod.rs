@@ -15,6 +15,7 @@ use functions::Functions;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use walk::Limits;
 
 /// A call that is followed.
 struct Start {
@@ -23,17 +24,45 @@ struct Start {
     at: (&'static str, &'static str, &'static str),
     /// Functions of files below this folder are entered.
     room: &'static str,
+    /// Functions of branches that this call does not take, by their names before and after they moved.
+    skips: &'static [&'static str],
 }
 
 /// Where the walks begin. A function that moves is one line here.
 const WALKS: &[Start] = &[
-    Start { name: "matmul", at: ("src/interpreter/dispatch.rs", "execute", "call"), room: "src/interpreter/" },
+    Start {
+        name: "matmul",
+        at: ("src/interpreter/stages.rs", "run_op", "call"),
+        room: "src/interpreter/",
+        // Views, writes in place, shapes that depend on values, halos.
+        skips: &[
+            "local_view",
+            "window",
+            "windows",
+            "halo",
+            "prepare",
+            "prepare_written",
+            "bind_written",
+            "assign",
+            "agree",
+            "settle",
+            "exchange_length",
+            "rebalance",
+        ],
+    },
+    Start {
+        name: "every branch of a call",
+        at: ("src/interpreter/stages.rs", "run_op", "call"),
+        room: "src/interpreter/",
+        skips: &[],
+    },
     Start {
         name: "boxing",
         at: ("src/interpreter/layout/to_global.rs", "to_global", "call"),
         room: "src/interpreter/",
+        skips: &[],
     },
-    Start { name: "python", at: ("python/src/function.rs", "call", "given"), room: "python/src/" },
+    Start { name: "python", at: ("python/src/function.rs", "call", "given"), room: "python/src/", skips: &[] },
 ];
 
 /// Runs the command with the arguments after `house`.
@@ -43,19 +72,20 @@ const WALKS: &[Start] = &[
 pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
     let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     let (mut json, mut stays, mut cold, mut room, mut words) = (false, false, false, None, vec![]);
+    let mut skips: Vec<&str> = vec![];
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a folder after it"));
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value after it"));
         match *arg {
             "--json" => json = true,
             "--stays" => stays = true,
             "--cold" => cold = true,
             "--root" => root = PathBuf::from(value()?).canonicalize()?,
             "--room" => room = Some(value()?.to_string()),
+            "--skip" => skips.extend(value()?.split(',')),
             flag if flag.starts_with('-') => {
-                return Err(
-                    format!("house takes --json, --stays, --cold, --root DIR and --room DIR, not {flag}").into()
-                );
+                let all = "--json, --stays, --cold, --root DIR, --room DIR and --skip NAME,NAME";
+                return Err(format!("house takes {all}, not {flag}").into());
             }
             word => words.push(word),
         }
@@ -71,20 +101,26 @@ pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         ["ceilings"] => Ok(ceilings::check(&source)?),
-        ["walk", start] => one_walk(&source, start, room.as_deref(), stays, cold),
+        ["walk", start] => one_walk(&source, start, (room.as_deref(), &skips, cold), stays),
         _ => Err("house takes nothing, `ceilings`, or `walk FILE:FUNCTION:PARAMETER`".into()),
     }
 }
 
 /// Prints one walk, with its stays where they are asked for.
-fn one_walk(source: &Source, start: &str, room: Option<&str>, stays: bool, cold: bool) -> Result<(), Box<dyn Error>> {
+fn one_walk(
+    source: &Source,
+    start: &str,
+    (room, skips, cold): (Option<&str>, &[&str], bool),
+    stays: bool,
+) -> Result<(), Box<dyn Error>> {
     let parts: Vec<&str> = start.split(':').collect();
     let [file, function, param] = parts.as_slice() else {
         return Err(format!("a walk starts at FILE:FUNCTION:PARAMETER, not {start}").into());
     };
     let functions = Functions::of(source);
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let walk = walk::walk(source, &functions, (file, function, param), room.unwrap_or(folder), cold)?;
+    let limits = Limits { room: room.unwrap_or(folder), skips, cold };
+    let walk = walk::walk(source, &functions, (file, function, param), limits)?;
     println!("{start}: {} stays, {} files, {} returns", walk.stays.len(), walk.files(), walk.returns());
     if stays {
         for (n, stay) in walk.stays.iter().enumerate() {
@@ -100,7 +136,10 @@ fn one_walk(source: &Source, start: &str, room: Option<&str>, stays: bool, cold:
 /// The walks of the table.
 fn walks(source: &Source, cold: bool) -> Vec<(&'static str, Result<walk::Walk, String>)> {
     let functions = Functions::of(source);
-    WALKS.iter().map(|s| (s.name, walk::walk(source, &functions, s.at, s.room, cold))).collect()
+    WALKS
+        .iter()
+        .map(|s| (s.name, walk::walk(source, &functions, s.at, Limits { room: s.room, skips: s.skips, cold })))
+        .collect()
 }
 
 fn as_json(source: &Source) -> Value {

@@ -82,12 +82,21 @@ impl Walk {
     }
 }
 
+/// Functions that a walk enters.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// Folder whose files are entered.
+    pub room: &'a str,
+    /// Names of functions that are not entered: branches that the followed call does not take.
+    pub skips: &'a [&'a str],
+    /// Whether `#[cold]` functions are entered.
+    pub cold: bool,
+}
+
 struct Walker<'a> {
     source: &'a Source,
     functions: &'a Functions<'a>,
-    room: &'a str,
-    /// Whether `#[cold]` functions are entered.
-    cold: bool,
+    limits: Limits<'a>,
     /// The type of the followed parameter.
     root: Option<TypeId>,
     entered: Vec<usize>,
@@ -98,7 +107,7 @@ struct Walker<'a> {
     closures: HashMap<String, &'a syn::ExprClosure>,
 }
 
-/// Follows the parameter of a function of a file, within the files below `room`.
+/// Follows the parameter of a function of a file, within limits.
 ///
 /// # Errors
 /// The file has no such function, or the function no such parameter.
@@ -106,8 +115,7 @@ pub fn walk(
     source: &Source,
     functions: &Functions<'_>,
     start: (&str, &str, &str),
-    room: &str,
-    cold: bool,
+    limits: Limits<'_>,
 ) -> Result<Walk, String> {
     let (file, name, param) = start;
     let here = |f: &Function<'_>| source.files[f.file].path == file && f.name == name;
@@ -115,8 +123,7 @@ pub fn walk(
     let mut walker = Walker {
         source,
         functions,
-        room,
-        cold,
+        limits,
         root: None,
         entered: vec![],
         seen: HashSet::new(),
@@ -160,8 +167,9 @@ impl<'a> Walker<'a> {
     /// Enters a function with what it is given, unless it has been entered, is cold or stands outside of the room.
     fn enter(&mut self, index: usize, args: &[Val]) {
         let f = &self.functions.all[index];
-        if (f.cold && !self.cold) || !self.source.files[f.file].path.starts_with(self.room) || !self.seen.insert(index)
-        {
+        let Limits { room, skips, cold } = self.limits;
+        let left_out = (f.cold && !cold) || skips.contains(&f.name.as_str());
+        if left_out || !self.source.files[f.file].path.starts_with(room) || !self.seen.insert(index) {
             return;
         }
         self.entered.push(index);
@@ -513,7 +521,7 @@ impl<'a> Walker<'a> {
         }
         let inside = |f: &&usize| {
             let f = &self.functions.all[**f];
-            self.source.files[f.file].path.starts_with(self.room) && f.sig.receiver().is_some()
+            self.source.files[f.file].path.starts_with(self.limits.room) && f.sig.receiver().is_some()
         };
         let mut found = self.functions.with_name(name).iter().filter(inside);
         match (found.next(), found.next()) {

@@ -11,7 +11,13 @@ fn walk_of(files: &[(&str, &str)], cold: bool) -> Vec<String> {
         fs::write(dir.path().join(path), text).unwrap();
     }
     let source = Source::read(dir.path()).unwrap();
-    let walk = walk(&source, &Functions::of(&source), ("src/a.rs", "start", "call"), "src/", cold).unwrap();
+    let walk = walk(
+        &source,
+        &Functions::of(&source),
+        ("src/a.rs", "start", "call"),
+        Limits { room: "src/", skips: &[], cold },
+    )
+    .unwrap();
     let name = |s: &Stay| format!("{}: {}", source.files[s.file].path, s.functions.join(" "));
     assert_eq!(walk.returns() + walk.files(), walk.stays.len());
     walk.stays.iter().map(name).collect()
