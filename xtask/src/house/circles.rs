@@ -117,7 +117,7 @@ fn arrows(source: &Source, through: Through) -> BTreeMap<(usize, usize), BTreeSe
         let from = source.modules[module].file;
         for path in paths.found {
             let absolute = matches!(path[0].as_str(), "crate" | "super" | "self");
-            if !absolute && !(through == Through::Modules && source.imports(module, &path[0])) {
+            if !(absolute || through == Through::Modules && source.imports(module, &path[0])) {
                 continue;
             }
             let Some(Named::Item { module: to, name, .. }) = source.resolve(module, &path) else { continue };

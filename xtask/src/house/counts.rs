@@ -24,7 +24,7 @@ pub fn counts(source: &Source) -> Counts {
     let generated = |path: &str| path.contains("/gen/") || path.contains("/generated/");
     let long = source.files.iter().filter(|f| f.lines > LONG && !generated(&f.path));
     let mut long: Vec<(String, usize)> = long.map(|f| (f.path.clone(), f.lines)).collect();
-    long.sort_by(|a, b| b.1.cmp(&a.1));
+    long.sort_by_key(|(_, lines)| std::cmp::Reverse(*lines));
     let test_binaries = source.crates.iter().map(|c| {
         let tests = fs::read_dir(source.root.join(&c.folder).join("tests")).into_iter().flatten().flatten();
         tests.filter(|t| t.path().extension().is_some_and(|e| e == "rs") || t.path().join("main.rs").exists()).count()
