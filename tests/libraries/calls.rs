@@ -103,7 +103,7 @@ fn errors_cross_between_a_library_and_oflow() {
         ("throws", ErrorKind::Argument, "function composed.fails of library composed ("),
         ("exception", ErrorKind::Device, "panicked or threw: an exception"),
         ("two", ErrorKind::Argument, "gives 2 tensors"),
-        ("value", ErrorKind::Argument, "gives a value that is not a tensor"),
+        ("value", ErrorKind::Argument, "returns a value that is not a tensor"),
         ("stale", ErrorKind::Argument, "stands for no tensor"),
         ("itself", ErrorKind::Unsupported, "call each other 32 deep"),
         ("parts", ErrorKind::Unsupported, "'relu' cannot be called in a part of `parallel_for`"),
