@@ -49,7 +49,7 @@ fn sources() -> Vec<(String, String, String)> {
 
 /// The same of a folder of the repository.
 fn sources_in(folder: &str) -> Vec<(String, String, String)> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder);
     let mut all = vec![];
     files(&src, &mut all);
     all.sort();

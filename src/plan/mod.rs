@@ -8,7 +8,7 @@
 //! A [`Plan`] numbers its buffers, the inputs first, and says which step reads each buffer for the last time. A kernel
 //! step has localised attributes and the shard boxes of its tensors. If the program asks for a layout of the result, the
 //! plan boxes the result where the signature gives another one. Plans of different ranks differ in shard sizes and
-//! kernels only; `tests/plan.rs` compares them.
+//! kernels only; `tests/builtin_ops/plan.rs` compares them.
 //!
 //! **Lowerings.** Some signatures cannot be carried out by the kernel on the shards alone: softmax over a split dim needs
 //! communication. Such a signature names a *lowering*: a program of ordinary ops and boxings over an `Emit`. When the

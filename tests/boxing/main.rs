@@ -1,9 +1,12 @@
-//! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock.
+//! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock, also beside
+//! compute; measured costs; the choice of SBP signatures.
 
 use oflow::memory::{Allocator, AllocatorOptions};
 use std::sync::LazyLock;
 
 mod boxes;
+mod choice;
+mod cost_model;
 mod deadlock;
 mod executor;
 mod hosts;
@@ -11,9 +14,8 @@ mod many;
 mod models;
 mod optimal;
 mod oracle;
+mod overlap;
 mod page;
-#[path = "../common/page.rs"]
-mod page_tables;
 mod processes;
 mod ranks;
 mod rendezvous;

@@ -1,10 +1,10 @@
 //! The tables of `docs/boxing.md` are what the planner says. `UPDATE_EXPECT=1` writes them anew.
 
 use super::oracle::mesh_of;
-use super::page_tables::compare;
 use oflow::boxing::{BoxingPlan, Layout, StepOp, plan};
 use oflow::kernels::DType;
 use oflow::sbp::{NdSbp, Sbp};
+use oflow_tests::page::compare;
 
 const SBPS: [Sbp; 4] = [Sbp::Broadcast, Sbp::PARTIAL_SUM, Sbp::Split(0), Sbp::Split(1)];
 
@@ -55,7 +55,7 @@ fn table(dims: &[usize], layouts: &[NdSbp]) -> String {
 
 #[test]
 fn the_tables_of_the_page_are_what_the_planner_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boxing.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/boxing.md");
     let line: Vec<NdSbp> = SBPS.iter().map(|s| NdSbp::new(&[*s])).collect();
     let plane: Vec<NdSbp> = SBPS.iter().flat_map(|a| SBPS.iter().map(|b| NdSbp::new(&[*a, *b]))).collect();
     let tables = [("[4]", table(&[4], &line)), ("[2, 2]", table(&[2, 2], &plane))];

@@ -1,6 +1,5 @@
 //! CUDA for tests: with `OFLOW_TEST_GPU=1` the machine's GPUs, elsewhere four emulated ones, which run the same program and the
 //! same kernels in this process.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use oflow::kernels::cuda::probe::probe;
 use std::sync::OnceLock;

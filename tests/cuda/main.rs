@@ -2,13 +2,11 @@
 //! that; elsewhere on the emulator, which runs the same program and the same kernels in this process.
 
 mod autocast;
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/gpus.rs"]
-mod gpus;
+mod boxing;
+mod failure;
 mod hooks;
 mod ops;
 mod training;
 mod waits;
 
-use gpus::{cuda, real};
+use oflow_tests::gpus::{cuda, real};

@@ -1,32 +1,27 @@
 //! Every op on `Device::Cuda` against the CPU: alone, over ranks, and its gradients against finite differences.
 
-use super::common::settle;
 use oflow::backend::kernels_of;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
 use oflow::testing::{
-    Case, Function, Sample, check_device, computes, derive_all, differentiable, float_samples, mixed_cases, reference,
-    run_cases_on, signature_cases, variants,
+    Case, Function, Sample, check_device, differentiable, float_samples, mixed_cases, reference, run_cases_on,
+    signature_cases, variants,
 };
+use oflow_tests::{built_in_ops, settle};
 use std::sync::Arc;
-
-fn all() -> impl Iterator<Item = &'static Op> {
-    derive_all().unwrap();
-    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o))
-}
 
 /// Those that a GPU can run; `OFLOW_TEST_OPS=softmax,sum` tests only these.
 fn ops() -> Vec<&'static Op> {
     let only = std::env::var("OFLOW_TEST_OPS").ok();
     let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| n == o.name()));
-    all().filter(|o| !o.traits.cpu_only).filter(wanted).collect()
+    built_in_ops().into_iter().filter(|o| !o.traits.cpu_only).filter(wanted).collect()
 }
 
 #[test]
 fn every_op_has_a_kernel_or_says_that_it_has_none() {
     let has = |o: &Op| kernels_of(o).iter().any(|k| k.device == Device::Cuda);
     let (mut without, mut needless) = (vec![], vec![]);
-    for op in all() {
+    for op in built_in_ops() {
         match (has(op), op.traits.cpu_only) {
             (false, false) if !kernels_of(op).is_empty() => without.push(op.name()),
             (true, true) => needless.push(op.name()),

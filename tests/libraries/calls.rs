@@ -1,10 +1,11 @@
 //! C++ code that calls ops and functions: functions that compose them, gradients by code, kernels made of primitives.
 
-use super::{build, cpp::cpp, gpus, options, same_on_the_gpu, source, vec};
+use super::{build, options, same_on_the_gpu, source, vec};
 use oflow::functional::{Arg, call_value, functions, overloads};
 use oflow::ops::{build_and_load, unload};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind};
+use oflow_tests::{cpp::cpp, gpus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `composed.cc` is one library in several builds: one test uses it at a time.

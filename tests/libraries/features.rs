@@ -1,12 +1,13 @@
 //! What a library in C++ may declare and its kernels may ask: a call for each feature of the header.
 
-use super::cpp::cpp;
-use super::{build, example, gpus, options, same_on_the_gpu, source, vec};
+use super::{build, example, options, same_on_the_gpu, source, vec};
 use oflow::backend::{Experimental, use_experimental};
 use oflow::functional::Arg;
 use oflow::interpreter::Target;
 use oflow::ops::build_and_load;
 use oflow::prelude::*;
+use oflow_tests::cpp::cpp;
+use oflow_tests::gpus;
 
 /// Calls an op of the library.
 fn call(name: &str, x: &Tensor) -> oflow::Result<Tensor> {

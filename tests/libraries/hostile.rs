@@ -1,10 +1,11 @@
 //! Libraries that are wrong: each gives a sentence, and the process goes on.
 
-use super::{build, cache, conforms, cpp::cpp, options, root, source, vec};
+use super::{build, cache, conforms, options, root, source, vec};
 use oflow::functional::Arg;
 use oflow::ops::{AttrValue, BuildOptions, Library, build_and_load, find, load};
 use oflow::prelude::*;
 use oflow::testing::conformance;
+use oflow_tests::cpp::cpp;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

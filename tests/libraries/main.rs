@@ -1,25 +1,22 @@
 //! Ops from libraries and source files: built, loaded, called, trained, replaced, unloaded; and libraries that are wrong.
 
 mod calls;
-#[path = "../common/cpp.rs"]
-mod cpp;
 mod features;
-#[path = "../common/gpus.rs"]
-mod gpus;
 mod hostile;
 mod nvcc;
 mod options_in_sources;
 mod replaced;
 mod said;
+mod seeds;
 
-use cpp::cpp;
 use oflow::ops::{BuildOptions, Library, Op, build_and_load};
 use oflow::prelude::*;
 use oflow::testing::{check_device, conformance, trials};
+use oflow_tests::{cpp::cpp, gpus};
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
 fn example(name: &str) -> PathBuf {

@@ -1,8 +1,9 @@
 //! A `.cu` file whose host code launches kernels, compiled by a real nvcc where there is one. A launch needs a GPU too
 //! (`OFLOW_TEST_GPU=1`).
 
-use super::{build, gpus, same_on_the_gpu, source};
+use super::{build, same_on_the_gpu, source};
 use oflow::prelude::*;
+use oflow_tests::gpus;
 use std::path::PathBuf;
 
 /// Whether there is an nvcc; if not, that is printed, and the test is skipped.

@@ -1,8 +1,9 @@
 //! Options of a build that stand at the top of a source.
 
-use super::{cache, cpp::cpp, options, vec};
+use super::{cache, options, vec};
 use oflow::ops::{Library, build_and_load};
 use oflow::prelude::*;
+use oflow_tests::cpp::cpp;
 use std::path::Path;
 
 fn built(name: &str, text: &str) -> Result<Library> {

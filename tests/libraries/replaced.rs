@@ -1,8 +1,9 @@
 //! A library that is loaded again, changed, in use, unloaded.
 
-use super::{cache, cpp::cpp, options, vec};
+use super::{cache, options, vec};
 use oflow::ops::{Library, build_and_load, find, load, loaded, unload};
 use oflow::prelude::*;
+use oflow_tests::cpp::cpp;
 use std::path::{Path, PathBuf};
 
 fn folder(name: &str) -> PathBuf {

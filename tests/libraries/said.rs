@@ -1,10 +1,11 @@
 //! What a C++ library can declare beside shapes and functions: half floats, lists of lists, when a kernel applies, devices, signatures
 //! over several mesh axes, a struct of parameters.
 
-use super::{build, cpp::cpp, gpus, options, source, vec};
+use super::{build, options, source, vec};
 use oflow::functional::Arg;
 use oflow::ops::{AttrValue, KernelPred, build_and_load, find};
 use oflow::prelude::*;
+use oflow_tests::{cpp::cpp, gpus};
 
 /// The library, if there is a compiler.
 fn said() -> bool {

@@ -75,7 +75,7 @@ fn all(cases: &[(&'static Op, Sample, u64)]) -> Result<Vec<String>> {
 fn every_op_tells_what_it_tells_with_data() {
     derive_all().unwrap();
     let mut cases = vec![];
-    // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/global/counted.rs`.
+    // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/tensors/global/counted.rs`.
     let known = |op: &&'static Op| op.length.is_none() && op.name() != "masked_spread";
     for op in oflow::ops::all().into_iter().filter(known) {
         for sample in Sample::all(op).unwrap() {

@@ -1,8 +1,8 @@
 //! Modules, optimizers and the ways to train: whole programs, ZeRO, replicas, recomputation, mixed precision, mixtures of
-//! experts, what is remembered between steps, guards of modes. One
-//! binary, because each takes four seconds to link.
+//! experts, what is remembered between steps, guards of modes, checkpoints.
 
 mod autocast;
+mod checkpoint;
 mod checkpointing;
 mod convnet;
 mod guards;

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What `.ci/run` has no time for: every enumerated case instead of a part of them, and every CUDA kernel for every architecture. Takes hours on 2
+# cores. Run it from anywhere: `scripts/nightly.sh`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# All meshes for all samples of all ops (`builtin_ops`), all pairs of layouts on a cube (`boxing`), all samples on the emulated GPU (`cuda`).
+export OFLOW_CASES=all
+export CARGO_PROFILE_DEV_LTO=off CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
+
+cargo test --test builtin_ops --test boxing --test cuda
+# Twenty thousand random calls under valgrind, and a million without.
+OFLOW_CALLS_HERE=20000 scripts/memcheck.sh
+OFLOW_CALLS=1000000 cargo test --test calls random
+
+if nvrtc="$(scripts/install-nvrtc.sh)"; then
+    LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo xtask cuda-kernels
+else
+    echo "skipped: no NVRTC (the reason stands above)"
+fi
