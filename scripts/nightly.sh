@@ -14,7 +14,7 @@ OFLOW_CALLS_HERE=20000 scripts/memcheck.sh
 OFLOW_CALLS=1000000 cargo test --test calls random
 
 if nvrtc="$(scripts/install-nvrtc.sh)"; then
-    LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo xtask cuda-kernels
+    LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo xtask cuda-kernels --all
 else
     echo "skipped: no NVRTC (the reason stands above)"
 fi

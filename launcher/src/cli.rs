@@ -252,7 +252,7 @@ impl Way {
 /// A cargo profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Profile {
-    /// Optimised, for use.
+    /// Optimised, without debug assertions.
     Release,
     /// Quick to build, with overflow checks and debug assertions.
     Dev,

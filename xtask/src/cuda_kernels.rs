@@ -1,4 +1,4 @@
-//! Compiles every CUDA program with the real compiler, for every architecture, and tells what each needs of a GPU. No GPU is
+//! Compiles every CUDA program with the real compiler, and tells what each needs of a GPU. No GPU is
 //! needed, and no CUDA but NVRTC, which `scripts/install-nvrtc.sh` fetches.
 
 use oflow::ops::{InferCtx, Op, TensorType};
@@ -27,9 +27,22 @@ struct Row {
     usage: Result<Vec<Usage>, String>,
 }
 
-/// Compiles everything, prints the table, writes it to [`FILE`] if asked; an error if anything does not compile. Programs made from
-/// expressions have no code of one architecture: unless the file is written, each is compiled for one of them, in turn.
-pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
+/// Architectures that each program is compiled for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// One of them, in turn: what a change must pass.
+    OneInTurn,
+    /// All of them; a program made from an expression, which has no code of one architecture, for one in turn.
+    All,
+    /// All of them, and the table is written to its file.
+    Table,
+}
+
+/// Compiles every program, prints the table of what each needs, and writes it to [`FILE`] if asked.
+///
+/// # Errors
+/// There is no compiler, or a program does not compile.
+pub fn run(which: For) -> Result<(), Box<dyn Error>> {
     let version = probe().nvrtc.as_ref().map_err(|e| {
         format!("no CUDA compiler (NVRTC): {e}; scripts/install-nvrtc.sh fetches one and prints the folder for LD_LIBRARY_PATH")
     })?;
@@ -37,7 +50,11 @@ pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
     let generated = |i: usize| named[i].0.starts_with(GENERATED);
     let jobs: Vec<(usize, &str)> = (0..named.len())
         .flat_map(|i| ARCHITECTURES.into_iter().enumerate().map(move |(k, a)| (i, k, a)))
-        .filter(|(i, k, _)| write || !generated(*i) || i % ARCHITECTURES.len() == *k)
+        .filter(|(i, k, _)| match which {
+            For::Table => true,
+            For::All if !generated(*i) => true,
+            _ => i % ARCHITECTURES.len() == *k,
+        })
         .map(|(i, _, arch)| (i, arch))
         .collect();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -71,7 +88,7 @@ pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
     if !failed.is_empty() {
         return Err(failed.join("\n").into());
     }
-    if write {
+    if which == For::Table {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
         std::fs::write(&file, table).map_err(|e| format!("{}: {e}", file.display()))?;
         println!(

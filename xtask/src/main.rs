@@ -50,8 +50,9 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["codegen"] => codegen::run(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["cuda-kernels"] => cuda_kernels::run(false),
-        ["cuda-kernels", "--write"] => cuda_kernels::run(true),
+        ["cuda-kernels"] => cuda_kernels::run(cuda_kernels::For::OneInTurn),
+        ["cuda-kernels", "--all"] => cuda_kernels::run(cuda_kernels::For::All),
+        ["cuda-kernels", "--write"] => cuda_kernels::run(cuda_kernels::For::Table),
         ["faults", rest @ ..] => faults(rest),
         ["house", rest @ ..] => house::run(rest),
         ["prose", rest @ ..] => prose::run(rest),

@@ -2,7 +2,7 @@
 //!
 //! Code for tests is left out: modules and items under `#[cfg(test)]`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,12 @@ enum Name {
 pub struct Module {
     pub file: usize,
     parent: Option<usize>,
-    names: HashMap<String, Vec<Name>>,
+    names: BTreeMap<String, Vec<Name>>,
     globs: Vec<Vec<String>>,
 }
 
 /// The `use` declarations and globs that are being followed: module and text.
-type Busy = HashSet<(usize, String)>;
+type Busy = BTreeSet<(usize, String)>;
 
 /// Item or module that a path has led to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ impl Source {
     }
 
     fn add_module(&mut self, file: usize, parent: Option<usize>) -> usize {
-        self.modules.push(Module { file, parent, names: HashMap::new(), globs: vec![] });
+        self.modules.push(Module { file, parent, names: BTreeMap::new(), globs: vec![] });
         self.modules.len() - 1
     }
 
@@ -181,7 +181,7 @@ impl Source {
 
     /// Follows `path`, written in `module`, to what it names.
     pub fn resolve(&self, module: usize, path: &[String]) -> Option<Named> {
-        self.written_in(module, path, &mut HashSet::new())
+        self.written_in(module, path, &mut BTreeSet::new())
     }
 
     fn written_in(&self, module: usize, path: &[String], busy: &mut Busy) -> Option<Named> {

@@ -59,7 +59,7 @@ impl Numbers {
     /// Adds a JSON number, rounded to the nearest number of a float dtype.
     ///
     /// # Errors
-    /// It is no number of the dtype's kind, or beyond its range.
+    /// The value is not a number of the dtype's kind, or beyond its range.
     pub fn push(&mut self, value: &Json) -> Result<(), String> {
         let dtype = self.dtype();
         let no = |what: &str| Err(format!("{} is {what} {dtype}", value.what()));
@@ -70,9 +70,9 @@ impl Numbers {
                     Json::Float(x) => *x,
                     Json::Text(t) => match special(t) {
                         Some(x) => x,
-                        None => return no("no number of the dtype"),
+                        None => return no("not a number of the dtype"),
                     },
-                    _ => return no("no number of the dtype"),
+                    _ => return no("not a number of the dtype"),
                 };
                 if !Scalar::Float(x).fits(dtype) {
                     return no("beyond the range of");
@@ -94,7 +94,7 @@ impl Numbers {
             {
                 return numbers.push(&Json::Int(*x as i64));
             }
-            _ => return no("no number of the dtype"),
+            _ => return no("not a number of the dtype"),
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Given {
                     return Err(format!("has data of the shape {told:?}; that of {dtype} ends with pairs [re, im]"));
                 }
             },
-            Some(v) => sizes(v).ok_or_else(|| format!("has the shape {}, no list of sizes", v.what()))?,
+            Some(v) => sizes(v).ok_or_else(|| format!("has the shape {}; a shape is a list of sizes", v.what()))?,
         };
         TensorType::checked(&shape, dtype.dtype()).map_err(|e| e.message().to_string())?;
         let given = told.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
@@ -283,10 +283,10 @@ mod tests {
             (r#"{"data":[1],"dtype":3}"#, "no name of one"),
             (r#"{"data":[[1,2],[3]]}"#, "ragged data: a list of 1 where others have 2"),
             (r#"{"data":[[1],2]}"#, "ragged data: 2 where others have 1"),
-            (r#"{"data":[1,[2]]}"#, "ragged|no number"),
+            (r#"{"data":[1,[2]]}"#, "ragged|not a number"),
             (r#"{"data":[1,2],"shape":[3]}"#, "has 2 values, its shape [3] takes 3"),
             (r#"{"data":[[1,2]],"shape":[2,1]}"#, "has data of the shape [1, 2], its shape is [2, 1]"),
-            (r#"{"data":[1],"shape":[-1]}"#, "no list of sizes"),
+            (r#"{"data":[1],"shape":[-1]}"#, "a shape is a list of sizes"),
             (r#"{"data":[1],"shape":[4294967296,4294967296,4294967296]}"#, "more bytes than memory has addresses"),
             (r#"{"data":[],"shape":[0,9223372036854775807]}"#, "more bytes than memory has addresses"),
             (r#"{"data":[1,2],"sbp":["S(1)"]}"#, "S(1) splits dim 1"),
@@ -294,9 +294,9 @@ mod tests {
             (r#"{"data":[1,2],"sbp":[0]}"#, "one SBP for each mesh axis"),
             (r#"{"data":[1,2],"sbp":["Q"]}"#, "'Q' is not an SBP"),
             (r#"{"data":[true],"sbp":["P"]}"#, "a bool tensor cannot be P(sum)"),
-            (r#"{"data":["inf"],"dtype":"i64"}"#, "has data: \"inf\" is not a number"),
+            (r#"{"data":["inf"],"dtype":"i64"}"#, "has data: \"inf\" is not a number of the dtype i64"),
             (r#"{"data":[300],"dtype":"u8"}"#, "300 is beyond the range of u8"),
-            (r#"{"data":{"a":1}}"#, "no number"),
+            (r#"{"data":{"a":1}}"#, "not a number"),
         ] {
             let e = read(text).err().unwrap_or_else(|| panic!("{text} was read"));
             assert!(why.split('|').any(|w| e.contains(w)), "{text}: {e}");

@@ -1,7 +1,7 @@
 //! The functions and types of a checkout, as far as a walk needs them.
 
 use crate::source::{Named, Source, attrs_of, of_tests};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use syn::{GenericArgument, Pat, PathArguments, ReturnType, Type};
 
 /// A type of the workspace: the module that defines it, and its name.
@@ -56,29 +56,29 @@ pub struct Function<'a> {
 pub struct Functions<'a> {
     pub all: Vec<Function<'a>>,
     /// Functions outside of an `impl`, by module and name.
-    free: HashMap<TypeId, usize>,
+    free: BTreeMap<TypeId, usize>,
     /// Methods by type and name.
-    methods: HashMap<(TypeId, String), usize>,
+    methods: BTreeMap<(TypeId, String), usize>,
     /// Every function by its name alone.
-    by_name: HashMap<String, Vec<usize>>,
+    by_name: BTreeMap<String, Vec<usize>>,
     /// Fields by type: name, type, module where it is written.
-    fields: HashMap<TypeId, Vec<(String, &'a Type, usize)>>,
+    fields: BTreeMap<TypeId, Vec<(String, &'a Type, usize)>>,
     /// Values of `const` and `static` items.
-    pub tables: HashMap<TypeId, &'a syn::Expr>,
+    pub tables: BTreeMap<TypeId, &'a syn::Expr>,
     /// Other names of types, with the module where they are written.
-    aliases: HashMap<TypeId, &'a Type>,
+    aliases: BTreeMap<TypeId, &'a Type>,
 }
 
 impl<'a> Functions<'a> {
     pub fn of(source: &'a Source) -> Functions<'a> {
         let mut f = Functions {
             all: vec![],
-            free: HashMap::new(),
-            methods: HashMap::new(),
-            by_name: HashMap::new(),
-            fields: HashMap::new(),
-            tables: HashMap::new(),
-            aliases: HashMap::new(),
+            free: BTreeMap::new(),
+            methods: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            fields: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            aliases: BTreeMap::new(),
         };
         let items = source.items();
         // Types first: an `impl` may stand in any module.

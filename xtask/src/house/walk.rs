@@ -24,7 +24,7 @@ mod names;
 use super::functions::{Function, Functions, Ty, TypeId, ident_of, params_of};
 use crate::source::Source;
 use names::{FOR_ERRORS, HANDS_ON, OF_STD, TEXT};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use syn::{Expr, Pat, Stmt};
 
 /// How a value is followed.
@@ -54,7 +54,7 @@ impl Val {
 }
 
 /// Local names and what they hold.
-type Env = HashMap<String, Val>;
+type Env = BTreeMap<String, Val>;
 
 /// Consecutive entries of one file.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct Walk {
 impl Walk {
     /// Number of distinct files.
     pub fn files(&self) -> usize {
-        self.stays.iter().map(|s| s.file).collect::<HashSet<_>>().len()
+        self.stays.iter().map(|s| s.file).collect::<BTreeSet<_>>().len()
     }
 
     /// Stays in a file that has been left.
@@ -100,11 +100,11 @@ struct Walker<'a> {
     /// The type of the followed parameter.
     root: Option<TypeId>,
     entered: Vec<usize>,
-    seen: HashSet<usize>,
+    seen: BTreeSet<usize>,
     open: BTreeSet<String>,
     /// The function whose body is being read.
     at: usize,
-    closures: HashMap<String, &'a syn::ExprClosure>,
+    closures: BTreeMap<String, &'a syn::ExprClosure>,
 }
 
 /// Follows the parameter of a function of a file, within limits.
@@ -126,10 +126,10 @@ pub fn walk(
         limits,
         root: None,
         entered: vec![],
-        seen: HashSet::new(),
+        seen: BTreeSet::new(),
         open: BTreeSet::new(),
         at: found,
-        closures: HashMap::new(),
+        closures: BTreeMap::new(),
     };
     let names: Vec<String> = params_of(&functions.all[found]).into_iter().map(|(n, _)| n).collect();
     let Some(n) = names.iter().position(|n| n == param) else {
