@@ -322,7 +322,7 @@ fn lists_layouts_and_sizes_are_taken_as_users_have_them() -> Result<()> {
     assert_eq!(stack([&parts[0], &parts[1]], -1)?.shape(), [2, 2]);
     let (e, line) = (stack(&parts, 5).unwrap_err(), line!());
     assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
-    assert!(stack::<Tensor>([], 0).unwrap_err().to_string().contains("expected one tensor at least"));
+    assert!(stack::<Tensor>([], 0).unwrap_err().to_string().contains("no tensor to stack"));
     let x = zeros([4, 6], Device::Cpu)?;
     let (rows, sizes) = (x.shape()[0], vec![2usize, 12]);
     for (y, want) in [
