@@ -51,14 +51,14 @@ build() {
     out=$(cd "$here" && cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/') || return 1
     cp "$out"/release/{oflow,oflaunch} "$out"/release/examples/{train,gpt} "$to" || return 1
     # `Executable cuda/main.rs (target/release/deps/cuda-0123456789abcdef)`; the launcher has a test of that name too.
-    (cd "$here" && cargo test --release --no-run -p oflow-tests --test cuda -p oflow --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
+    (cd "$here" && cargo test --release --no-run --test cuda --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
     while read -r line; do
         local file name
         file=$(sed 's/.*(\(.*\)).*/\1/' <<<"$line")
         [[ $file = /* ]] || file=$here/$file
         name=$(basename "$file")
         cp "$file" "$to/${name%-*}" || return 1
-    done < <(grep 'Executable cuda/main.rs' "$work/tests")
+    done < <(grep -E 'Executable (cuda/main|benches/cuda_speed).rs' "$work/tests")
     echo "built into $to: $(ls "$to" | tr '\n' ' ')"
 }
 

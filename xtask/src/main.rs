@@ -25,8 +25,9 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
                                              run the benches with FILTER in their names on a quiet machine, and write
                                              docs/performance/latest.md; --loaded: on any machine, without a conclusion;
                                              --list: say what there is and what each needs
-       cargo xtask cuda-kernels [--write]    compile every CUDA program; --write: for every architecture,
-                                             and write xtask/data/cuda-kernels.tsv
+       cargo xtask cuda-kernels [--all | --write]
+                                             compile every CUDA program for one architecture in turn; --all: for each;
+                                             --write: for each, and write xtask/data/cuda-kernels.tsv
        cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
                                              plant each fault so many times in real jobs and judge the reports; --load: on an
                                              overloaded machine
