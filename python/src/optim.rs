@@ -32,8 +32,11 @@ impl _Optimizer {
 }
 
 /// The settings of a group, which Python gives as JSON.
-fn config(settings: &str) -> PyResult<OptimizerConfig> {
-    serde_json::from_str(settings).map_err(|e| PyValueError::new_err(format!("no settings of an optimizer: {e}")))
+fn config(py: Python<'_>, settings: &str) -> PyResult<OptimizerConfig> {
+    let wrong = |e| PyValueError::new_err(format!("the settings of an optimizer cannot be read: {e}"));
+    let config: OptimizerConfig = serde_json::from_str(settings).map_err(wrong)?;
+    config.check().or_raise(py)?;
+    Ok(config)
 }
 
 #[pymethods]
@@ -46,14 +49,14 @@ impl _Optimizer {
     /// Adds a group with these settings.
     fn add(&self, py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, settings: &str) -> PyResult<()> {
         let parameters: Vec<oflow::Tensor> = parameters.iter().map(|p| p.get().inner().clone()).collect();
-        let group = config(settings)?.build(parameters);
+        let group = config(py, settings)?.build(parameters);
         self.groups().or_raise(py)?.push(group);
         Ok(())
     }
 
     /// Sets the settings of a group for later steps.
     fn set(&self, py: Python<'_>, group: usize, settings: &str) -> PyResult<()> {
-        let (settings, mut inner) = (config(settings)?, self.groups().or_raise(py)?);
+        let (settings, mut inner) = (config(py, settings)?, self.groups().or_raise(py)?);
         match inner.group_mut(group) {
             Some(group) => group.set_config(&settings).or_raise(py),
             None => Err(PyRuntimeError::new_err("param_groups was changed; use add_param_group")),

@@ -123,13 +123,7 @@ impl Stateful for Groups {
         let own: Vec<&dyn Trainer> = self.groups.iter().map(|g| &**g as &dyn Trainer).collect();
         let groups = saved::groups_of(from, &own)?;
         for (i, saved) in groups.into_iter().enumerate() {
-            // AdamW that is to keep the largest squares, or is not to any more, is another optimizer in its place.
-            let group = &mut self.groups[i];
-            if group.config().kind() == saved.config.kind() {
-                group.restore_config(&saved.config)?;
-            } else {
-                *group = saved.config.build(group.parameters().to_vec());
-            }
+            self.groups[i].restore_config(&saved.config)?;
             self.notes[i].extend(saved.notes);
         }
         let mut counts = false;

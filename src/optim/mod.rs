@@ -1,37 +1,27 @@
 //! Optimizers, gradient clipping, loss scaling and learning-rate schedules.
 //!
 //! An optimizer holds handles of the parameters and updates them in place. Its state has the layouts of the parameters, so a step
-//! needs no communication. See [`Optimizer`] for an example.
+//! needs no communication. Each optimizer is a file in `kinds`, a row of the table there, and one op. See [`Optimizer`] for an example.
 
-mod adamw;
 mod average;
 mod clip;
-mod config;
 mod groups;
-mod lamb;
+mod kinds;
 mod many;
 mod master;
-mod recipe;
-mod rules;
 mod saved;
 mod scaler;
 mod schedule;
-mod sgd;
+mod stepper;
 
-pub use adamw::{AdamW, AdamWOptions};
 pub use average::Ema;
 pub use clip::clip_grad_norm;
-pub use config::{OptimizerConfig, Trainer};
 pub use groups::{Groups, by_decay};
-pub use lamb::{Lamb, LambOptions};
-pub use recipe::{Due, Recipe, Stepper};
-pub use rules::{
-    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, Lion, LionOptions, RmsProp, RmsPropOptions,
-};
+pub use kinds::*;
 pub use saved::Notes;
 pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
-pub use sgd::{Sgd, SgdOptions};
+pub use stepper::{OptimizerRule, ParamState, Stepper};
 
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::compare_replicas;

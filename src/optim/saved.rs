@@ -72,11 +72,11 @@ pub(super) fn groups_of(from: &mut LoadState<'_>, own: &[&dyn Trainer]) -> Resul
         let notes = fields.remove("notes").map_or(Ok(Notes::new()), serde_json::from_value);
         let config = serde_json::from_value::<OptimizerConfig>(Value::Object(fields));
         match (config, notes) {
-            (Ok(config), Ok(notes)) if same_algorithm(&config, &own.config()) => Ok(SavedGroup { config, notes }),
+            (Ok(config), Ok(notes)) if config.kind() == own.config().kind() => Ok(SavedGroup { config, notes }),
             (Ok(config), Ok(_)) => Err(other(format!(
                 "group {i} of the saved state is of {}, that of this optimizer of {}",
-                named(&config),
-                named(&own.config())
+                config.kind(),
+                own.config().kind()
             ))),
             (Err(e), _) | (_, Err(e)) => {
                 Err(Error::argument(format!("group {i} of the saved state has settings that cannot be read"))
@@ -97,20 +97,4 @@ fn same_number(saved: usize, own: usize) -> Result<()> {
 
 fn other(what: String) -> Error {
     Error::argument(what).help("make the optimizer with the groups that the saved one had, then load the state")
-}
-
-/// Whether a state of one serves the other. AdamW with the largest squares is Adam with decoupled weight decay.
-fn same_algorithm(saved: &OptimizerConfig, own: &OptimizerConfig) -> bool {
-    let kind = |c: &OptimizerConfig| match c {
-        OptimizerConfig::Adam(o) if o.decoupled => "adamw",
-        c => c.kind(),
-    };
-    kind(saved) == kind(own)
-}
-
-fn named(config: &OptimizerConfig) -> String {
-    match config {
-        OptimizerConfig::Adam(o) if o.decoupled => "adam with decoupled weight decay".into(),
-        c => c.kind().into(),
-    }
 }

@@ -73,8 +73,6 @@ def case(kind, make, dtype="f64", zero=False, **options):
     said = {"kind": kind, **{k: v for k, v in options.items() if k != "betas"}}
     if "betas" in options:
         said["beta1"], said["beta2"] = options["betas"]
-    if kind == "adam" and make is torch.optim.AdamW:
-        said["decoupled"] = True
     cases.append({"config": said, "initial": initial, "grads": grads, "after": after})
 
 
@@ -87,7 +85,7 @@ for dtype in ("f64", "f32"):
     case("adam", o.Adam, dtype)
     case("adam", o.Adam, dtype, lr=0.05, betas=(0.8, 0.9), eps=1e-4, weight_decay=0.2)
     case("adam", o.Adam, dtype, lr=0.05, amsgrad=True, betas=(0.5, 0.5))
-    case("adam", o.AdamW, dtype, lr=0.05, amsgrad=True, weight_decay=0.1, betas=(0.5, 0.5))
+    case("adamw", o.AdamW, dtype, lr=0.05, amsgrad=True, weight_decay=0.1, betas=(0.5, 0.5))
     for centered in (False, True):
         for momentum in (0.0, 0.9):
             case("rmsprop", o.RMSprop, dtype, lr=0.02, alpha=0.9, weight_decay=0.1, centered=centered, momentum=momentum)

@@ -7,7 +7,9 @@ use super::acc::{Acc, with_acc};
 use super::optim::{check, cut};
 use super::rows::{Buffered, Buffers, Rows};
 use crate::parallel::parallel_for;
-use crate::{KernelError, Result, View};
+use crate::{KernelError, View};
+
+type Result<T, E = KernelError> = std::result::Result<T, E>;
 
 /// The step of an optimizer with its settings. What it keeps of a parameter follows the gradient, in the order told here.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,6 +104,64 @@ pub enum Step {
 }
 
 impl Step {
+    /// The ops that are steps of this kind.
+    pub const OPS: [&'static str; 7] = [
+        "adam_many",
+        "rmsprop_many",
+        "adagrad_many",
+        "adadelta_many",
+        "lion_many",
+        "lamb_direction_many",
+        "average_many",
+    ];
+
+    /// The step of one of [`OPS`](Step::OPS), with the numbers that `number` gives by name. `has` tells whether a parameter has an
+    /// input of that number: 0 is the parameter, 1 its gradient, then its state.
+    ///
+    /// # Errors
+    /// Those of `number`.
+    pub fn of_op<E>(op: &str, number: impl Fn(&str) -> Result<f64, E>, has: impl Fn(usize) -> bool) -> Result<Step, E> {
+        let n = number;
+        // Not below 0.
+        let step = |least: f64| n("step").map(|s| s.max(least) as u64);
+        Ok(match op {
+            "adam_many" => Step::Adam {
+                lr: n("lr")?,
+                beta1: n("beta1")?,
+                beta2: n("beta2")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                decoupled: n("decoupled")? != 0.0,
+                largest: has(4),
+                step: step(1.0)?,
+            },
+            "rmsprop_many" => Step::RmsProp {
+                lr: n("lr")?,
+                alpha: n("alpha")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                momentum: n("decay")?,
+                centered: has(3),
+                buffer: has(4),
+            },
+            "adagrad_many" => Step::Adagrad { lr: n("lr")?, eps: n("eps")?, weight_decay: n("weight_decay")? },
+            "adadelta_many" => {
+                Step::Adadelta { lr: n("lr")?, rho: n("rho")?, eps: n("eps")?, weight_decay: n("weight_decay")? }
+            }
+            "lion_many" => {
+                Step::Lion { lr: n("lr")?, beta1: n("beta1")?, beta2: n("beta2")?, weight_decay: n("weight_decay")? }
+            }
+            "lamb_direction_many" => Step::LambDirection {
+                beta1: n("beta1")?,
+                beta2: n("beta2")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                step: step(0.0)?,
+            },
+            _ => Step::Average { decay: n("decay")? },
+        })
+    }
+
     /// The number of tensors that it keeps of a parameter.
     pub fn states(&self) -> usize {
         match *self {

@@ -4,24 +4,18 @@ An optimizer updates parameters in place. Its state has the layouts of the param
 """
 
 from .._oflow import GradScaler
-from . import lr_scheduler
+from . import kinds, lr_scheduler
 from .average import EMA
 from .clip import clip_grad_norm_
-from .optimizer import SGD, Adadelta, Adagrad, Adam, AdamW, Lamb, Lion, Optimizer, RMSprop, by_decay
+from .kinds import *
+from .optimizer import Optimizer, by_decay
 from .schedule import Schedule
 
 __all__ = [
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
+    *kinds.__all__,
     "EMA",
     "GradScaler",
-    "Lamb",
-    "Lion",
     "Optimizer",
-    "RMSprop",
-    "SGD",
     "Schedule",
     "by_decay",
     "clip_grad_norm_",

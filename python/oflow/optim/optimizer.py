@@ -1,4 +1,4 @@
-"""The optimizers. What they compute is in Rust; here are groups of parameters and their options."""
+"""The base of the optimizers. What they compute is in Rust; here are groups of parameters and their options."""
 
 import json
 from collections import namedtuple
@@ -15,7 +15,7 @@ class Optimizer:
 
     _kind = None
     # What the state holds of each parameter.
-    _kept = ()
+    _state = ()
     _values = ()
 
     def __init__(self, params, defaults):
@@ -28,6 +28,8 @@ class Optimizer:
             raise TypeError("an optimizer takes parameters, not pairs; call parameters(), not named_parameters()")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
+        if "betas" in defaults:
+            defaults["betas"] = tuple(defaults["betas"])
         self.defaults, self.param_groups, self._engine = defaults, [], _oflow._Optimizer()
         self._members = []
         for group in groups:
@@ -71,19 +73,13 @@ class Optimizer:
 
     def _settings(self, group):
         """The settings of a group, as the config of an optimizer in Rust."""
-        settings = {"kind": self._kind_of(group)}
+        settings = {"kind": self._kind}
         for name, default in self.defaults.items():
             if name == "betas":
                 settings["beta1"], settings["beta2"] = map(float, group[name])
             else:
                 settings[name] = bool(group[name]) if isinstance(default, bool) else float(group[name])
-        return json.dumps(self._told(settings))
-
-    def _kind_of(self, _group):
-        return self._kind
-
-    def _told(self, settings):
-        return settings
+        return json.dumps(settings)
 
     def _ready(self):
         """The engine with the options as they are now."""
@@ -136,7 +132,7 @@ class Optimizer:
         unexpected = []
         for name, tensor in list(tensors.items()):
             number, _, kept = name.partition(".")
-            if not number.isdigit() or int(number) >= len(all_params) or kept not in self._kept:
+            if not number.isdigit() or int(number) >= len(all_params) or kept not in self._state:
                 if strict:
                     raise RuntimeError(f"the state is of another optimizer: {name} belongs to no parameter of this one")
                 unexpected.append(name)
@@ -178,142 +174,6 @@ class Optimizer:
             options = ", ".join(f"{name}={value!r}" for name, value in group.items() if name != "params")
             lines.append(f"  group {number}: {len(group['params'])} parameters, {options}")
         return "\n".join(lines + [")"])
-
-
-class SGD(Optimizer):
-    """Stochastic gradient descent with momentum, with PyTorch's formula. The state of half-precision parameters is float32; with
-    ``master_weights`` so is a copy of each, which is updated and rounded into the parameter."""
-
-    _kind = "sgd"
-    _kept = ("momentum", "master")
-
-    def __init__(
-        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, master_weights=True
-    ):
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum needs a momentum and no dampening")
-        options = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "master_weights": master_weights,
-        }
-        super().__init__(params, options)
-
-
-_MASTERS = """The state of half-precision parameters is float32; with ``master_weights`` so is a copy of each, which is updated and
-    rounded into the parameter."""
-
-
-class _Adaptive(Optimizer):
-    """An optimizer whose options are its arguments."""
-
-    def _start(self, params, options):
-        options = {name: value for name, value in options.items() if name not in ("self", "params", "__class__")}
-        if "betas" in options:
-            options["betas"] = tuple(options["betas"])
-        Optimizer.__init__(self, params, options)
-
-
-class AdamW(_Adaptive):
-    __doc__ = "AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula. " + _MASTERS
-
-    _kept = ("mean", "square", "largest", "master")
-    _values = ("steps",)
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, master_weights=True):
-        self._start(params, locals())
-
-    def _kind_of(self, group):
-        return "adam" if group["amsgrad"] else "adamw"
-
-    def _told(self, settings):
-        if settings["kind"] == "adam":
-            return {**settings, "decoupled": True}
-        settings.pop("amsgrad")
-        return settings
-
-    def _options(self, settings):
-        return {"amsgrad": False, **super()._options(settings)}
-
-
-class Adam(_Adaptive):
-    __doc__ = "Adam (Kingma and Ba, 2015), with PyTorch's formula: weight decay is added to the gradient. " + _MASTERS
-
-    _kind = "adam"
-    _kept = ("mean", "square", "largest", "master")
-    _values = ("steps",)
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *, master_weights=True):
-        self._start(params, locals())
-
-
-class RMSprop(_Adaptive):
-    __doc__ = "RMSprop (Hinton), with PyTorch's formula. " + _MASTERS
-
-    _kind = "rmsprop"
-    _kept = ("square", "mean", "momentum", "master")
-
-    def __init__(
-        self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, *, master_weights=True
-    ):
-        self._start(params, locals())
-
-
-class Adagrad(_Adaptive):
-    __doc__ = "Adagrad (Duchi et al., 2011), with PyTorch's formula. " + _MASTERS
-
-    _kind = "adagrad"
-    _kept = ("sum", "master")
-    _values = ("steps",)
-
-    def __init__(
-        self,
-        params,
-        lr=1e-2,
-        lr_decay=0.0,
-        weight_decay=0.0,
-        initial_accumulator_value=0.0,
-        eps=1e-10,
-        *,
-        master_weights=True,
-    ):
-        self._start(params, locals())
-
-
-class Adadelta(_Adaptive):
-    __doc__ = "Adadelta (Zeiler, 2012), with PyTorch's formula. " + _MASTERS
-
-    _kind = "adadelta"
-    _kept = ("square", "change", "master")
-
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, *, master_weights=True):
-        self._start(params, locals())
-
-
-class Lion(_Adaptive):
-    __doc__ = "Lion (Chen et al., 2023): the sign of a mix of momentum and gradient is the direction. " + _MASTERS
-
-    _kind = "lion"
-    _kept = ("momentum", "master")
-
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0, *, master_weights=True):
-        self._start(params, locals())
-
-
-class Lamb(_Adaptive):
-    __doc__ = "LAMB (You et al., 2020), for large batches. The norms are those of logical parameters, whatever their layouts. " + _MASTERS
-
-    _kind = "lamb"
-    _kept = ("mean", "square", "master")
-    _values = ("steps",)
-
-    def __init__(
-        self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.0, bias_correction=True, *, master_weights=True
-    ):
-        self._start(params, locals())
 
 
 def by_decay(params, weight_decay):

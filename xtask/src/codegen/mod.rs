@@ -1,9 +1,10 @@
 //! `cargo xtask codegen`: code that is made from declarations and committed. The protobuf code comes from the `.proto` files, the
-//! methods and functions of Rust and the stubs of Python from the texts of the functions, the C header of ops in libraries from its
+//! methods and functions of Rust and the stubs of Python from the texts of the functions, the optimizers of Python from those of Rust, the C header of ops in libraries from its
 //! structs.
 
 mod functions;
 mod header;
+mod optimizers;
 mod protos;
 mod python;
 mod rust_form;
@@ -23,6 +24,7 @@ fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     files.extend(functions::generated()?);
     files.extend(header::generated()?);
     files.extend(python::generated()?);
+    files.push(optimizers::generated()?);
     Ok(files)
 }
 

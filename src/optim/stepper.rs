@@ -1,7 +1,7 @@
-//! Common part of optimizers whose step is one op for many parameters: their state, masters, and what they save.
+//! Common part of all optimizers: state and masters of the parameters, the step, and what is saved.
 //!
-//! An optimizer is its settings ([`Recipe`]) in a [`Stepper`]. The op takes each parameter with its gradient and with what is kept
-//! of it, in the order of [`Recipe::kept`].
+//! An optimizer is its settings ([`OptimizerRule`]) in a [`Stepper`]. The step is one op for many parameters; it takes each parameter with
+//! its gradient and its state, in the order of [`OptimizerRule::state`].
 
 use super::many::groups;
 use super::master::{Masters, state_like};
@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// The settings of an optimizer, and its step.
-pub trait Recipe: Copy {
+pub trait OptimizerRule: Copy {
     /// Learning rate of the next step.
     fn lr(&self) -> f64;
     /// Sets the learning rate.
@@ -25,8 +25,9 @@ pub trait Recipe: Copy {
     /// The same settings with or without masters.
     #[must_use]
     fn with_masters(self, on: bool) -> Self;
-    /// State of each parameter, by the names under which it is saved; `None` where these settings need none.
-    fn kept(&self) -> Vec<Option<&'static str>>;
+    /// Tensors of state of each parameter, in the order in which the op takes them: the name under which each is saved, and whether
+    /// these settings need it.
+    fn state(&self) -> Vec<(&'static str, bool)>;
     /// Initial value of new state.
     fn initial(&self) -> f64 {
         0.0
@@ -35,43 +36,79 @@ pub trait Recipe: Copy {
     fn counts_steps(&self) -> bool {
         false
     }
+    /// Refuses settings that contradict each other. Each step asks it.
+    ///
+    /// # Errors
+    /// If they do.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
     /// The op of many parameters.
     fn op(&self) -> Result<&'static Op>;
-    /// The settings of the op.
-    fn settings(&self, steps: i64) -> RuntimeAttrs;
-    /// Carries out the step of parameters that lie alike.
-    fn run(&self, due: &[Due<'_>], site: CallSite) -> Result<()> {
-        let inputs: Vec<Option<&Tensor>> = due.iter().flat_map(Due::inputs).collect();
-        invoke(self.op(), &inputs, smallvec![], self.settings(due[0].steps), site).map(drop)
+    /// The settings of the op for a parameter. Parameters with the same ones go together.
+    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs;
+    /// Carries out the step of parameters with the same layout and the same [`settings`](OptimizerRule::settings).
+    fn run(&self, due: &[ParamState<'_>], site: CallSite) -> Result<()> {
+        // The op may have no input for the last state, which these settings do not need.
+        let (op, settings) = (self.op()?, self.settings(&due[0]));
+        let inputs: Vec<Option<&Tensor>> = due.iter().flat_map(|p| p.inputs().take(op.sig.repeating())).collect();
+        invoke(Ok(op), &inputs, smallvec![], settings, site).map(drop)
     }
 }
 
+/// The methods of an [`OptimizerRule`] that are fields of the settings.
+macro_rules! options_fields {
+    () => {
+        fn lr(&self) -> f64 {
+            self.lr
+        }
+        fn set_lr(&mut self, lr: f64) {
+            self.lr = lr;
+        }
+        fn master_weights(&self) -> bool {
+            self.master_weights
+        }
+        fn with_masters(self, master_weights: bool) -> Self {
+            Self { master_weights, ..self }
+        }
+    };
+}
+pub(super) use options_fields;
+
 /// A parameter of a step: what is updated (the parameter or its master), and what belongs to it.
-pub struct Due<'a> {
+pub struct ParamState<'a> {
     number: usize,
     /// Tensor that is updated.
     pub target: Tensor,
     grad: Tensor,
-    /// State of the parameter, in the order of [`Recipe::kept`].
-    pub kept: &'a [Option<Tensor>],
+    /// State of the parameter, in the order of [`OptimizerRule::state`]; `None` where the settings need none.
+    pub state: &'a [Option<Tensor>],
     steps: i64,
+    new: bool,
 }
 
-impl Due<'_> {
+impl ParamState<'_> {
     /// Number of the parameter's step, from 1.
     pub fn steps(&self) -> i64 {
         self.steps
     }
+    /// Whether its state was made for this step.
+    pub fn is_new(&self) -> bool {
+        self.new
+    }
     /// All tensors, in the order in which the op takes them.
     pub fn inputs(&self) -> impl Iterator<Item = Option<&Tensor>> {
-        [Some(&self.target), Some(&self.grad)].into_iter().chain(self.kept.iter().map(Option::as_ref))
+        [Some(&self.target), Some(&self.grad)].into_iter().chain(self.state.iter().map(Option::as_ref))
     }
 }
 
 /// State of one parameter.
+#[derive(Default)]
 struct Kept {
     tensors: Vec<Option<Tensor>>,
     steps: i64,
+    /// Whether tensors were made since the last step.
+    new: bool,
 }
 
 /// An optimizer of given settings. The state of half-precision parameters is f32.
@@ -83,7 +120,7 @@ pub struct Stepper<R> {
     options: R,
 }
 
-impl<R: Recipe> Stepper<R> {
+impl<R: OptimizerRule> Stepper<R> {
     /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: R) -> Stepper<R> {
         let masters = Masters::new(parameters.len(), options.master_weights());
@@ -117,14 +154,17 @@ impl<R: Recipe> Stepper<R> {
 
     /// Makes the missing state of parameter `i`.
     fn ready(&mut self, i: usize) -> Result<()> {
-        let names = self.options.kept();
-        let mut kept = self.kept[i].take().unwrap_or(Kept { tensors: vec![], steps: 0 });
-        kept.tensors.resize(names.len(), None);
-        for (t, name) in kept.tensors.iter_mut().zip(names) {
-            match name {
-                None => *t = None,
-                Some(_) if t.is_none() => *t = Some(self.fresh(&self.parameters[i])?),
-                Some(_) => {}
+        let state = self.options.state();
+        let mut kept = self.kept[i].take().unwrap_or_default();
+        kept.tensors.resize(state.len(), None);
+        for (t, (_, needed)) in kept.tensors.iter_mut().zip(state) {
+            match (needed, &t) {
+                (false, _) => *t = None,
+                (true, None) => {
+                    *t = Some(self.fresh(&self.parameters[i])?);
+                    kept.new = true;
+                }
+                (true, Some(_)) => {}
             }
         }
         self.kept[i] = Some(kept);
@@ -133,10 +173,10 @@ impl<R: Recipe> Stepper<R> {
 
     /// Adds the tensors and the numbers of steps.
     pub(super) fn save(&self, to: &mut SaveState) -> Result<()> {
-        let names = self.options.kept();
+        let state = self.options.state();
         for (i, kept) in self.kept.iter().enumerate() {
-            for (name, t) in names.iter().zip(kept.iter().flat_map(|k| &k.tensors)) {
-                if let (Some(name), Some(t)) = (name, t) {
+            for ((name, needed), t) in state.iter().zip(kept.iter().flat_map(|k| &k.tensors)) {
+                if let (true, Some(t)) = (needed, t) {
                     to.tensor(&format!("{i}.{name}"), t);
                 }
             }
@@ -154,17 +194,17 @@ impl<R: Recipe> Stepper<R> {
         let steps: Vec<i64> =
             if self.options.counts_steps() { from.value("steps")?.unwrap_or_default() } else { vec![] };
         self.masters.load(&self.parameters, from)?;
-        let names = self.options.kept();
+        let state = self.options.state();
         for i in 0..self.parameters.len() {
             self.kept[i] = None;
-            if !names.iter().flatten().any(|name| from.has(&format!("{i}.{name}"))) {
+            if !state.iter().any(|(name, needed)| *needed && from.has(&format!("{i}.{name}"))) {
                 continue;
             }
             self.ready(i)?;
             let Some(kept) = &mut self.kept[i] else { continue };
-            kept.steps = steps.get(i).copied().unwrap_or(0);
-            for (name, t) in names.iter().zip(&kept.tensors) {
-                if let (Some(name), Some(t)) = (name, t) {
+            (kept.steps, kept.new) = (steps.get(i).copied().unwrap_or(0), false);
+            for ((name, _), t) in state.iter().zip(&kept.tensors) {
+                if let Some(t) = t {
                     from.fill(&format!("{i}.{name}"), t);
                 }
             }
@@ -173,9 +213,10 @@ impl<R: Recipe> Stepper<R> {
     }
 }
 
-impl<R: Recipe> Optimizer for Stepper<R> {
+impl<R: OptimizerRule> Optimizer for Stepper<R> {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let _scope = site.scope();
+        self.options.check().map_err(|e| e.at(site))?;
         self.checks.before(&self.parameters, self.lr(), site)?;
         let _quiet = no_grad();
         for i in 0..self.parameters.len() {
@@ -187,11 +228,11 @@ impl<R: Recipe> Optimizer for Stepper<R> {
         for (i, (p, kept)) in self.parameters.iter().zip(&mut self.kept).enumerate() {
             let (Some(grad), Some(kept)) = (p.grad(), kept) else { continue };
             kept.steps += 1;
+            let new = std::mem::take(&mut kept.new);
             let target = self.masters.of(i, p)?;
-            due.push(Due { number: i, target, grad, kept: &kept.tensors, steps: kept.steps });
+            due.push(ParamState { number: i, target, grad, state: &kept.tensors, steps: kept.steps, new });
         }
-        let counts = self.options.counts_steps();
-        for group in groups(due, |d| &d.target, |d| if counts { d.steps } else { 0 }) {
+        for group in groups(due, |p| &p.target, |p| self.options.settings(p)) {
             self.options.run(&group, site)?;
             group.iter().try_for_each(|d| self.masters.store(d.number, &self.parameters[d.number]))?;
         }

@@ -1,10 +1,27 @@
-//! Optimizers as data: their kind and settings as JSON or any other format of serde.
+//! The optimizers, one file each, and the table that makes them one family: as types of Rust, as data (kind and settings as JSON or any
+//! other format of serde), and as classes of Python.
+
+mod adadelta;
+mod adagrad;
+mod adam;
+mod adamw;
+mod lamb;
+mod lion;
+mod rmsprop;
+mod sgd;
+
+pub use adadelta::AdadeltaOptions;
+pub use adagrad::AdagradOptions;
+pub use adam::AdamOptions;
+pub use adamw::AdamWOptions;
+pub use lamb::LambOptions;
+pub use lion::LionOptions;
+pub use rmsprop::RmsPropOptions;
+pub use sgd::SgdOptions;
 
 use super::saved;
-use super::{
-    Adadelta, AdadeltaOptions, Adagrad, AdagradOptions, Adam, AdamOptions, AdamW, AdamWOptions, Groups, Lamb,
-    LambOptions, Lion, LionOptions, Optimizer, RmsProp, RmsPropOptions, Sgd, SgdOptions, by_decay,
-};
+use super::stepper::{OptimizerRule, Stepper};
+use super::{Groups, Optimizer, by_decay};
 use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -26,30 +43,46 @@ pub trait Trainer: Optimizer + Stateful + Send {
     fn restore_config(&mut self, config: &OptimizerConfig) -> Result<()>;
 }
 
-/// Implements `Stateful` for the optimizers that save through a `Stepper`.
-macro_rules! saved {
-    ($($name:ty),*) => {$(
-        /// Saves the settings, the numbers of steps where they count, and tensors by number of the parameter: `3.mean`.
-        impl Stateful for $name {
-            fn save_state(&self, to: &mut SaveState) -> Result<()> {
-                self.save(to)?;
-                saved::save(self, to)
-            }
-            fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-                saved::load(self, from)?;
-                self.load(from)
-            }
-        }
-    )*};
+/// Saves the settings, the numbers of steps where they count, and tensors by number of the parameter: `3.mean`, `3.master`.
+impl<R: OptimizerRule> Stateful for Stepper<R>
+where
+    Stepper<R>: Trainer,
+{
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        self.save(to)?;
+        saved::save(self, to)
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        saved::load(self, from)?;
+        self.load(from)
+    }
 }
-saved!(Adam, RmsProp, Adagrad, Adadelta, Lion, Lamb);
 
 fn other_kind(config: &OptimizerConfig, own: &str) -> Error {
     Error::argument(format!("settings of {} are given to an optimizer of kind {own}", config.kind()))
 }
 
+/// A kind of optimizer, for tools that write code.
+pub struct OptimizerKind {
+    /// Name of the kind in data, such as `rmsprop`.
+    pub name: &'static str,
+    /// Name of the class in Python, such as `RMSprop`.
+    pub class: &'static str,
+    /// Doc in one sentence or two.
+    pub doc: &'static str,
+    /// The default settings.
+    pub config: OptimizerConfig,
+    /// Names of the tensors of state of a parameter, under whatever settings.
+    pub state: Vec<&'static str>,
+    /// Whether the numbers of steps are saved.
+    pub counts_steps: bool,
+}
+
 macro_rules! kinds {
-    ($($kind:ident($optimizer:ident, $options:ident, $name:literal)),* $(,)?) => {
+    ($($kind:ident($options:ident, $name:literal, $class:literal, $doc:literal)),* $(,)?) => {
+        $(#[doc = $doc]
+        pub type $kind = Stepper<$options>;)*
+
         /// The kind of an optimizer and its settings. Settings that are left out have their defaults.
         ///
         /// ```
@@ -64,15 +97,29 @@ macro_rules! kinds {
         /// # Ok::<(), oflow::Error>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "kind", rename_all = "lowercase")]
+        #[serde(tag = "kind")]
         pub enum OptimizerConfig {
-            $(#[doc = concat!("Of [`", stringify!($optimizer), "`].")] $kind($options),)*
+            $(#[doc = concat!("Of [`", stringify!($kind), "`].")] #[serde(rename = $name)] $kind($options),)*
         }
 
         impl OptimizerConfig {
             /// The names of all kinds, as data has them.
             pub const KINDS: &'static [&'static str] = &[$($name),*];
 
+            /// Returns all kinds.
+            pub fn kinds() -> Vec<OptimizerKind> {
+                vec![$({
+                    let options = $options::default();
+                    OptimizerKind {
+                        name: $name,
+                        class: $class,
+                        doc: $doc,
+                        config: OptimizerConfig::$kind(options),
+                        state: options.state().into_iter().map(|(name, _)| name).collect(),
+                        counts_steps: options.counts_steps(),
+                    }
+                }),*]
+            }
             /// Returns the name of the kind.
             pub fn kind(&self) -> &'static str {
                 match self {
@@ -82,7 +129,16 @@ macro_rules! kinds {
             /// Makes the optimizer of these parameters.
             pub fn build(&self, parameters: Vec<Tensor>) -> Box<dyn Trainer> {
                 match *self {
-                    $(OptimizerConfig::$kind(o) => Box::new($optimizer::new(parameters, o)),)*
+                    $(OptimizerConfig::$kind(o) => Box::new($kind::new(parameters, o)),)*
+                }
+            }
+            /// Refuses settings that contradict each other, as each step does.
+            ///
+            /// # Errors
+            /// If they do, such as Nesterov momentum without momentum.
+            pub fn check(&self) -> Result<()> {
+                match self {
+                    $(OptimizerConfig::$kind(o) => o.check(),)*
                 }
             }
             /// The learning rate.
@@ -107,7 +163,7 @@ macro_rules! kinds {
             }
         }
 
-        $(impl Trainer for $optimizer {
+        $(impl Trainer for $kind {
             fn config(&self) -> OptimizerConfig {
                 OptimizerConfig::$kind(self.options())
             }
@@ -129,15 +185,26 @@ macro_rules! kinds {
     };
 }
 
+// Type and settings in Rust, kind in data, class in Python, doc.
 kinds! {
-    AdamW(AdamW, AdamWOptions, "adamw"),
-    Sgd(Sgd, SgdOptions, "sgd"),
-    Adam(Adam, AdamOptions, "adam"),
-    Lamb(Lamb, LambOptions, "lamb"),
-    RmsProp(RmsProp, RmsPropOptions, "rmsprop"),
-    Adagrad(Adagrad, AdagradOptions, "adagrad"),
-    Adadelta(Adadelta, AdadeltaOptions, "adadelta"),
-    Lion(Lion, LionOptions, "lion"),
+    AdamW(AdamWOptions, "adamw", "AdamW", "AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula."),
+    Sgd(SgdOptions, "sgd", "SGD", "Stochastic gradient descent with momentum, with PyTorch's formula."),
+    Adam(AdamOptions, "adam", "Adam", "Adam (Kingma and Ba, 2015), with PyTorch's formula: weight decay is added to the gradient."),
+    Lamb(
+        LambOptions,
+        "lamb",
+        "Lamb",
+        "LAMB (You et al., 2020), for large batches. The norms are those of logical parameters, whatever their layouts."
+    ),
+    RmsProp(RmsPropOptions, "rmsprop", "RMSprop", "RMSprop (Hinton), with PyTorch's formula."),
+    Adagrad(AdagradOptions, "adagrad", "Adagrad", "Adagrad (Duchi et al., 2011), with PyTorch's formula."),
+    Adadelta(AdadeltaOptions, "adadelta", "Adadelta", "Adadelta (Zeiler, 2012), with PyTorch's formula."),
+    Lion(
+        LionOptions,
+        "lion",
+        "Lion",
+        "Lion (Chen et al., 2023): the sign of a mix of momentum and gradient is the direction."
+    ),
 }
 
 impl OptimizerConfig {

@@ -3,20 +3,17 @@
 //! The squares of all parameters that lie alike, and those of their directions, are one tensor: P(sum) on the mesh axes that split
 //! them. So one small reduction serves however many parameters there are.
 
-use super::recipe::{Due, Recipe, Stepper};
-use super::rules::fields;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, invoke1, op};
 use crate::ops::{Op, RuntimeAttrs};
+use crate::optim::master::state_like;
+use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
-/// LAMB (You et al., 2020), for large batches. The norms are those of logical parameters, whatever their layouts.
-pub type Lamb = Stepper<LambOptions>;
-
-/// Settings of [`Lamb`].
+/// Settings of [`Lamb`](super::Lamb).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LambOptions {
@@ -50,10 +47,10 @@ impl Default for LambOptions {
     }
 }
 
-impl Recipe for LambOptions {
-    fields!();
-    fn kept(&self) -> Vec<Option<&'static str>> {
-        vec![Some("mean"), Some("square")]
+impl OptimizerRule for LambOptions {
+    options_fields!();
+    fn state(&self) -> Vec<(&'static str, bool)> {
+        vec![("mean", true), ("square", true)]
     }
     fn counts_steps(&self) -> bool {
         true
@@ -61,17 +58,16 @@ impl Recipe for LambOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("lamb_direction_many")
     }
-    fn settings(&self, steps: i64) -> RuntimeAttrs {
-        let steps = if self.bias_correction { steps } else { 0 };
+    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
+        let steps = if self.bias_correction { p.steps() } else { 0 };
         smallvec![self.beta1.into(), self.beta2.into(), self.eps.into(), self.weight_decay.into(), steps.into()]
     }
-    fn run(&self, due: &[Due<'_>], site: CallSite) -> Result<()> {
+    fn run(&self, due: &[ParamState<'_>], site: CallSite) -> Result<()> {
         // The directions live for one step.
-        let directions: Vec<Tensor> =
-            due.iter().map(|d| super::master::state_like(&d.target)).collect::<Result<_>>()?;
+        let directions: Vec<Tensor> = due.iter().map(|d| state_like(&d.target)).collect::<Result<_>>()?;
         let inputs: Vec<Option<&Tensor>> =
             due.iter().zip(&directions).flat_map(|(d, r)| d.inputs().chain([Some(r)])).collect();
-        invoke(self.op(), &inputs, smallvec![], self.settings(due[0].steps()), site)?;
+        invoke(self.op(), &inputs, smallvec![], self.settings(&due[0]), site)?;
 
         // As they are stored: calls may read parameters in another layout.
         let stored: Vec<Tensor> = due.iter().map(|d| d.target.detach()).collect();

@@ -1,0 +1,43 @@
+//! Adadelta.
+
+use crate::error::Result;
+use crate::functional::op;
+use crate::ops::{Op, RuntimeAttrs};
+use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
+
+/// Settings of [`Adadelta`](super::Adadelta); PyTorch's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdadeltaOptions {
+    /// Learning rate: factor of the change.
+    pub lr: f64,
+    /// Decay rate of the running means.
+    pub rho: f64,
+    /// Added under the roots, for numerical stability.
+    pub eps: f64,
+    /// Weight decay: factor of the parameter that is added to its gradient.
+    pub weight_decay: f64,
+    /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
+    pub master_weights: bool,
+}
+
+impl Default for AdadeltaOptions {
+    fn default() -> AdadeltaOptions {
+        AdadeltaOptions { lr: 1.0, rho: 0.9, eps: 1e-6, weight_decay: 0.0, master_weights: true }
+    }
+}
+
+impl OptimizerRule for AdadeltaOptions {
+    options_fields!();
+    fn state(&self) -> Vec<(&'static str, bool)> {
+        vec![("square", true), ("change", true)]
+    }
+    fn op(&self) -> Result<&'static Op> {
+        op!("adadelta_many")
+    }
+    fn settings(&self, _: &ParamState<'_>) -> RuntimeAttrs {
+        smallvec![self.lr.into(), self.rho.into(), self.eps.into(), self.weight_decay.into()]
+    }
+}

@@ -1,0 +1,67 @@
+//! Adam.
+
+use crate::error::Result;
+use crate::functional::op;
+use crate::ops::{Op, RuntimeAttrs};
+use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
+
+/// Settings of [`Adam`](super::Adam); PyTorch's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamOptions {
+    /// Learning rate, at first 1e-3.
+    pub lr: f64,
+    /// Decay rate of the running mean of gradients.
+    pub beta1: f64,
+    /// Decay rate of the running mean of squared gradients.
+    pub beta2: f64,
+    /// Added to the root of the mean of squares, for numerical stability.
+    pub eps: f64,
+    /// Weight decay: factor of the parameter that is added to its gradient.
+    pub weight_decay: f64,
+    /// AMSGrad: divides by the root of the largest mean of squares so far.
+    pub amsgrad: bool,
+    /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
+    pub master_weights: bool,
+}
+
+impl Default for AdamOptions {
+    fn default() -> AdamOptions {
+        AdamOptions {
+            lr: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            amsgrad: false,
+            master_weights: true,
+        }
+    }
+}
+
+impl OptimizerRule for AdamOptions {
+    options_fields!();
+    fn state(&self) -> Vec<(&'static str, bool)> {
+        vec![("mean", true), ("square", true), ("largest", self.amsgrad)]
+    }
+    fn counts_steps(&self) -> bool {
+        true
+    }
+    fn op(&self) -> Result<&'static Op> {
+        op!("adam_many")
+    }
+    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
+        let AdamOptions { lr, beta1, beta2, eps, weight_decay, .. } = *self;
+        smallvec![
+            lr.into(),
+            beta1.into(),
+            beta2.into(),
+            eps.into(),
+            weight_decay.into(),
+            false.into(),
+            p.steps().into()
+        ]
+    }
+}
