@@ -10,7 +10,7 @@ use oflow_kernels::cpu::loss::{Classes, cross_entropy, cross_entropy_grad};
 use oflow_kernels::cpu::norm::{Norm, NormGrads, layer_norm, layer_norm_grad};
 use oflow_kernels::cpu::optim::{AdamW, adamw};
 use oflow_kernels::cpu::reduce::{Reduce, reduce};
-use oflow_kernels::cpu::{copy, index, matmul};
+use oflow_kernels::cpu::{copy, embedding, matmul};
 use oflow_kernels::expr::{BinaryOp, Expr};
 use oflow_kernels::{DType, View};
 use std::time::{Duration, Instant};
@@ -211,9 +211,9 @@ fn attend(t: &mut Table) {
 fn ends(t: &mut Table) {
     let (table, x, dtable) = (tensor(&[CLASSES, WIDTH]), tensor(&[ROWS, WIDTH]), tensor(&[CLASSES, WIDTH]));
     let tokens = ids(ROWS, CLASSES);
-    t.time("embedding", 1, ROWS * WIDTH * 8, "GB/s", || index::embedding(&table, &tokens, &x, 0).expect("fits"));
+    t.time("embedding", 1, ROWS * WIDTH * 8, "GB/s", || embedding::embedding(&table, &tokens, &x, 0).expect("fits"));
     t.time("embedding gradient", 1, ROWS * WIDTH * 4, "GB/s", || {
-        index::embedding_grad(&x, &tokens, &dtable, 0, dtable.dims()[0]).expect("fits");
+        embedding::embedding_grad(&x, &tokens, &dtable, 0, dtable.dims()[0]).expect("fits");
     });
     let (logits, dlogits, target) = (tensor(&[ROWS, CLASSES]), tensor(&[ROWS, CLASSES]), ids(ROWS, CLASSES));
     let (loss, lse, dloss) = (tensor(&[ROWS]), tensor(&[ROWS]), tensor(&[ROWS]));

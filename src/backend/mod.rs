@@ -14,6 +14,7 @@ pub mod cuda;
 mod dry;
 pub mod host;
 mod kernels;
+mod op_kernels;
 mod primitive;
 mod staged;
 mod table;

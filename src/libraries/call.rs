@@ -10,7 +10,7 @@ use crate::ops::{DTypeRule, DeviceCtx, Devices, InferCtx, KernelCx, OpDef, Shape
 use crate::placement::Device;
 use crate::sbp::Signature;
 use oflow_kernels::cuda::Queue;
-use oflow_kernels::cuda::fill::fill;
+use oflow_kernels::cuda::copy::fill;
 use oflow_kernels::{DType, Dims, Scalar, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;

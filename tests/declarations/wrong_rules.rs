@@ -167,7 +167,7 @@ fn table(name: &str) -> OpDef {
         .dtype(DTypeRule::Input(0))
         .cpu(|cx| {
             let first = cx.input_box(0)?.offset[0] as i64;
-            Ok(cpu::index::embedding(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
+            Ok(cpu::embedding::embedding(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
         })
         .samples(&["f32[7, 3] i64[6]<7"])
 }

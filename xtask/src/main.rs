@@ -9,6 +9,8 @@ mod codegen;
 mod cuda_kernels;
 mod fuzz;
 mod house;
+#[cfg(test)]
+mod launch_structs;
 mod prose;
 mod source;
 

@@ -12,6 +12,7 @@ pub mod conv;
 pub mod copy;
 pub mod count;
 pub mod elementwise;
+pub mod embedding;
 pub mod gather;
 pub mod grouped_norm;
 pub mod index;

@@ -3,6 +3,8 @@
 //! Contiguous memory is copied by the driver. Where both sides have runs along one dim, `pointwise.cuh` moves vectors along
 //! it; where the source's runs are along another dim than the output's, tiles are turned in shared memory.
 
+pub use super::fill::fill;
+
 use super::elementwise::Program;
 use super::pointwise::{Operand, Pointwise};
 use super::{Args, Define, Launch, Queue, Source};

@@ -3,7 +3,7 @@
 use super::index::{check_ids, contiguous, index_dtype};
 use super::pointwise::columns;
 use super::{Args, Define, Launch, Queue, Source};
-use crate::cpu::index::check_lookup;
+use crate::cpu::embedding::check_lookup;
 use crate::{KernelError, Result, Scalar, View};
 
 static EMBEDDING: Source = Source::file("embedding", include_str!("../../cuda/embedding.cu"));

@@ -18,7 +18,7 @@ pub mod count;
 mod cubin;
 pub mod elementwise;
 pub mod embedding;
-pub mod fill;
+mod fill;
 pub mod gather;
 mod gpu;
 pub mod grouped_norm;

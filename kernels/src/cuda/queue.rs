@@ -136,6 +136,7 @@ unsafe impl Send for FaultSlot {}
 // SAFETY: as above.
 unsafe impl Sync for FaultSlot {}
 
+/// `of_fault` of the prelude, in memory that host and GPU share.
 #[repr(C)]
 struct Record {
     claimed: AtomicU32,

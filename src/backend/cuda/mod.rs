@@ -75,7 +75,7 @@ impl Backend for Cuda {
         BoxingPlace::Device
     }
     fn kernels(&self, _device: Device) -> Vec<OpKernel> {
-        kernels::kernels()
+        super::op_kernels::on_cuda().collect()
     }
     fn elementwise(&self, _device: Device, expr: &Arc<Expr>) -> Option<KernelDef> {
         Some(kernels::elementwise(expr))

@@ -1,6 +1,6 @@
 use super::*;
 use crate::DType;
-use crate::cpu::index as cpu;
+use crate::cpu::embedding as cpu;
 use crate::cpu::samples::{Rng, Tensor};
 use crate::cuda::testing::Rig;
 
