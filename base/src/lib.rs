@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`error`] | the error type of oflow, and lines of the user's program |
+//! | [`Random`] | random numbers for tests |
 //! | [`intern`] | the hasher with a fixed seed, ordered tables, interning |
 //! | [`split`] | the balanced split |
 //! | [`spread`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
@@ -13,6 +14,7 @@
 pub mod error;
 mod held;
 pub mod intern;
+mod random;
 mod site;
 pub mod split;
 pub mod spread;
@@ -20,4 +22,5 @@ pub mod tree;
 
 pub use error::{CallSite, Error, ErrorKind, Place, Result};
 pub use held::Held;
+pub use random::Random;
 pub use split::shard_range;

@@ -8,7 +8,7 @@ use oflow_base::CallSite;
 use oflow_proto::control as pb;
 
 pub use super::flight::fuzz as ring;
-pub use super::knock::fuzz as handshake;
+pub use super::handshake::fuzz as handshake;
 pub use super::local::fuzz as local;
 pub use super::service::fuzz as service;
 

@@ -8,7 +8,7 @@ mod env;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
-pub mod knock;
+pub mod handshake;
 mod local;
 pub mod service;
 mod session;

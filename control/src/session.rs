@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
 use super::client::{Hello, Shared, explain, timed};
-use super::knock::{Connector, Refused, innermost};
+use super::handshake::{Connector, Refused, innermost};
 use super::vitals::Told;
 use super::{Failure, FailureKind, LaunchEnv};
 use oflow_base::{Error, Result};

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::Random;
 use crate::job::{self, Order, Setup};
-use crate::random::Random;
 
 /// How much more there is to run than cores to run it.
 const OVERSUBSCRIBED: usize = 4;

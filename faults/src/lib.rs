@@ -11,12 +11,11 @@ pub mod job;
 pub mod leftovers;
 pub mod matrix;
 mod port;
-mod random;
 #[path = "../../launcher/src/script/told.rs"]
 pub mod told;
 
 pub use cases::{Case, cases};
 pub use events::{Event, Place, Report};
 pub use job::Setup;
+pub use oflow_base::Random;
 pub use port::free_port;
-pub use random::Random;

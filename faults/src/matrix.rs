@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::Random;
 use crate::cases::{Act, Case};
 use crate::events::{Place, Report};
 use crate::job::{self, Order, Setup, Started};
-use crate::random::Random;
 
 /// How long a job may take to get to the fault: builds nothing, but the machine may be busy.
 const START: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ impl Matrix {
         let world = nproc * case.hosts;
         let rank = random.within(0..world);
         let step = random.within(1..STEPS);
-        let moment = random.moment(MOMENT);
+        let moment = Duration::from_micros(random.below(MOMENT.as_micros() as usize) as u64);
         let name = format!("{}-{}-{seed}", case.name, case.hosts);
         let folder = self.setup.work.join(&name);
         let mut order = Order {

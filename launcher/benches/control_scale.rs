@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use oflow::control::knock::Connector;
+use oflow::control::handshake::Connector;
 use oflow::control::service::{Agent, AgentOptions, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
 use oflow_proto::MAX_MESSAGE_BYTES;

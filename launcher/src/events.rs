@@ -13,7 +13,7 @@ use oflow_files::{Access, append_where_named};
 use serde_json::{Map, Value, json};
 
 use crate::Failed;
-use crate::losses::Losses;
+use crate::undelivered::Undelivered;
 
 /// Every event with its fields, for the documentation.
 pub const EVENTS: &[(&str, &str)] = &[
@@ -38,13 +38,13 @@ pub struct Events(Option<Arc<Mutex<Files>>>);
 #[derive(Debug)]
 struct Files {
     open: Vec<(PathBuf, File)>,
-    losses: Losses,
+    undelivered: Undelivered,
 }
 
 impl Events {
     /// Opens the files for appending, and creates them if they do not exist. Without files events are dropped. Events that cannot be
-    /// written later are told to `losses`.
-    pub fn to(paths: &[PathBuf], log_dir: Option<&Path>, losses: Losses) -> Result<Events, Failed> {
+    /// written later are told to `undelivered`.
+    pub fn to(paths: &[PathBuf], log_dir: Option<&Path>, undelivered: Undelivered) -> Result<Events, Failed> {
         let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
             // What the user names may be a link, as /dev/stderr is.
             let failed = |e: String| Failed::new(format!("cannot write events to {}: {e}", path.display()));
@@ -55,7 +55,7 @@ impl Events {
             Ok((path.clone(), file))
         };
         let open = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open, losses })))))
+        Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open, undelivered })))))
     }
 
     /// Writes an event; `fields` is an object.
@@ -63,11 +63,11 @@ impl Events {
         let Some(files) = &self.0 else { return };
         let line = line(SystemTime::now(), event, fields);
         let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
-        let Files { open, losses } = &mut *files;
+        let Files { open, undelivered } = &mut *files;
         open.retain_mut(|(path, file)| {
             let written = file.write_all(line.as_bytes());
             if let Err(e) = &written {
-                losses.lost(&format!("cannot write events to {}: {e}", path.display()));
+                undelivered.lost(&format!("cannot write events to {}: {e}", path.display()));
             }
             written.is_ok()
         });
@@ -114,7 +114,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("a"), folder.path().join("b")];
         for restart in 0..2 {
-            let events = Events::to(&paths, None, Losses::default()).unwrap();
+            let events = Events::to(&paths, None, Undelivered::default()).unwrap();
             events.tell("start", json!({ "restart": restart }));
             events.clone().failure(&Failure::of_rank(1, FailureKind::Killed, "rank 1 was killed"));
         }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let error = Events::to(&["/nowhere/at/all".into()], None, Losses::default()).unwrap_err();
+        let error = Events::to(&["/nowhere/at/all".into()], None, Undelivered::default()).unwrap_err();
         assert!(error.message.contains("cannot write events to /nowhere/at/all"), "{error}");
     }
 }

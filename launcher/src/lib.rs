@@ -38,7 +38,6 @@ pub mod job;
 pub mod libraries;
 mod load;
 pub mod logs;
-pub mod losses;
 pub mod model;
 pub mod output;
 pub mod postmortem;
@@ -51,6 +50,7 @@ pub mod run;
 pub mod script;
 pub mod terminal;
 pub mod traceback;
+pub mod undelivered;
 
 use std::fmt;
 

@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use oflow_files::Access;
 
 use crate::Failed;
-use crate::losses::Losses;
 use crate::output::Stream;
 use crate::terminal::Plain;
+use crate::undelivered::Undelivered;
 
 /// A line longer than this is written in pieces.
 const LONGEST_LINE: usize = 64 << 10;
@@ -21,7 +21,7 @@ pub struct Logs {
     folder: PathBuf,
     /// By rank; none: the file could not be written, which has been said.
     files: BTreeMap<usize, Option<Log>>,
-    losses: Losses,
+    undelivered: Undelivered,
 }
 
 struct Log {
@@ -48,23 +48,23 @@ pub fn make_folder(folder: &Path) -> Result<(), Failed> {
 
 impl Logs {
     /// Makes the logs in a folder, which is created if it does not exist. Restarts of the job append
-    /// to the files. What cannot be written is told to `losses`.
-    pub fn open(folder: &Path, losses: Losses) -> Result<Logs, Failed> {
+    /// to the files. What cannot be written is told to `undelivered`.
+    pub fn open(folder: &Path, undelivered: Undelivered) -> Result<Logs, Failed> {
         make_folder(folder)?;
-        Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new(), losses })
+        Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new(), undelivered })
     }
 
     /// Adds output of a rank, in pieces of any size.
     pub fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) {
-        let (folder, losses) = (&self.folder, &self.losses);
-        let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(folder, rank), losses));
-        Log::attempt(slot, losses, |log| log.write(rank, stream, bytes));
+        let (folder, undelivered) = (&self.folder, &self.undelivered);
+        let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(folder, rank), undelivered));
+        Log::attempt(slot, undelivered, |log| log.write(rank, stream, bytes));
     }
 
     /// Flushes the files.
     pub fn flush(&mut self) {
         for slot in self.files.values_mut() {
-            Log::attempt(slot, &self.losses, |log| log.file.flush());
+            Log::attempt(slot, &self.undelivered, |log| log.file.flush());
         }
     }
 
@@ -72,7 +72,7 @@ impl Logs {
     pub fn finish(mut self) {
         for (rank, slot) in &mut self.files {
             for stream in [Stream::Out, Stream::Err] {
-                Log::attempt(slot, &self.losses, |log| match log.lines[stream as usize].is_empty() {
+                Log::attempt(slot, &self.undelivered, |log| match log.lines[stream as usize].is_empty() {
                     true => Ok(()),
                     false => log.end_line(*rank, stream),
                 });
@@ -83,24 +83,24 @@ impl Logs {
 }
 
 impl Log {
-    fn open(path: PathBuf, losses: &Losses) -> Option<Log> {
+    fn open(path: PathBuf, undelivered: &Undelivered) -> Option<Log> {
         match oflow_files::append(&path, Access::Readable) {
             Ok(file) => {
                 Some(Log { path, file: BufWriter::new(file), lines: Default::default(), plain: Default::default() })
             }
             Err(e) => {
-                losses.lost(&format!("cannot write the log {}: {e}", path.display()));
+                undelivered.lost(&format!("cannot write the log {}: {e}", path.display()));
                 None
             }
         }
     }
 
     /// Does something with a log that can be written; after the first failure nothing more goes to it.
-    fn attempt(slot: &mut Option<Log>, losses: &Losses, act: impl FnOnce(&mut Log) -> io::Result<()>) {
+    fn attempt(slot: &mut Option<Log>, undelivered: &Undelivered, act: impl FnOnce(&mut Log) -> io::Result<()>) {
         if let Some(log) = slot
             && let Err(e) = act(log)
         {
-            losses.lost(&format!("cannot write the log {}: {e}", log.path.display()));
+            undelivered.lost(&format!("cannot write the log {}: {e}", log.path.display()));
             *slot = None;
         }
     }
@@ -169,7 +169,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::losses::Cause;
+    use crate::undelivered::Cause;
     use std::time::Duration;
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn every_line_has_time_rank_and_stream() {
         let folder = tempfile::tempdir().unwrap();
-        let mut logs = Logs::open(&folder.path().join("deep/logs"), Losses::default()).unwrap();
+        let mut logs = Logs::open(&folder.path().join("deep/logs"), Undelivered::default()).unwrap();
         logs.write(3, Stream::Out, b"on");
         logs.write(3, Stream::Err, b"warning\r\n");
         logs.write(3, Stream::Out, b"e\n\n 10%\r 20%");
@@ -203,16 +203,16 @@ mod tests {
     #[test]
     fn the_last_line_that_does_not_fit_is_told_too() {
         let folder = tempfile::tempdir().unwrap();
-        let losses = Losses::new(true);
-        let mut logs = Logs::open(folder.path(), losses.clone()).unwrap();
+        let undelivered = Undelivered::new(true);
+        let mut logs = Logs::open(folder.path(), undelivered.clone()).unwrap();
         let path = PathBuf::from("/dev/full");
         let file = BufWriter::new(std::fs::OpenOptions::new().write(true).open(&path).unwrap());
         logs.files.insert(0, Some(Log { path, file, lines: Default::default(), plain: Default::default() }));
         logs.write(0, Stream::Out, b"end");
         logs.flush();
-        assert_eq!(losses.first(), None);
+        assert_eq!(undelivered.first(), None);
         logs.finish();
-        let Some(Cause::Unwritten(text)) = losses.first() else { panic!("nothing is told") };
+        let Some(Cause::Unwritten(text)) = undelivered.first() else { panic!("nothing is told") };
         assert!(text.contains("/dev/full: No space left"), "{text}");
     }
 }

@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
 use crate::logs::Logs;
-use crate::losses::Losses;
 use crate::repeats::Repeats;
 use crate::terminal::visible;
+use crate::undelivered::Undelivered;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_RECORD: usize = 64 << 10;
@@ -106,11 +106,11 @@ pub struct Output {
 impl Output {
     /// Starts the writer, which also writes the ranks' logs, if there are any, and tells what cannot be written. The thread ends when
     /// the last clone of the output is gone; wait for it, or the last lines are lost.
-    pub fn start(style: Style, logs: Option<Logs>, losses: Losses) -> io::Result<(Output, JoinHandle<()>)> {
+    pub fn start(style: Style, logs: Option<Logs>, undelivered: Undelivered) -> io::Result<(Output, JoinHandle<()>)> {
         let (records, queue) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new()
             .name("oflaunch-output".into())
-            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, losses))?;
+            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, undelivered))?;
         Ok((Output { records, style }, writer))
     }
 
@@ -186,10 +186,10 @@ fn write_all<O: Write, E: Write>(
     mut queue: mpsc::Receiver<Record>,
     mut sink: Sink<O, E>,
     mut logs: Option<Logs>,
-    losses: Losses,
+    undelivered: Undelivered,
 ) {
     let mut repeats = Repeats::default();
-    let mut unwritten = Unwritten { losses, closed: false, said: false };
+    let mut unwritten = Unwritten { undelivered, closed: false, said: false };
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
@@ -213,7 +213,7 @@ fn write_all<O: Write, E: Write>(
 
 /// Output that could not be written.
 struct Unwritten {
-    losses: Losses,
+    undelivered: Undelivered,
     closed: bool,
     said: bool,
 }
@@ -228,11 +228,11 @@ impl Unwritten {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
-                self.losses.closed();
+                self.undelivered.closed();
             }
             Err(e) => {
                 if !std::mem::replace(&mut self.said, true) {
-                    self.losses.lost(&format!("cannot write the output of the ranks: {e}"));
+                    self.undelivered.lost(&format!("cannot write the output of the ranks: {e}"));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use oflow::testing::Random;
 use serde_json::{Value, json};
 
 #[path = "run/calls.rs"]
@@ -14,27 +15,9 @@ mod indices;
 #[path = "run/layouts.rs"]
 mod layouts;
 
-/// Random numbers of a test.
-pub struct Random(u64);
-
-impl Random {
-    /// Those of a seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-    /// From 0 to below n.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.0 >> 33) as usize) % n.max(1)
-    }
-    /// One of them.
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-    /// From -2 to 2, in eighths: sums and products of few are exact in f32.
-    pub fn eighths(&mut self, n: usize) -> Vec<f64> {
-        (0..n).map(|_| (self.below(33) as f64 - 16.0) / 8.0).collect()
-    }
+/// Numbers from -2 to 2, in eighths: sums and products of few are exact in f32.
+pub fn eighths(random: &mut Random, n: usize) -> Vec<f64> {
+    (0..n).map(|_| (random.below(33) as f64 - 16.0) / 8.0).collect()
 }
 
 /// A running `oflow run`.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::wait_for;
-use oflow::control::knock::{Connector, Refused};
+use oflow::control::handshake::{Connector, Refused};
 use oflow_faults::Setup;
 use oflow_faults::attack::{self, CALLS, call, connect, mutate, path, send, without_token};
 use oflow_faults::job::{self, Order, Started};

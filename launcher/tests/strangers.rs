@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::tap::Tap;
 use common::{LONG, wait_for};
-use oflow::control::knock::{Connector, Refused};
+use oflow::control::handshake::{Connector, Refused};
 use oflow::control::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
 use oflow_faults::Random;

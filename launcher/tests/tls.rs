@@ -11,7 +11,7 @@ use std::process::Command;
 use common::hosts::free_port;
 use common::tap::Tap;
 use common::*;
-use oflow::control::knock::Connector;
+use oflow::control::handshake::Connector;
 use oflow_faults::Setup;
 use oflow_faults::job::{self, Order};
 use oflow_proto::control as pb;

@@ -38,6 +38,7 @@ pub use conformance::{Trial, conformance, trials};
 pub use differences::{Function, float_samples};
 pub use gradcheck::{GradCheck, gradcheck, gradcheck_with};
 pub use layout::Value;
+pub use oflow_base::Random;
 pub use ranks::{run_cases, run_cases_on};
 pub use report::{MeshReport, Report};
 pub use sample::{Sample, derive_all, variants};

@@ -3,17 +3,9 @@
 //! deadlocks; a rank out of step is an error; values are compared with plain vectors.
 
 use oflow::prelude::*;
+use oflow::testing::Random;
 use oflow::vm::VmMode;
 use oflow::{box_many, run_ranks_with};
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % n
-    }
-}
 
 /// A tensor with the value that it must have.
 struct Known {
@@ -21,7 +13,7 @@ struct Known {
     value: Vec<f32>,
 }
 
-fn placement(rng: &mut Rng, world: usize, device: Device) -> Result<Placement> {
+fn placement(rng: &mut Random, world: usize, device: Device) -> Result<Placement> {
     let mut ranks: Vec<usize> = (0..world).collect();
     for i in (1..world).rev() {
         ranks.swap(i, rng.below(i + 1));
@@ -31,14 +23,14 @@ fn placement(rng: &mut Rng, world: usize, device: Device) -> Result<Placement> {
     Placement::new(device, &ranks, &dims)
 }
 
-fn layout(rng: &mut Rng, axes: usize) -> NdSbp {
+fn layout(rng: &mut Random, axes: usize) -> NdSbp {
     let all = [Sbp::Broadcast, Sbp::Split(0), Sbp::Split(1), Sbp::PARTIAL_SUM];
     NdSbp::new(&(0..axes).map(|_| all[rng.below(4)]).collect::<Vec<_>>())
 }
 
 /// The same program on every rank; integers in f32, so that sums are exact.
 fn program(world: usize, rank: usize, seed: u64, devices: &[Device], steps: usize) -> Result<()> {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let mut known: Vec<Known> = Vec::new();
     for step in 0..steps {
         // Small ones run on the caller's thread, large ones on the communication thread.

@@ -7,27 +7,13 @@ use oflow::ops::{AttrValue, Op, TensorType, find};
 use oflow::prelude::*;
 use oflow::testing::Value;
 use oflow::{BackwardOptions, CallSite, ErrorKind};
+use oflow_tests::golden::{numbers, value};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Ops without a counterpart there: the numbers of random ops are ours alone (`tests/builtin_ops/rng.rs` and the kernels' tests hold
 /// them to their distributions), and what takes a quantised tensor (`tests/builtin_ops/dtypes/quantized.rs`).
 const OURS_ALONE: &[&str] = &["rand", "randn", "bernoulli", "randint", "dropout", "int_repr", "attention_parts"];
-
-fn value(v: &Json) -> Option<Value> {
-    let shape: Vec<usize> = v.get("shape")?.as_array()?.iter().map(|n| n.as_u64().unwrap() as usize).collect();
-    let dtype: DType = v["dtype"].as_str()?.parse().unwrap();
-    Some(Value { ty: TensorType::new(&shape, dtype), data: numbers(&v["data"])? })
-}
-
-fn numbers(v: &Json) -> Option<Vec<f64>> {
-    let number = |x: &Json| match x {
-        Json::String(s) => s.parse().unwrap(),
-        // f64 has no exact place for the largest i64; both sides round alike.
-        x => x.as_f64().unwrap(),
-    };
-    Some(v.as_array()?.iter().map(number).collect())
-}
 
 fn run(op: &'static Op, attrs: &Json, inputs: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
     let given: Vec<(&str, AttrValue)> = attrs
@@ -185,7 +171,7 @@ fn numbers_take_part_as_in_pytorch() {
     let data: Json = serde_json::from_str(include_str!("../golden/scalars.json")).unwrap();
     let (mut wrong, mut count) = (vec![], 0);
     for table in data.as_array().unwrap() {
-        let xs = numbers(&table["x"]).unwrap();
+        let xs = numbers(&table["x"]);
         // i64 beyond 2^53 is read exactly.
         let ints: Vec<i64> = table["x"].as_array().unwrap().iter().filter_map(Json::as_i64).collect();
         let dtype: DType = table["dtype"].as_str().unwrap().parse().unwrap();
@@ -211,7 +197,7 @@ fn numbers_take_part_as_in_pytorch() {
                 }
                 continue;
             };
-            let want = Value { ty: TensorType::new(x.shape(), want.parse().unwrap()), data: numbers(&row[3]).unwrap() };
+            let want = Value { ty: TensorType::new(x.shape(), want.parse().unwrap()), data: numbers(&row[3]) };
             match have {
                 Ok(y) => wrong.extend(compare(&what, &y[0], &want, 1.0).err()),
                 Err(e) => wrong.push(format!("{what}: {e}")),
@@ -234,7 +220,7 @@ const LIMITS: &[(&str, &str)] = &[
 #[test]
 fn extreme_values_give_pytorchs_values_and_gradients() {
     let data: Json = serde_json::from_str(include_str!("../golden/extremes.json")).unwrap();
-    let grid = |name: &str| numbers(&data["grid"][name]).unwrap();
+    let grid = |name: &str| numbers(&data["grid"][name]);
     let pairs: Vec<(f64, f64)> =
         grid("pairs").iter().flat_map(|a| grid("pairs").into_iter().map(|b| (*a, b))).collect();
     let (mut wrong, mut count) = (vec![], 0);
@@ -283,7 +269,7 @@ fn extreme_values_give_pytorchs_values_and_gradients() {
                 wrong.push(format!("{name} {dtype} {}: no {what}", case["attrs"]));
                 continue;
             };
-            for (i, (a, b)) in have.to_f64_vec().unwrap().into_iter().zip(numbers(want).unwrap()).enumerate() {
+            for (i, (a, b)) in have.to_f64_vec().unwrap().into_iter().zip(numbers(want)).enumerate() {
                 count += 1;
                 let limit =
                     b.is_nan() && inputs.iter().all(|x| !x[i].is_nan()) && LIMITS.iter().any(|(op, _)| *op == name);

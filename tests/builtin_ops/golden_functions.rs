@@ -7,18 +7,9 @@ use oflow::ops::{AttrValue, TensorType};
 use oflow::prelude::*;
 use oflow::testing::layout::deal;
 use oflow::testing::{Value, mix};
+use oflow_tests::golden::value;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
-
-fn value(v: &Json) -> Option<Value> {
-    let shape: Vec<usize> = v.get("shape")?.as_array()?.iter().map(|n| n.as_u64().unwrap() as usize).collect();
-    let number = |x: &Json| match x {
-        Json::String(s) => s.parse().unwrap(),
-        x => x.as_f64().unwrap(),
-    };
-    let data = v["data"].as_array()?.iter().map(number).collect();
-    Some(Value { ty: TensorType::new(&shape, v["dtype"].as_str()?.parse().unwrap()), data })
-}
 
 /// A layout for a tensor of that type, drawn: P of floats only.
 fn layout(mesh: &Placement, ty: &TensorType, seed: u64) -> NdSbp {

@@ -4,20 +4,7 @@
 use oflow::BackwardOptions;
 use oflow::functional::{Arg, call, grad};
 use oflow::prelude::*;
-use oflow::testing::mix;
-
-/// A source of choices that is the same on every rank.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = mix(&[self.0, 17]);
-        (self.0 >> 11) as usize % n.max(1)
-    }
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
+use oflow::testing::Random;
 
 /// A member of an index as the oracle has it.
 #[derive(Clone, Debug)]
@@ -157,8 +144,8 @@ fn oracle(shape: &[usize], members: &[Member]) -> (Vec<usize>, Vec<usize>) {
 }
 
 /// A random index into a shape.
-fn random_index(rng: &mut Rng, shape: &[usize]) -> Vec<Member> {
-    let bound = |rng: &mut Rng, n: usize| (!rng.one_in(3)).then(|| rng.below(2 * n + 5) as i64 - n as i64 - 2);
+fn random_index(rng: &mut Random, shape: &[usize]) -> Vec<Member> {
+    let bound = |rng: &mut Random, n: usize| (!rng.one_in(3)).then(|| rng.below(2 * n + 5) as i64 - n as i64 - 2);
     // Index tensors of one index broadcast.
     let common: Vec<usize> = (0..rng.below(3)).map(|_| 1 + rng.below(3)).collect();
     let (mut members, mut d, mut tensors, mut ellipsis) = (vec![], 0, 0, false);
@@ -212,8 +199,8 @@ fn random_index(rng: &mut Rng, shape: &[usize]) -> Vec<Member> {
 /// Where tensors are made.
 struct Where(Option<Placement>);
 
-fn random_sbp(rng: &mut Rng, mesh: &Placement, rank: usize, partial: bool) -> NdSbp {
-    let axis = |rng: &mut Rng| match rng.below(3) {
+fn random_sbp(rng: &mut Random, mesh: &Placement, rank: usize, partial: bool) -> NdSbp {
+    let axis = |rng: &mut Random| match rng.below(3) {
         0 if rank > 0 => Sbp::Split(rng.below(rank)),
         1 if partial => Sbp::PARTIAL_SUM,
         _ => Sbp::Broadcast,
@@ -224,7 +211,7 @@ fn random_sbp(rng: &mut Rng, mesh: &Placement, rank: usize, partial: bool) -> Nd
 impl Where {
     fn put<T: oflow::kernels::Element>(
         &self,
-        rng: &mut Rng,
+        rng: &mut Random,
         data: Vec<T>,
         shape: &[usize],
         partial: bool,
@@ -237,7 +224,7 @@ impl Where {
             }
         }
     }
-    fn index(&self, rng: &mut Rng, members: &[Member]) -> Result<Vec<TensorIndex>> {
+    fn index(&self, rng: &mut Random, members: &[Member]) -> Result<Vec<TensorIndex>> {
         members
             .iter()
             .map(|m| {
@@ -256,7 +243,7 @@ impl Where {
     }
 }
 
-fn numbers(rng: &mut Rng, n: usize) -> Vec<f64> {
+fn numbers(rng: &mut Random, n: usize) -> Vec<f64> {
     (0..n).map(|_| rng.below(2000) as f64 / 64.0 - 15.0).collect()
 }
 
@@ -273,14 +260,14 @@ fn check(what: &str, have: &Tensor, shape: &[usize], want: &[f64]) -> Result<()>
 }
 
 /// One random program: reading, its gradient, assignment of a tensor, its gradients, of a number, and in place.
-fn program(rng: &mut Rng, place: &Where) -> Result<usize> {
+fn program(rng: &mut Random, place: &Where) -> Result<usize> {
     let shape: Vec<usize> = (0..1 + rng.below(4)).map(|_| if rng.one_in(25) { 0 } else { 1 + rng.below(4) }).collect();
     let members = random_index(rng, &shape);
     let (out, source) = oracle(&shape, &members);
     let n = shape.iter().product();
     let data = numbers(rng, n);
     let what = format!("{shape:?} {members:?}");
-    let leaf = |rng: &mut Rng, d: &[f64], s: &[usize]| place.put(rng, d.to_vec(), s, true)?.requires_grad_(true);
+    let leaf = |rng: &mut Random, d: &[f64], s: &[usize]| place.put(rng, d.to_vec(), s, true)?.requires_grad_(true);
 
     // Reading.
     let x = leaf(rng, &data, &shape)?;
@@ -339,7 +326,7 @@ fn program(rng: &mut Rng, place: &Where) -> Result<usize> {
 
 #[test]
 fn random_programs_on_local_tensors() {
-    let mut rng = Rng(1);
+    let mut rng = Random::new(1);
     let elements: usize = (0..600).map(|_| program(&mut rng, &Where(None)).unwrap()).sum();
     assert!(elements > 2000, "{elements}");
 }
@@ -350,7 +337,7 @@ fn random_programs_on_global_tensors() {
         oflow::run_ranks(ranks, |_| {
             let all: Vec<usize> = (0..ranks).collect();
             let place = Where(Some(Placement::new(Device::Cpu, &all, &mesh)?));
-            let mut rng = Rng(seed);
+            let mut rng = Random::new(seed);
             (0..150).try_for_each(|_| program(&mut rng, &place).map(drop))
         })
         .unwrap();

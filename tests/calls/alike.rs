@@ -8,10 +8,10 @@ use oflow::interpreter::Target;
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, GivenValues, InferCtx, Op};
 use oflow::prelude::*;
-use oflow::testing::{Sample, derive_all, mix};
+use oflow::testing::{Random, Sample, derive_all, mix};
 use oflow::{Error, ErrorKind};
 
-use crate::made::{Random, attr, like};
+use crate::made::{attr, like};
 
 /// What a rank was told.
 type Told = Option<(ErrorKind, String)>;

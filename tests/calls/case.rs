@@ -13,9 +13,9 @@ use oflow::interpreter::Target;
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, InferCtx, Op, find};
 use oflow::prelude::*;
-use oflow::testing::{Sample, derive_all, mix};
+use oflow::testing::{Random, Sample, derive_all, mix};
 
-use crate::made::{self, Random, any_tensor, like, size, sizes, tell};
+use crate::made::{self, any_tensor, like, size, sizes, tell};
 
 /// In the place of an op's name: any.
 const ANY_OP: &str = "any op";

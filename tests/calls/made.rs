@@ -6,31 +6,8 @@ use oflow::functional::Arg;
 use oflow::kernels::{DType, Scalar};
 use oflow::ops::{AttrKind, AttrValue};
 use oflow::prelude::*;
-use oflow::testing::mix;
+use oflow::testing::Random;
 use oflow::testing::sample::{Spec, Values};
-
-/// Numbers that follow from a seed.
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(&[self.0])
-    }
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.draw() % n.max(1) as u64) as usize
-    }
-    /// True that many times of 100.
-    pub fn percent(&mut self, n: u64) -> bool {
-        self.draw() % 100 < n
-    }
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-}
 
 /// Numbers whose products and sums wrap, and those around zero.
 const UNTAMED: &[i64] = &[

@@ -2,10 +2,12 @@
 
 pub mod bag;
 pub mod cpp;
+pub mod golden;
 pub mod gpus;
 pub mod page;
 
 use oflow::ops::Op;
+use oflow::prelude::*;
 use oflow::testing::{Sample, computes, derive_all};
 
 /// Built-in ops that have values, the gradients included that are derived from their expressions. Other tests of the program may have asked
@@ -33,4 +35,9 @@ pub fn settle(what: &str, total: usize, wrong: &[String]) {
     }
     let shown: Vec<&str> = shown.into_values().collect();
     assert!(wrong.is_empty(), "{} of {total} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
+}
+
+/// Runs a test on that many simulated ranks, with the mesh of all of them.
+pub fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
+    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
 }

@@ -3,10 +3,7 @@
 use oflow::prelude::*;
 use oflow::vm::{INLINE_BYTES, VmMode};
 use oflow::{BackwardOptions, ErrorKind};
-
-fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
-}
+use oflow_tests::world;
 
 fn arange_f64(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()

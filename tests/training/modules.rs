@@ -11,19 +11,8 @@ use oflow::nn::{
 use oflow::optim::{AdamW, AdamWOptions};
 use oflow::prelude::*;
 use oflow::state::{LoadState, SaveState, Stateful};
+use oflow_tests::golden::{cases, near, tensor};
 use serde_json::Value as Json;
-
-fn cases() -> Vec<Json> {
-    let all: Json = serde_json::from_str(include_str!("../golden/modules.json")).unwrap();
-    all.as_array().unwrap().clone()
-}
-
-fn local(v: &Json) -> Result<Tensor> {
-    let shape: Vec<usize> = v["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
-    let number = |x: &Json| x.as_f64().unwrap_or_else(|| x.as_str().unwrap().parse().unwrap());
-    let data: Vec<f64> = v["data"].as_array().unwrap().iter().map(number).collect();
-    from_vec(data, shape, Device::Cpu)?.cast(v["dtype"].as_str().unwrap().parse()?)
-}
 
 /// Any module of the file.
 enum Any {
@@ -127,15 +116,6 @@ impl Any {
     }
 }
 
-fn near(what: &str, have: &Tensor, want: &Json) -> Result<()> {
-    let want = local(want)?;
-    assert_eq!(have.shape(), want.shape(), "{what}");
-    for (i, (a, b)) in have.to_f64_vec()?.iter().zip(want.to_f64_vec()?).enumerate() {
-        assert!((a - b).abs() <= 1e-11 * (1.0 + b.abs()), "{what}: element {i} is {a} instead of {b}");
-    }
-    Ok(())
-}
-
 /// Runs a case, local or with the parameters and inputs that lie as the layouts say, as far as they have the dims.
 fn check(number: usize, case: &Json, mesh: Option<(&Placement, Sbp, Sbp)>) -> Result<()> {
     let what = format!("case {number}, {} {}", case["kind"], case["config"]);
@@ -156,10 +136,10 @@ fn check(number: usize, case: &Json, mesh: Option<(&Placement, Sbp, Sbp)>) -> Re
         module.lay_out(mesh, &rules)?;
     }
     let state: Vec<(String, Tensor)> =
-        case["state"].as_object().unwrap().iter().map(|(n, v)| Ok((n.clone(), local(v)?))).collect::<Result<_>>()?;
+        case["state"].as_object().unwrap().iter().map(|(n, v)| Ok((n.clone(), tensor(v)?))).collect::<Result<_>>()?;
     module.module().load_tensors(&state, true)?;
     let place = |v: &Json| -> Result<Tensor> {
-        let t = local(v)?;
+        let t = tensor(v)?;
         match mesh {
             None => Ok(t),
             Some((mesh, _, inputs)) => distribute(&t, (mesh, of(inputs, &t))),
@@ -178,7 +158,7 @@ fn check(number: usize, case: &Json, mesh: Option<(&Placement, Sbp, Sbp)>) -> Re
     let wants = case["outputs"].as_array().unwrap();
     assert_eq!(outs.len(), wants.len(), "{what}");
     for (i, (o, w)) in outs.iter().zip(wants).enumerate() {
-        near(&format!("{what}: output {i}"), o, w)?;
+        near(&format!("{what}: output {i}"), o, w, 1e-11)?;
     }
     let dy: Vec<Option<Tensor>> =
         case["dy"].as_array().unwrap().iter().map(|v| place(v).map(Some)).collect::<Result<_>>()?;
@@ -188,14 +168,14 @@ fn check(number: usize, case: &Json, mesh: Option<(&Placement, Sbp, Sbp)>) -> Re
     let wanted = case["grads"].as_array().unwrap().iter().filter(|v| !v.is_null());
     let wanted = wanted.chain(named.iter().map(|(n, _)| &case["parameter_grads"][n]));
     for (i, w) in wanted.enumerate() {
-        near(&format!("{what}: gradient {i}"), &found.next().flatten().unwrap(), w)?;
+        near(&format!("{what}: gradient {i}"), &found.next().flatten().unwrap(), w, 1e-11)?;
     }
     Ok(())
 }
 
 #[test]
 fn modules_give_pytorchs_values_and_gradients() {
-    for (i, case) in cases().iter().enumerate() {
+    for (i, case) in cases(include_str!("../golden/modules.json")).iter().enumerate() {
         check(i, case, None).unwrap();
     }
 }
@@ -204,7 +184,7 @@ fn modules_give_pytorchs_values_and_gradients() {
 fn and_so_they_do_on_ranks_in_any_layout() {
     oflow::run_ranks(2, |_| {
         let mesh = Placement::all(Device::Cpu)?;
-        for (i, case) in cases().iter().enumerate() {
+        for (i, case) in cases(include_str!("../golden/modules.json")).iter().enumerate() {
             for parameters in [Sbp::Broadcast, Sbp::Split(0), Sbp::Split(1)] {
                 for inputs in [Sbp::Broadcast, Sbp::Split(0), Sbp::Split(1), Sbp::Split(2)] {
                     check(i, case, Some((&mesh, parameters, inputs)))?;

@@ -4,22 +4,12 @@
 use oflow::optim::{AdamW, AdamWOptions, Ema, Groups, Optimizer, OptimizerConfig, Trainer, by_decay};
 use oflow::prelude::*;
 use oflow::state::{LoadState, SaveState, Stateful};
+use oflow_tests::golden::{cases, near, tensor};
 use serde_json::Value as Json;
-
-fn cases() -> Vec<Json> {
-    let all: Json = serde_json::from_str(include_str!("../golden/optimizers.json")).unwrap();
-    all.as_array().unwrap().clone()
-}
-
-fn local(v: &Json) -> Result<Tensor> {
-    let shape: Vec<usize> = v["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
-    let data: Vec<f64> = v["data"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
-    from_vec(data, shape, Device::Cpu)?.cast(v["dtype"].as_str().unwrap().parse()?)
-}
 
 /// A tensor in layout `i` of the list, as far as it has the dims.
 fn placed(v: &Json, mesh: Option<&Placement>, layouts: &[NdSbp], i: usize) -> Result<Tensor> {
-    let t = local(v)?;
+    let t = tensor(v)?;
     let Some(mesh) = mesh else { return Ok(t) };
     let sbp: NdSbp = layouts[i % layouts.len()]
         .iter()
@@ -29,16 +19,6 @@ fn placed(v: &Json, mesh: Option<&Placement>, layouts: &[NdSbp], i: usize) -> Re
         })
         .collect();
     distribute(&t, (mesh, sbp))
-}
-
-fn near(what: &str, have: &Tensor, want: &Json) -> Result<()> {
-    let want = local(want)?.to_f64_vec()?;
-    let have_values = have.to_f64_vec()?;
-    let eps = if have.dtype() == DType::F64 { 1e-12 } else { 3e-6 };
-    for (i, (a, b)) in have_values.iter().zip(&want).enumerate() {
-        assert!((a - b).abs() <= eps * (1.0 + b.abs()), "{what}: element {i} is {a} instead of {b}");
-    }
-    Ok(())
 }
 
 /// All steps of a case. Returns the parameters and the optimizer.
@@ -65,7 +45,8 @@ fn follow(
         }
         opt.step()?;
         for (i, p) in parameters.iter().enumerate() {
-            near(&format!("{}: parameter {i} after step {n}", case["config"]), p, &after[i])?;
+            let eps = if p.dtype() == DType::F64 { 1e-12 } else { 3e-6 };
+            near(&format!("{}: parameter {i} after step {n}", case["config"]), p, &after[i], eps)?;
         }
     }
     Ok((parameters, opt))
@@ -73,7 +54,7 @@ fn follow(
 
 #[test]
 fn steps_are_those_of_pytorch() {
-    let all = cases();
+    let all = cases(include_str!("../golden/optimizers.json"));
     assert!(all.len() >= 36, "{}", all.len());
     for case in &all {
         follow(case, None, &[], false).unwrap();
@@ -92,7 +73,7 @@ fn and_so_they_are_in_every_layout() {
             (Placement::new(Device::Cpu, &[0, 1, 2], &[3])?, vec![sbp![S(0)], sbp![S(0)], sbp![S(1)]]),
             (Placement::new(Device::Cpu, &[0, 1], &[2])?, vec![sbp![B]]),
         ];
-        for case in &cases() {
+        for case in &cases(include_str!("../golden/optimizers.json")) {
             for (mesh, layouts) in &meshes {
                 let (parameters, _) = follow(case, Some(mesh), layouts, true)?;
                 // Steps change no layouts.

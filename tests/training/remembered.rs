@@ -4,18 +4,11 @@
 use oflow::nn::{Linear, Module};
 use oflow::optim::{Ema, OptimizerConfig, Sgd, SgdOptions, Trainer};
 use oflow::prelude::*;
+use oflow::testing::Random;
 
-/// A generator of small numbers, the same on every rank.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % n
-    }
-    fn values(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| (self.below(128) as f32 - 64.0) / 32.0).collect()
-    }
+/// Numbers that halves hold.
+fn drawn(draw: &mut Random, n: usize) -> Vec<f32> {
+    (0..n).map(|_| (draw.below(128) as f32 - 64.0) / 32.0).collect()
 }
 
 /// Where the parameter lies.
@@ -156,30 +149,30 @@ fn programs(ranks: usize, seeds: u64) -> (usize, usize) {
         let (mut programs, mut uses) = (0, 0);
         for seed in 0..seeds {
             for kind in OptimizerConfig::KINDS {
-                let mut draw = Draw(seed * 977 + ranks as u64);
+                let mut draw = Random::new(seed * 977 + ranks as u64);
                 let place = Place((ranks > 1).then(|| (mesh.clone(), layouts[draw.below(3)].clone())));
                 let dtype = [DType::BF16, DType::F16, DType::F32][draw.below(3)];
                 let config: OptimizerConfig =
                     serde_json::from_value(serde_json::json!({"kind": kind, "lr": 0.0625})).unwrap();
-                let start = draw.values(12);
+                let start = drawn(&mut draw, 12);
                 let mut runs = Runs::new(place, dtype, config, &start)?;
                 let mut said = vec![format!("{kind} {dtype}")];
                 for n in 0..6 {
                     // Each way in turn, and some that are drawn.
                     let way = if n % 2 == 0 { (programs + n) % WAYS } else { draw.below(WAYS) };
                     said.push(format!("write {way}"));
-                    let values = draw.values(12);
+                    let values = drawn(&mut draw, 12);
                     runs.write(way, &values)?;
                     assert!(runs.same()?, "{said:?}");
                     if draw.below(5) < 3 {
                         said.push("step".into());
-                        let gradient = draw.values(12);
+                        let gradient = drawn(&mut draw, 12);
                         runs.step(&gradient)?;
                         assert!(runs.same()?, "{said:?}");
                     } else {
                         let mode = [Autocast::Off, Autocast::Bf16, Autocast::F16][draw.below(3)];
                         said.push(format!("forward {mode:?}"));
-                        let x = draw.values(12);
+                        let x = drawn(&mut draw, 12);
                         let [ours, fresh] = runs.forward(&x, mode)?;
                         assert_eq!(ours, fresh, "{said:?}");
                     }

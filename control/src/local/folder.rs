@@ -84,7 +84,7 @@ impl Folder {
         let path = self.path(job);
         let _alone = self.alone()?;
         // Only a name that nobody listens at may be taken: one whose queue is full has an owner.
-        if !matches!(knock(&path), Err(e) if matches!(e.kind(), NotFound | ConnectionRefused)) {
+        if !matches!(try_connect(&path), Err(e) if matches!(e.kind(), NotFound | ConnectionRefused)) {
             return Ok(None);
         }
         let failed = |e: io::Error| Error::io(format!("cannot listen at {}", path.display())).because(e);
@@ -99,7 +99,7 @@ impl Folder {
     pub(super) fn connect(&self, job: &str) -> Result<Option<UnixStream>> {
         use ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
         let failed = |e: io::Error| Error::io(format!("cannot connect to {}", self.path(job).display())).because(e);
-        match knock(&self.path(job)) {
+        match try_connect(&self.path(job)) {
             Ok(stream) => {
                 own(&stream)?;
                 stream.set_nonblocking(false).map_err(failed)?;
@@ -121,7 +121,7 @@ impl Folder {
                 let pid = pid.parse().ok().and_then(Pid::from_raw);
                 pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
             } else {
-                name.ends_with(SOCKET) && knock(&path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+                name.ends_with(SOCKET) && try_connect(&path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
             };
             if stale {
                 // Another rank may have been quicker.
@@ -133,7 +133,7 @@ impl Folder {
 
 /// A connection that does not block. Who listens but has a full queue, because it is stopped or very busy, is
 /// [`ErrorKind::WouldBlock`]: nobody may wait for it while holding the lock, or the user's other jobs would wait too.
-fn knock(path: &Path) -> io::Result<UnixStream> {
+fn try_connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;

@@ -176,7 +176,7 @@ impl RootState {
         let world = first_rank;
         self.hosts = ids.iter().filter_map(|id| Some(self.nodes.get(id)?.hello.host.clone())).collect();
         self.phase = Phase::Running;
-        self.board = Board::new(world);
+        self.store = KvStore::new(world);
         self.streams = Streams::default();
         self.stalls = Stalls::new(self.plan.stall);
         self.transit = Transit::new(self.plan.outage);

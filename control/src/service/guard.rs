@@ -23,7 +23,7 @@ use super::Log;
 use super::admitted::Admitted;
 use super::tls::Acceptor;
 use crate::Token;
-use crate::knock::{Refused, admit};
+use crate::handshake::{Refused, admit};
 
 /// How long a connection may do without the token.
 const STRANGER_LIMIT: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
     let (admitted, stream) = mpsc::channel(QUEUE);
     let room = room(admission.members);
     let number = PORTS.fetch_add(1, Ordering::Relaxed);
-    // All members may knock in the same millisecond; who finds no room comes again after a whole second. Only a wish.
+    // All members may connect in the same millisecond; who finds no room comes again after a whole second. Only a wish.
     let _as_many_as_the_system_lets = rustix::net::listen(&listener, BACKLOG);
     let port = Arc::new(Port { admission, told: Mutex::default() });
     tokio::spawn(async move {
@@ -95,7 +95,7 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
                     format!("{n} connection{s} without the job token: closed, more than {room} at once; the last was from {from}")
                 });
             }
-            let task = tokio::spawn(port.clone().knocked(stream, address.ip(), admitted.clone()));
+            let task = tokio::spawn(port.clone().handshake(stream, address.ip(), admitted.clone()));
             strangers().push_back(Stranger { port: number, from: address.ip(), task });
         }
     });
@@ -181,7 +181,7 @@ struct Lines {
 
 impl Port {
     /// Admits a connection, or closes it.
-    async fn knocked(
+    async fn handshake(
         self: Arc<Self>,
         mut stream: TcpStream,
         from: IpAddr,

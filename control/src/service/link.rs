@@ -18,7 +18,7 @@ use super::agent::{Core, End, now_ns};
 use super::host::{FRAME_BYTES, cut};
 use super::root::silence_of;
 use super::tls;
-use crate::knock::{Connector, Refused, innermost};
+use crate::handshake::{Connector, Refused, innermost};
 use oflow_comm::tcp::{NAMED_AFTER, Outage};
 
 const RETRY: Duration = Duration::from_millis(100);

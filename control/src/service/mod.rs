@@ -1,8 +1,8 @@
 //! The control service of one job: an [`Agent`] on each host serves the ranks there and is connected to the root, which the
 //! agent of node 0 hosts.
 //!
-//! State and decisions are pure: `node.rs` for the ranks of one host, `root.rs` for the hosts of the job, `board.rs` for keys and
-//! meetings, `blame.rs` for the cause among several failures, `transit.rs` for bytes in transit between hosts. They take calls and messages, with the time as an argument, and
+//! State and decisions are pure: `node.rs` for the ranks of one host, `root.rs` for the hosts of the job, `kv_store.rs` for keys and
+//! meetings, `root_cause.rs` for the cause among several failures, `transit.rs` for bytes in transit between hosts. They take calls and messages, with the time as an argument, and
 //! collect answers and messages until these are taken. The other files do the I/O: `serve.rs` between a host's ranks and its
 //! node, `link.rs` and `host.rs` between nodes and the root; `agent.rs` joins them, and `guard.rs` refuses strangers. A rank's
 //! call goes through its node to the root and the answer comes back the same way. The arrivals of one host at a meeting of all
@@ -14,7 +14,7 @@
 //! is behind a lock that is always taken first, so a call there is answered within the call.
 //!
 //! **Failures.** Every host reports its failures. The root collects the failures of a short time, decides which came
-//! first (`blame.rs`), and sends all hosts the same answer; every host exits with its code. A rank that has waited in
+//! first (`root_cause.rs`), and sends all hosts the same answer; every host exits with its code. A rank that has waited in
 //! vain for another rank says so at once (`Error::missing_rank`). A process that exits with 0 has left the job, with or
 //! without a goodbye; that alone is no failure. The launcher tells the agent about processes that run and have not
 //! joined, so `stall.rs` finds those that others wait for.
@@ -23,7 +23,7 @@
 //! hosts (`divergence.rs`), and finds stalled ranks (`stall.rs`) and links that deliver no bytes (`transit.rs`).
 //!
 //! **Connections.** Every start of a job has a port, a state and keys of its own, so a message of an earlier start cannot
-//! arrive. Both ends of a connection first prove that they know the token (`knock.rs`). `guard.rs` passes on the
+//! arrive. Both ends of a connection first prove that they know the token (`handshake.rs`). `guard.rs` passes on the
 //! connections that have; the service reads nothing of others. The TLS handshake with a host follows there (`tls.rs`), so
 //! node 0 prints why it refuses a host.
 //!
@@ -34,18 +34,18 @@
 
 mod admitted;
 mod agent;
-mod blame;
-mod board;
 mod digest;
 mod divergence;
 #[doc(hidden)]
 pub mod fuzz;
 mod guard;
 mod host;
+mod kv_store;
 mod limits;
 mod link;
 mod node;
 mod root;
+mod root_cause;
 mod serve;
 mod stall;
 mod tls;

@@ -16,10 +16,10 @@ use tonic::Status;
 
 use gather::Gathering;
 
-use super::blame::{self, Candidate, Ends};
-use super::board::{Board, Caller};
 use super::divergence::Streams;
+use super::kv_store::{Caller, KvStore};
 use super::limits::{difference, refused};
+use super::root_cause::{self, Candidate, Ends};
 use super::stall::{Finding, Stalls};
 use super::transit::Transit;
 use crate::flight::MAX_WORLD;
@@ -113,7 +113,7 @@ pub struct RootState {
     /// Names of the hosts of the present start, or of the one before while hosts gather.
     hosts: Vec<String>,
     /// Of the present start.
-    board: Board,
+    store: KvStore,
     reference: Option<pb::JoinRequest>,
     candidates: Vec<Candidate>,
     /// When the first of the candidates came.
@@ -143,7 +143,7 @@ impl RootState {
             phase: Gathering::starting(now),
             restart: 0,
             hosts: Vec::new(),
-            board: Board::new(0),
+            store: KvStore::new(0),
             reference: None,
             candidates: Vec::new(),
             failing: None,
@@ -165,7 +165,7 @@ impl RootState {
 
     /// Takes the messages to nodes, in order.
     pub fn take_out(&mut self) -> Vec<(u64, pb::Down)> {
-        for (callers, answer) in self.board.take_answers() {
+        for (callers, answer) in self.store.take_answers() {
             let mut by_node: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
             callers.iter().for_each(|c| by_node.entry(c.node).or_default().push(c.ticket));
             for (node, tickets) in by_node {
@@ -187,7 +187,7 @@ impl RootState {
 
     /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<Vec<u8>> {
-        self.board.value(key).cloned()
+        self.store.value(key).cloned()
     }
 
     /// Returns the communication reports, by rank.
@@ -242,18 +242,18 @@ impl RootState {
         match item {
             Up::Hello(_) => return Err(Status::invalid_argument(format!("{host} said hello twice"))),
             Up::Join(join) => self.join(id, join),
-            Up::Put(put) => self.board.put(caller(put.ticket), put.key, put.value),
-            Up::Get(get) => self.board.get(caller(get.ticket), get.key, get.wait),
+            Up::Put(put) => self.store.put(caller(put.ticket), put.key, put.value),
+            Up::Get(get) => self.store.get(caller(get.ticket), get.key, get.wait),
             Up::CompareAndSet(cas) => {
-                self.board.compare_and_set(caller(cas.ticket), cas.key, cas.expected, cas.value);
+                self.store.compare_and_set(caller(cas.ticket), cas.key, cas.expected, cas.value);
             }
             Up::Arrive(pb::NodeArrive { name, participants, arrivals }) => {
                 for pb::Arrival { ticket, rank, value } in arrivals {
-                    self.board.arrive(caller(ticket), own(rank)?, &name, participants as usize, value);
+                    self.store.arrive(caller(ticket), own(rank)?, &name, participants as usize, value);
                 }
             }
             Up::Cancel(cancel) => {
-                self.board.cancel(caller(cancel.ticket), cancel.waited_ms.map(Duration::from_millis));
+                self.store.cancel(caller(cancel.ticket), cancel.waited_ms.map(Duration::from_millis));
             }
             Up::Fail(fail) => {
                 let failure = serde_json::from_slice(&fail.failure)
@@ -266,7 +266,7 @@ impl RootState {
                 self.ends.left(rank);
                 self.stalls.left(rank);
                 self.transit.left(rank);
-                self.board.leave(rank);
+                self.store.leave(rank);
             }
             Up::Gone(pb::NodeGone { rank, how }) => self.ends.gone(own(rank)?, how),
             Up::Report(report) => {
@@ -319,7 +319,7 @@ impl RootState {
     /// A host's connection has ended.
     pub fn lost(&mut self, id: u64, why: &str, now: Instant) {
         let Some(node) = self.nodes.remove(&id) else { return };
-        self.board.forget(id);
+        self.store.forget(id);
         self.closed.push(id);
         let host = node.hello.host;
         if let (Some(part), false) = (node.part, matches!(self.phase, Phase::Over)) {
@@ -355,7 +355,7 @@ impl RootState {
         self.watch(now);
         if let Some(since) = self.failing {
             let elapsed = now.saturating_duration_since(since);
-            let limit = if blame::is_about_links(&self.candidates) {
+            let limit = if root_cause::is_about_links(&self.candidates) {
                 LINKS
             } else if self.ends.earlier_is_still_ending(&self.candidates) {
                 GOODBYE
@@ -433,7 +433,7 @@ impl RootState {
             self.fail(Candidate { failure, code: None, is_final: false }, now);
         } else if now.saturating_duration_since(self.looked) >= LOOK {
             self.looked = now;
-            found.extend(self.stalls.look(now, &self.board.meetings()));
+            found.extend(self.stalls.look(now, &self.store.meetings()));
         }
         for finding in found {
             match finding {
@@ -468,7 +468,7 @@ impl RootState {
     }
 
     fn decide_now(&mut self) {
-        if let Some(cause) = blame::cause(&self.candidates, &self.ends) {
+        if let Some(cause) = root_cause::cause(&self.candidates, &self.ends) {
             self.decide(cause);
         }
     }

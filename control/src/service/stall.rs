@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use oflow_proto::control as pb;
 
-use super::board::Meeting;
+use super::kv_store::Meeting;
 use crate::{Failure, FailureKind, Place};
 use oflow_comm::transport::place_of;
 

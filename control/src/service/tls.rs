@@ -135,7 +135,7 @@ mod with {
         let Some(folder) = folder else { return Ok(endpoint) };
         let (authority, identity) = files(folder)?;
         let config = ClientTlsConfig::new().identity(identity).ca_certificate(authority);
-        endpoint.tls_config(config).map_err(|e| unusable(folder, crate::knock::innermost(&e)))
+        endpoint.tls_config(config).map_err(|e| unusable(folder, crate::handshake::innermost(&e)))
     }
 
     /// The error of a failed connection to node 0, if TLS is the cause.

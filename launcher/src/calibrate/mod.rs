@@ -20,8 +20,8 @@ use crate::cores::Binding;
 use crate::events::Events;
 use crate::job::{self, Job};
 use crate::load::Beside;
-use crate::losses::Losses;
 use crate::model::{Calibration, check_writable, default_path, write};
+use crate::undelivered::Undelivered;
 use crate::{Failed, cores};
 use fit::Quality;
 use measure::{Kind, Point};
@@ -111,7 +111,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         stall: Duration::from_secs(300),
         log_dir: None,
         events: Events::default(),
-        losses: Losses::default(),
+        undelivered: Undelivered::default(),
     };
     let beside = Beside::begin();
     let (code, points) = job::run_for(&job, POINTS)?;

@@ -36,7 +36,6 @@ use crate::events::Events;
 use crate::guardian::Guardian;
 use crate::libraries::{self, Farm};
 use crate::logs::{self, Logs};
-use crate::losses::{Cause, Losses};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
@@ -44,6 +43,7 @@ use crate::python::{self, Python, Search};
 use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
+use crate::undelivered::{Cause, Undelivered};
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
 use bound::Bound;
 use claim::Claim;
@@ -96,7 +96,7 @@ pub struct Job {
     /// The event log.
     pub events: Events,
     /// Output, logs and events that could not be written.
-    pub losses: Losses,
+    pub undelivered: Undelivered,
 }
 
 /// Runs the job of a command line and returns its exit code.
@@ -123,7 +123,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         stall: cli.stall,
         log_dir: cli.log_dir,
         events: Events::default(),
-        losses: Losses::new(cli.require_logs),
+        undelivered: Undelivered::new(cli.require_logs),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
@@ -131,7 +131,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         return Ok(0);
     }
     let log_dir = job.log_dir.as_deref();
-    job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir, job.losses.clone())?;
+    job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir, job.undelivered.clone())?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -152,7 +152,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         }
     };
     // What was lost of the last lines is known only when all have been written.
-    let whole = |outcome: Result<u8, Failed>| match (outcome, job.losses.first()) {
+    let whole = |outcome: Result<u8, Failed>| match (outcome, job.undelivered.first()) {
         (Ok(0), Some(Cause::Unwritten(what))) => Err(Failed::new(what)),
         (outcome, _) => outcome,
     };
@@ -203,10 +203,10 @@ async fn run_ranks(
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.nproc, job.log_dir.is_some())?;
-    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder, job.losses.clone())).transpose()?;
+    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder, job.undelivered.clone())).transpose()?;
     let began = job.log_dir.as_deref().and_then(flights::now_in);
     let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
-    let (output, writer) = Output::start(style, logs, job.losses.clone())
+    let (output, writer) = Output::start(style, logs, job.undelivered.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     // The hosts of one job meet at one address; a job on one host has a name of its own.
     let name = job.hosts.rdzv.as_ref().map_or(format!("pid {}", std::process::id()), |rdzv| format!("rdzv {rdzv}"));

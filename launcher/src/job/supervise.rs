@@ -28,10 +28,10 @@ use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::guardian::Guardian;
 use crate::logs;
-use crate::losses::Cause;
 use crate::output::{Output, Stream, Tail, complain};
 use crate::rank::{self, Group, Recipe, Started, Streams};
 use crate::report::{Ended, signal_name};
+use crate::undelivered::Cause;
 use crate::{EXIT_FAILED, Failed, cores, script, terminal};
 use oflow::control::service::{Absent, Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
@@ -140,7 +140,7 @@ pub(super) async fn run(
             },
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
             _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
-            cause = job.losses.wait(), if watch.ending.is_none() => watch.unwritten(cause).await,
+            cause = job.undelivered.wait(), if watch.ending.is_none() => watch.unwritten(cause).await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
             _ = look.tick() => {
                 watch.memory_kills.look(std::time::Instant::now());

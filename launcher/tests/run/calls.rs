@@ -593,7 +593,7 @@ fn the_signature_is_what_the_dispatcher_chose() {
 
 #[test]
 fn numbers_are_written_so_that_they_read_back() {
-    let mut random = super::Random::new(3);
+    let mut random = oflow::testing::Random::new(3);
     for dtype in ["f16", "bf16", "f32", "f64"] {
         let data: Vec<f64> = (0..500)
             .map(|_| (random.below(1 << 30) as f64 - 5e8) / 3.0 * 10f64.powi(random.below(8) as i32 - 12))

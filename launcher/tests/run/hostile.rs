@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Random, Talk, answers};
+use super::{Talk, answers};
+use oflow::testing::Random;
 
 const GOOD: &str = r#"{"call":"relu","args":{"x":{"data":[-1.5,2],"sbp":["S(0)"]}},"mesh":[2],"id":"good"}"#;
 

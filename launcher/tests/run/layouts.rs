@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::calls::{on, tensor};
-use super::{Random, close, numbers, outputs};
+use super::{close, eighths, numbers, outputs};
+use oflow::testing::Random;
 
 /// Kinds of calls that the random ones are made of: a function of one or two tensors of one shape, or a product.
 const FUNCTIONS: &[&str] = &[
@@ -56,15 +57,15 @@ fn random_call(random: &mut Random) -> Call {
     let name = *random.of(FUNCTIONS);
     let (m, k, n) = (1 + random.below(6), 1 + random.below(5), 1 + random.below(4));
     let dtype = if random.below(3) == 0 { "f32" } else { "f64" };
-    let x = tensor(dtype, &[m, k], &random.eighths(m * k), &[]);
-    let y = tensor(dtype, &[m, k], &random.eighths(m * k), &[]);
+    let x = tensor(dtype, &[m, k], &eighths(random, m * k), &[]);
+    let y = tensor(dtype, &[m, k], &eighths(random, m * k), &[]);
     let args = match name {
         "add" | "sub" | "mul" | "maximum" => json!({"a": x, "b": y}),
         "where" => {
             let cond: Vec<f64> = (0..m * k).map(|_| random.below(2) as f64).collect();
             json!({"cond": tensor("bool", &[m, k], &cond, &[]), "a": x, "b": y})
         }
-        "matmul" => json!({"a": x, "b": tensor(dtype, &[k, n], &random.eighths(k * n), &[])}),
+        "matmul" => json!({"a": x, "b": tensor(dtype, &[k, n], &eighths(random, k * n), &[])}),
         "cat" => json!({"xs": [x, y], "dim": random.below(2)}),
         "sum_of_squares" => json!({"xs": [x, y]}),
         "sum" | "mean" | "amax" => json!({"x": x, "dims": [random.below(2)], "keepdim": random.below(2) == 1}),
@@ -225,7 +226,7 @@ fn signatures_are_those_that_oflow_sbp_chooses() {
         for _ in 0..inputs {
             let sbp = layout(&mut random, mesh.len(), 2, false);
             let words: Vec<&str> = sbp.iter().map(String::as_str).collect();
-            args.push(tensor("f64", &[6, 6], &random.eighths(36), &words));
+            args.push(tensor("f64", &[6, 6], &eighths(&mut random, 36), &words));
             question.extend(["--in".into(), format!("f64[6,6] [{}]", words.join(", "))]);
         }
         let mut case = on(mesh, op, json!(args));

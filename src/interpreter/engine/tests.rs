@@ -1,18 +1,8 @@
 //! Random graphs against a brute force: the engine's gradients, its order, and when leaves complete.
 
 use super::*;
+use oflow_base::Random;
 use std::collections::BTreeSet;
-
-/// Small pseudo-random numbers from a seed (SplitMix64).
-struct Random(u64);
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ z >> 31) % n as u64) as usize
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum To {
@@ -192,7 +182,7 @@ fn reached(g: &Graph, from: &[(To, i64)]) -> BTreeSet<usize> {
 #[test]
 fn i9_random_graphs_agree_with_a_brute_force() {
     for seed in 0..4000 {
-        let mut r = Random(seed);
+        let mut r = Random::new(seed);
         let (mut g, from) = random_graph(&mut r);
         run(&mut g, from.iter().map(|(to, v)| (link(*to), *v)).collect()).unwrap();
         // Falling order, each node once, and those only that a gradient reaches.

@@ -1,10 +1,7 @@
 //! What a program asks for: `with_sbp` around a call, `pin_sbp` for a scope. Results, keys, gradients and refusals.
 
 use oflow::prelude::*;
-
-fn world(n: usize, f: impl Fn(Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |_| f(Placement::all(Device::Cpu)?)).unwrap();
-}
+use oflow_tests::world;
 
 /// Compares the error line by line; places in this file are `HERE`.
 fn refused(e: Result<Tensor>, expected: &[&str]) {
@@ -25,7 +22,7 @@ fn values(n: usize) -> Vec<f64> {
 
 #[test]
 fn the_result_lies_as_asked_and_has_the_same_value() {
-    world(4, |line| {
+    world(4, |_, line| {
         let plane = line.mesh(&[("dp", 2), ("tp", 2)])?;
         let x = distribute(&from_vec(values(32), [8, 4], Device::Cpu)?, (&plane, sbp![S(0), S(1)]))?;
         let w = distribute(&from_vec(values(24), [4, 6], Device::Cpu)?, (&plane, sbp![B, S(0)]))?;
@@ -44,7 +41,7 @@ fn the_result_lies_as_asked_and_has_the_same_value() {
 
 #[test]
 fn asking_chooses_the_signature_and_does_not_only_box_the_result() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let (a, b) = (ones([8, 4], (&mesh, sbp![S(0)]))?, ones([8, 4], (&mesh, sbp![S(1)]))?);
         oflow::take_receipts();
         let y = with_sbp(sbp![S(1)], || a.add(&b))?;
@@ -63,7 +60,7 @@ fn asking_chooses_the_signature_and_does_not_only_box_the_result() {
 
 #[test]
 fn what_a_function_calls_inside_is_free() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let x = ones([4, 6], (&mesh, sbp![S(0)]))?;
         // Products with vectors reshape first; a variance subtracts means; a stack unsqueezes: S(0) is of the result.
         let v = ones([6], (&mesh, sbp![B]))?;
@@ -83,7 +80,7 @@ fn what_a_function_calls_inside_is_free() {
 
 #[test]
 fn makers_local_tensors_and_pins_elsewhere_are_left_alone() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let plane = mesh.mesh(&[("dp", 2), ("tp", 1)])?;
         let pin = pin_sbp("add", sbp![B])?;
         let x = with_sbp(sbp![S(1)], || ones([4, 6], (&mesh, sbp![S(0)])))?;
@@ -116,7 +113,7 @@ fn makers_local_tensors_and_pins_elsewhere_are_left_alone() {
 
 #[test]
 fn a_pin_reaches_the_ops_inside_functions_but_not_their_lowerings() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         // A product with a vector is a product of matrices and a reshape.
         let (x, v) = (ones([4, 6], (&mesh, sbp![S(0)]))?, ones([6], (&mesh, sbp![B]))?);
         assert_eq!(x.matmul(&v)?.sbp()?, &sbp![S(0)]);
@@ -138,7 +135,7 @@ fn a_pin_reaches_the_ops_inside_functions_but_not_their_lowerings() {
 
 #[test]
 fn backward_is_not_affected_and_gradients_pass_through() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let run = |ask: Option<NdSbp>, pins: bool| -> Result<(Vec<f64>, Vec<f64>, Vec<String>)> {
             let x =
                 distribute(&from_vec(values(12), [4, 3], Device::Cpu)?, (&mesh, sbp![S(1)]))?.requires_grad_(true)?;
@@ -170,7 +167,7 @@ fn backward_is_not_affected_and_gradients_pass_through() {
 
 #[test]
 fn what_cannot_be_is_refused_with_the_call_and_both_lines() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let x = ones([4, 6], (&mesh, sbp![S(0)]))?;
         refused(
             with_sbp(sbp![S(2)], || x.relu()),
@@ -225,7 +222,7 @@ fn what_cannot_be_is_refused_with_the_call_and_both_lines() {
 
 #[test]
 fn what_is_changed_in_place_is_never_boxed() {
-    world(2, |mesh| {
+    world(2, |_, mesh| {
         let p = ones([4], (&mesh, sbp![S(0)]))?.sum_keepdim(())?;
         assert_eq!(p.sbp()?, &sbp![P]);
         refused(

@@ -5,15 +5,8 @@ use oflow::interpreter::Call;
 use oflow::ops::{AttrValue, find};
 use oflow::prelude::*;
 use oflow::{ErrorKind, run_ranks};
+use oflow_tests::golden::{numbers, sizes};
 use serde_json::Value as Json;
-
-fn numbers(v: &Json) -> Vec<f64> {
-    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
-
-fn sizes(v: &Json) -> Vec<usize> {
-    v.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as usize).collect()
-}
 
 fn dtype(name: &str) -> DType {
     match name {

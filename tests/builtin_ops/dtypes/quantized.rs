@@ -5,11 +5,8 @@ use oflow::functional::{call, call_value, from_bytes};
 use oflow::ops::AttrValue;
 use oflow::prelude::*;
 use oflow::{ErrorKind, run_ranks};
+use oflow_tests::golden::numbers;
 use serde_json::Value as Json;
-
-fn numbers(v: &Json) -> Vec<f64> {
-    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
-}
 
 #[test]
 fn stored_integers_and_numbers_are_pytorchs() {

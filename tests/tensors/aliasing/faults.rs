@@ -2,13 +2,10 @@
 
 use oflow::functional::call;
 use oflow::prelude::*;
+use oflow_tests::world;
 
 fn vec3() -> Tensor {
     from_vec(vec![1.0f64, 2.0, 3.0], [3], Device::Cpu).unwrap()
-}
-
-fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
 }
 
 #[test]

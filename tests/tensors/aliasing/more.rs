@@ -3,13 +3,10 @@
 use oflow::functional::{call, grad};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, apply_custom};
+use oflow_tests::world;
 
 fn numbers(values: &[f64]) -> Tensor {
     from_vec(values.to_vec(), [values.len()], Device::Cpu).unwrap()
-}
-
-fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
 }
 
 #[test]

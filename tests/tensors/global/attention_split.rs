@@ -4,6 +4,7 @@
 use oflow::interpreter::list_called;
 use oflow::prelude::*;
 use oflow::sbp::Sbp;
+use oflow::testing::Random;
 use oflow::{BackwardOptions, functional::AttentionOptions, functional::grad};
 
 const MESHES: [&[usize]; 4] = [&[2], &[3], &[4], &[2, 2]];
@@ -14,18 +15,9 @@ fn mesh(sizes: &[usize]) -> Result<Placement> {
     Placement::all(Device::Cpu)?.mesh(&axes)
 }
 
-/// Drawn numbers, the same on every rank.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-    /// Multiples of 1/8 in -1.5 ..= 1.5, which halves hold.
-    fn values(&mut self, n: usize) -> Vec<f32> {
-        (0..n).map(|_| self.below(25) as f32 / 8.0 - 1.5).collect()
-    }
+/// Multiples of 1/8 in -1.5 ..= 1.5, which halves hold.
+fn drawn(draw: &mut Random, n: usize) -> Vec<f32> {
+    (0..n).map(|_| draw.below(25) as f32 / 8.0 - 1.5).collect()
 }
 
 /// A call: sizes, values of q, k, v and of the result's gradient, and how they are laid out on each mesh axis.
@@ -40,7 +32,7 @@ struct Call {
 }
 
 impl Call {
-    fn drawn(d: &mut Draw, dtype: DType) -> Call {
+    fn drawn(d: &mut Random, dtype: DType) -> Call {
         let [b, h, depth, width] = [1 + d.below(3), 1 + d.below(4), 1 + d.below(5), 1 + d.below(5)];
         // Shorter than the ranks, uneven, none at all, different.
         let mut time = || if d.below(12) == 0 { 0 } else { 1 + d.below(9) };
@@ -48,7 +40,7 @@ impl Call {
         let tk = time();
         let tk = if d.below(2) == 0 { tq } else { tk };
         let shapes = [[b, h, tq, depth], [b, h, tk, depth], [b, h, tk, width], [b, h, tq, width]];
-        let values = shapes.map(|s| d.values(s.iter().product()));
+        let values = shapes.map(|s| drawn(d, s.iter().product()));
         // Split sequences more often than not.
         let each = [Sbp::Split(0), Sbp::Split(1), Sbp::Split(2), Sbp::Split(2), Sbp::Split(2), Sbp::Broadcast];
         let layouts = [(); 3].map(|()| [(); 2].map(|()| each[d.below(each.len())]));
@@ -82,7 +74,7 @@ impl Call {
 
 /// Runs calls on all meshes and compares every rank's numbers with those of one rank.
 fn compare(dtype: DType, seed: u64, count: usize, tolerance: f32) {
-    let mut d = Draw(seed);
+    let mut d = Random::new(seed);
     let calls: Vec<Call> = (0..count).map(|_| Call::drawn(&mut d, dtype)).collect();
     let one = |c: &Call| c.run(&mesh(&[1])?);
     let want = oflow::run_ranks(1, |_| calls.iter().map(one).collect::<Result<Vec<_>>>()).unwrap().remove(0);
@@ -117,10 +109,10 @@ fn random_calls_in_bf16() {
 
 /// The gradient of the squared norms of all gradients.
 fn second(mesh: &Placement, layouts: [Sbp; 3], times: [usize; 2], causal: bool) -> Result<Vec<Vec<f64>>> {
-    let mut d = Draw(3);
+    let mut d = Random::new(3);
     let mut leaves = vec![];
     for (sbp, t) in layouts.into_iter().zip([times[0], times[1], times[1]]) {
-        let values: Vec<f64> = d.values(2 * t * 3).iter().map(|x| f64::from(*x)).collect();
+        let values: Vec<f64> = drawn(&mut d, 2 * t * 3).iter().map(|x| f64::from(*x)).collect();
         let sbp: NdSbp = [sbp].into_iter().collect();
         leaves.push(from_vec(values, [1, 2, t, 3], (mesh, sbp))?.requires_grad_(true)?);
     }
@@ -205,7 +197,7 @@ fn ranks_whose_keys_nobody_sees() {
     // Two queries: only the first shards of eight keys are seen, and the other ranks add nothing.
     let call = |layout: Sbp| Call {
         shapes: [[1, 1, 2, 3], [1, 1, 8, 3], [1, 1, 8, 2], [1, 1, 2, 2]],
-        values: [6, 24, 16, 4].map(|n| Draw(4).values(n)),
+        values: [6, 24, 16, 4].map(|n| drawn(&mut Random::new(4), n)),
         layouts: [[Sbp::Broadcast; 2], [layout; 2], [layout; 2]],
         causal: true,
         scale: 0.7,

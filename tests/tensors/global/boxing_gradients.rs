@@ -4,10 +4,7 @@ use oflow::BackwardOptions;
 use oflow::boxing::{Layout, plan};
 use oflow::prelude::*;
 use oflow::sbp::dual;
-
-fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
-}
+use oflow_tests::world;
 
 /// All nd-SBPs of B, P and splits of two dims.
 fn layouts(axes: usize) -> Vec<NdSbp> {

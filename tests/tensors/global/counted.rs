@@ -5,19 +5,12 @@ use oflow::interpreter::Call;
 use oflow::ops::{DTypeRule, KernelDef, OpDef, find, register};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
-use oflow::testing::{Sample, differentiable, mixed_cases, reference, run_cases, signature_cases, variants};
+use oflow::testing::{Random, Sample, differentiable, mixed_cases, reference, run_cases, signature_cases, variants};
 use oflow::vm::VmMode;
 use oflow::{BackwardOptions, Policy, boxing_policy};
 use oflow_tests::{LARGE_MESHES, settle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-
-fn xorshift(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
 
 #[test]
 fn every_signature_of_these_ops_on_every_mesh() {
@@ -50,7 +43,7 @@ fn every_signature_of_these_ops_on_every_mesh() {
 fn random_tensors_on_a_part_of_the_world() {
     for mode in [VmMode::Inline, VmMode::CommThread, VmMode::Async { delay_us: 200, seed: 5 }] {
         let calls = oflow::run_ranks_with(5, mode, |world| {
-            let mut state = 0x1234_5678_9abc_def1;
+            let mut random = Random::new(0x1234_5678_9abc_def1);
             let mesh = Placement::new(Device::Cpu, &[3, 0, 4, 1], &[2, 2])?;
             let inside = mesh.position(world.rank()).is_some();
             let layouts = [
@@ -63,18 +56,18 @@ fn random_tensors_on_a_part_of_the_world() {
                 sbp![B, P],
             ];
             for round in 0..40 {
-                let dims: Vec<usize> = (0..2).map(|_| (xorshift(&mut state) % 6) as usize).collect();
-                let density = 1 + xorshift(&mut state) % 4;
+                let dims: Vec<usize> = (0..2).map(|_| random.below(6)).collect();
+                let density = 1 + random.below(4);
                 let n = dims.iter().product::<usize>();
-                let mask: Vec<bool> = (0..n).map(|_| xorshift(&mut state) % 4 < density).collect();
-                let values: Vec<f64> = (0..n).map(|_| (xorshift(&mut state) % 9) as f64 - 4.0).collect();
-                let pick = |s: &mut u64, bools: bool| loop {
-                    let l = &layouts[(xorshift(s) % layouts.len() as u64) as usize];
+                let mask: Vec<bool> = (0..n).map(|_| random.below(4) < density).collect();
+                let values: Vec<f64> = (0..n).map(|_| random.below(9) as f64 - 4.0).collect();
+                let pick = |s: &mut Random, bools: bool| loop {
+                    let l = &layouts[s.below(layouts.len())];
                     if !bools || !l.has_partial() {
                         return l.clone();
                     }
                 };
-                let (lx, lm) = (pick(&mut state, false), pick(&mut state, true));
+                let (lx, lm) = (pick(&mut random, false), pick(&mut random, true));
                 let x = from_vec(values.clone(), &dims[..], (&mesh, lx.clone()))?.requires_grad_(true)?;
                 let m = from_vec(mask.clone(), &dims[..], (&mesh, lm.clone()))?;
                 let what = format!("round {round}: {dims:?} {lx} {lm} {mode:?}");

@@ -6,11 +6,8 @@ use oflow::ops::{Grad, KernelDef, OpDef, register};
 use oflow::optim::{OptimizerExt, Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind};
+use oflow_tests::world;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
-    oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();
-}
 
 fn again() -> BackwardOptions {
     BackwardOptions { create_graph: true, ..Default::default() }

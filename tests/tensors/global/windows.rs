@@ -4,6 +4,7 @@
 use oflow::functional::{Arg, call};
 use oflow::ops::AttrValue;
 use oflow::prelude::*;
+use oflow::testing::Random;
 use oflow::vm::VmMode;
 use oflow::{Policy, boxing_policy};
 
@@ -69,18 +70,8 @@ fn policies_see_what_windows_move() {
     assert_eq!(ranks[0][2], "");
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n as u64) as usize
-    }
-    fn list(&mut self, n: usize, from: usize, to: usize) -> Vec<i64> {
-        (0..n).map(|_| (from + self.below(to + 1 - from)) as i64).collect()
-    }
+fn list(r: &mut Random, n: usize, from: usize, to: usize) -> Vec<i64> {
+    (0..n).map(|_| r.within(from..to + 1) as i64).collect()
 }
 
 /// A call with one image and attributes by name, and its other tensor.
@@ -99,8 +90,8 @@ fn ints(v: &[i64]) -> AttrValue {
 fn program(r: &mut Random) -> Program {
     let n = 1 + r.below(2);
     let (batch, channels) = (1 + r.below(2), 1 + r.below(2));
-    let sizes: Vec<i64> = r.list(n, 1, 9);
-    let (stride, dilation, kernel) = (r.list(n, 1, 3), r.list(n, 1, 2), r.list(n, 1, 3));
+    let sizes: Vec<i64> = list(r, n, 1, 9);
+    let (stride, dilation, kernel) = (list(r, n, 1, 3), list(r, n, 1, 2), list(r, n, 1, 3));
     let reach = |d: usize| (kernel[d] - 1) * dilation[d] + 1;
     let image = |size: &[i64]| [batch, channels].into_iter().chain(size.iter().map(|s| *s as usize)).collect();
     let with = |padding: &[i64], size: &[i64]| {
@@ -110,13 +101,13 @@ fn program(r: &mut Random) -> Program {
     match r.below(6) {
         0 | 1 => {
             // Negative paddings leave out elements.
-            let padding: Vec<i64> = r.list(n, 0, 4).iter().map(|p| p - 1).collect();
+            let padding: Vec<i64> = list(r, n, 0, 4).iter().map(|p| p - 1).collect();
             let size: Vec<i64> =
                 (0..n).map(|d| ((sizes[d] + 2 * padding[d] - reach(d)).div_euclid(stride[d]) + 1).max(0)).collect();
             Program { op: "conv", image: image(&sizes), weight: Some(weight()), args: with(&padding, &size) }
         }
         2 => {
-            let padding = r.list(n, 0, 2);
+            let padding = list(r, n, 0, 2);
             let size: Vec<i64> =
                 (0..n).map(|d| ((sizes[d] - 1) * stride[d] - 2 * padding[d] + reach(d)).max(0)).collect();
             let weight: Vec<usize> = [channels, 2].into_iter().chain(kernel.iter().map(|k| *k as usize)).collect();
@@ -142,14 +133,14 @@ fn program(r: &mut Random) -> Program {
         }
         _ => {
             let op = if r.below(2) == 0 { "adaptive_avg_pool" } else { "adaptive_max_pool" };
-            Program { op, image: image(&sizes), weight: None, args: vec![("size", ints(&r.list(n, 1, 9)))] }
+            Program { op, image: image(&sizes), weight: None, args: vec![("size", ints(&list(r, n, 1, 9)))] }
         }
     }
 }
 
 /// The result and the gradients of image and weight, of whole numbers.
 fn numbers(p: &Program, seed: u64, at: impl Fn(bool) -> (Placement, NdSbp)) -> Result<Vec<Vec<f64>>> {
-    let mut r = Random(seed);
+    let mut r = Random::new(seed);
     let mut filled = |shape: &[usize], image: bool| {
         let (mesh, sbp) = at(image);
         let values: Vec<f64> = (0..shape.iter().product()).map(|_| r.below(15) as f64 - 7.0).collect();
@@ -173,7 +164,7 @@ fn numbers(p: &Program, seed: u64, at: impl Fn(bool) -> (Placement, NdSbp)) -> R
 /// Random calls in random layouts, most of them split along the image, against one rank.
 #[test]
 fn random_calls_give_the_numbers_of_one_rank() {
-    let mut r = Random(0x5851_f42d_4c95_7f2d);
+    let mut r = Random::new(0x5851_f42d_4c95_7f2d);
     let (mut wrong, mut ran, mut refused) = (vec![], 0, 0);
     for n in 0..240 {
         let (p, seed) = (program(&mut r), 77 + n);

@@ -6,6 +6,7 @@
 use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
 use oflow::prelude::*;
 use oflow::state::Stateful;
+use oflow::testing::Random;
 use oflow::{ErrorKind, run_ranks};
 use oflow_tests::bag::Bag;
 use std::collections::BTreeMap;
@@ -51,19 +52,6 @@ fn files(dir: &Path, latest: &str) -> Vec<PathBuf> {
     all
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
-
 #[test]
 fn a_flipped_bit_is_refused_on_any_number_of_ranks() {
     let tmp = tempfile::tempdir().unwrap();
@@ -81,10 +69,10 @@ fn a_flipped_bit_is_refused_on_any_number_of_ranks() {
     let want: Vec<String> = WORLDS.iter().map(|n| resumed(dir, *n).unwrap()).collect();
     assert!(want.iter().all(|w| *w == want[0] && w.starts_with("Some(3) ")));
     let files = files(dir, "step-000003");
-    let lengths: Vec<u64> = files.iter().map(|f| f.metadata().unwrap().len()).collect();
+    let lengths: Vec<usize> = files.iter().map(|f| f.metadata().unwrap().len() as usize).collect();
 
     let flips: u64 = std::env::var("OFLOW_FLIPS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
-    let mut random = Random(12);
+    let mut random = Random::new(12);
     // By name of the file: how many flips were refused by all worlds, and how many nobody read.
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut silent = vec![];
@@ -105,14 +93,14 @@ fn a_flipped_bit_is_refused_on_any_number_of_ranks() {
                 (number, at)
             }
             _ => {
-                let number = random.below(files.len() as u64) as usize;
+                let number = random.below(files.len());
                 (number, random.below(lengths[number]))
             }
         };
         let bit = random.below(8);
         let (whole, name) = (fs::read(&files[number]).unwrap(), files[number].strip_prefix(dir).unwrap().display());
         let mut damaged = whole.clone();
-        damaged[at as usize] ^= 1 << bit;
+        damaged[at] ^= 1 << bit;
         fs::write(&files[number], damaged).unwrap();
         let mut refused = 0;
         for (i, ranks) in WORLDS.into_iter().enumerate() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::control::Token;
-use oflow::control::knock::Connector;
+use oflow::control::handshake::Connector;
 use oflow::control::service::{Agent, AgentOptions};
 use oflow_faults::Random;
 use oflow_faults::attack::{self, CALLS, call, message, mutate, path, send};

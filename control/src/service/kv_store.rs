@@ -41,7 +41,7 @@ pub struct Meeting {
 }
 
 /// Keys and meetings of one start of a job.
-pub struct Board {
+pub struct KvStore {
     world: usize,
     values: BTreeMap<String, Vec<u8>>,
     stored: usize,
@@ -52,9 +52,9 @@ pub struct Board {
     answers: Vec<(Vec<Caller>, Answer)>,
 }
 
-impl Board {
-    pub fn new(world: usize) -> Board {
-        Board {
+impl KvStore {
+    pub fn new(world: usize) -> KvStore {
+        KvStore {
             world,
             values: BTreeMap::new(),
             stored: 0,
@@ -292,8 +292,8 @@ mod tests {
     }
 
     /// The only answer, and to whom.
-    fn one(board: &mut Board) -> (Vec<u64>, Answer) {
-        let mut answers = board.take_answers();
+    fn one(store: &mut KvStore) -> (Vec<u64>, Answer) {
+        let mut answers = store.take_answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         let (callers, answer) = answers.remove(0);
         (callers.iter().map(|c| c.ticket).collect(), answer)
@@ -308,95 +308,95 @@ mod tests {
 
     #[test]
     fn a_meeting_completes_once_all_came_and_may_be_used_again() {
-        let mut board = Board::new(3);
+        let mut store = KvStore::new(3);
         for round in 0..3 {
-            board.arrive(caller(10 * round), 2, "b", 2, vec![2]);
-            assert!(board.take_answers().is_empty());
-            board.arrive(caller(10 * round + 1), 0, "b", 2, vec![0]);
-            let (tickets, answer) = one(&mut board);
+            store.arrive(caller(10 * round), 2, "b", 2, vec![2]);
+            assert!(store.take_answers().is_empty());
+            store.arrive(caller(10 * round + 1), 0, "b", 2, vec![0]);
+            let (tickets, answer) = one(&mut store);
             assert_eq!(tickets, [10 * round + 1, 10 * round]);
             assert_eq!(met(answer), [vec![0], vec![2]]);
         }
-        assert!(board.meetings.is_empty() && board.open.is_empty());
+        assert!(store.meetings.is_empty() && store.open.is_empty());
     }
 
     #[test]
     fn a_meeting_says_what_is_wrong() {
-        let mut board = Board::new(4);
-        board.arrive(caller(1), 1, "b", 4, vec![]);
-        board.arrive(caller(2), 1, "b", 4, vec![]);
-        assert_eq!(text(&one(&mut board).1), "rank 1 is at barrier \"b\" already");
-        board.arrive(caller(3), 2, "b", 3, vec![]);
-        assert_eq!(text(&one(&mut board).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
-        board.arrive(caller(4), 2, "b", 5, vec![]);
-        assert_eq!(text(&one(&mut board).1), "barrier \"b\" of 5 ranks in a world of 4");
-        board.cancel(caller(1), Some(Duration::from_millis(50)));
-        let (_, late) = one(&mut board);
+        let mut store = KvStore::new(4);
+        store.arrive(caller(1), 1, "b", 4, vec![]);
+        store.arrive(caller(2), 1, "b", 4, vec![]);
+        assert_eq!(text(&one(&mut store).1), "rank 1 is at barrier \"b\" already");
+        store.arrive(caller(3), 2, "b", 3, vec![]);
+        assert_eq!(text(&one(&mut store).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
+        store.arrive(caller(4), 2, "b", 5, vec![]);
+        assert_eq!(text(&one(&mut store).1), "barrier \"b\" of 5 ranks in a world of 4");
+        store.cancel(caller(1), Some(Duration::from_millis(50)));
+        let (_, late) = one(&mut store);
         assert_eq!(text(&late), "barrier \"b\" was not complete after 0.1 s: 1 of 4 ranks came, ranks 0, 2, 3 did not");
         // The one whose time was up does not count as present.
-        board.arrive(caller(5), 2, "b", 2, vec![]);
-        board.cancel(caller(5), Some(Duration::from_secs(1)));
-        assert!(text(&one(&mut board).1).ends_with("1 of 2 ranks came: rank 2"));
-        board.arrive(caller(6), 0, "all", 4, vec![]);
-        board.leave(3);
-        let (tickets, gone) = one(&mut board);
+        store.arrive(caller(5), 2, "b", 2, vec![]);
+        store.cancel(caller(5), Some(Duration::from_secs(1)));
+        assert!(text(&one(&mut store).1).ends_with("1 of 2 ranks came: rank 2"));
+        store.arrive(caller(6), 0, "all", 4, vec![]);
+        store.leave(3);
+        let (tickets, gone) = one(&mut store);
         assert_eq!(tickets, [6]);
         assert_eq!(text(&gone), "barrier \"all\" of 4 ranks cannot complete: rank 3 left the job");
-        board.arrive(caller(7), 0, "all", 4, vec![]);
-        assert!(text(&one(&mut board).1).contains("rank 3 left"));
-        assert!(board.meetings.is_empty() && board.open.is_empty());
+        store.arrive(caller(7), 0, "all", 4, vec![]);
+        assert!(text(&one(&mut store).1).contains("rank 3 left"));
+        assert!(store.meetings.is_empty() && store.open.is_empty());
     }
 
     #[test]
     fn those_who_wait_for_a_key_get_it_in_one_answer() {
-        let mut board = Board::new(2);
-        board.get(caller(1), "k".into(), false);
-        assert_eq!(one(&mut board).1, Answer::Value(pb::GetReply { value: None }));
+        let mut store = KvStore::new(2);
+        store.get(caller(1), "k".into(), false);
+        assert_eq!(one(&mut store).1, Answer::Value(pb::GetReply { value: None }));
         for ticket in 2..5 {
-            board.get(caller(ticket), "k".into(), true);
+            store.get(caller(ticket), "k".into(), true);
         }
-        board.cancel(caller(3), None);
-        board.put(caller(9), "k".into(), vec![7]);
-        let answers = board.take_answers();
+        store.cancel(caller(3), None);
+        store.put(caller(9), "k".into(), vec![7]);
+        let answers = store.take_answers();
         assert_eq!(answers[0].0, [caller(2), caller(4)]);
         assert_eq!(answers[1], (vec![caller(9)], Answer::Done(true)));
-        board.get(caller(5), "never".into(), true);
-        board.forget(1);
-        board.put(caller(6), "never".into(), vec![]);
-        assert_eq!(board.take_answers().len(), 1, "nobody waits any more");
-        assert!(board.open.is_empty() && board.wanted.is_empty());
+        store.get(caller(5), "never".into(), true);
+        store.forget(1);
+        store.put(caller(6), "never".into(), vec![]);
+        assert_eq!(store.take_answers().len(), 1, "nobody waits any more");
+        assert!(store.open.is_empty() && store.wanted.is_empty());
     }
 
     #[test]
     fn compare_and_set_sets_only_what_was_expected() {
-        let mut board = Board::new(1);
+        let mut store = KvStore::new(1);
         for (expected, value, set, current) in [
             (Some(b"x"), b"y", false, None),
             (None, b"a", true, Some(b"a")),
             (None, b"b", false, Some(b"a")),
             (Some(b"a"), b"b", true, Some(b"b")),
         ] {
-            board.compare_and_set(caller(1), "k".into(), expected.map(|e| e.to_vec()), value.to_vec());
+            store.compare_and_set(caller(1), "k".into(), expected.map(|e| e.to_vec()), value.to_vec());
             let wanted = pb::CompareAndSetReply { set, current: current.map(|c| c.to_vec()) };
-            assert_eq!(one(&mut board).1, Answer::CompareAndSet(wanted));
+            assert_eq!(one(&mut store).1, Answer::CompareAndSet(wanted));
         }
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut board = Board::new(2);
-        board.put(caller(1), "k".into(), vec![0; MAX_VALUE_BYTES + 1]);
-        assert!(text(&one(&mut board).1).contains("more than"));
-        board.put(caller(1), String::new(), vec![]);
-        assert!(text(&one(&mut board).1).contains("not 0"));
+        let mut store = KvStore::new(2);
+        store.put(caller(1), "k".into(), vec![0; MAX_VALUE_BYTES + 1]);
+        assert!(text(&one(&mut store).1).contains("more than"));
+        store.put(caller(1), String::new(), vec![]);
+        assert!(text(&one(&mut store).1).contains("not 0"));
         for i in 0..=MAX_STORE_BYTES / MAX_VALUE_BYTES {
-            board.put(caller(1), format!("{i}"), vec![0; MAX_VALUE_BYTES]);
+            store.put(caller(1), format!("{i}"), vec![0; MAX_VALUE_BYTES]);
         }
-        let answers = board.take_answers();
+        let answers = store.take_answers();
         assert!(text(&answers.last().unwrap().1).contains("store is full"));
         // Replacing frees what was there.
-        board.put(caller(1), "0".into(), vec![]);
-        board.put(caller(1), "small".into(), vec![0; 1000]);
-        assert!(board.take_answers().iter().all(|(_, a)| *a == Answer::Done(true)));
+        store.put(caller(1), "0".into(), vec![]);
+        store.put(caller(1), "small".into(), vec![0; 1000]);
+        assert!(store.take_answers().iter().all(|(_, a)| *a == Answer::Done(true)));
     }
 }

@@ -141,18 +141,18 @@ impl Refused {
 }
 
 /// The connecting end's part, without I/O.
-struct Knock {
+struct Handshake {
     hello: [u8; GREETING],
     tls: bool,
 }
 
-impl Knock {
+impl Handshake {
     /// Starts a handshake. `tls`: TLS follows it.
     ///
     /// # Errors
     /// If there are no random numbers.
-    fn new(tls: bool) -> io::Result<Knock> {
-        Ok(Knock { hello: Greeting::new(tls)?.encode(), tls })
+    fn new(tls: bool) -> io::Result<Handshake> {
+        Ok(Handshake { hello: Greeting::new(tls)?.encode(), tls })
     }
 
     /// First message to the listener.
@@ -198,11 +198,11 @@ impl Connector {
     /// If the connection or its handshake fails.
     pub fn blocking(&self, to: impl ToSocketAddrs) -> Result<std::net::TcpStream, Refused> {
         let mut stream = std::net::TcpStream::connect(to)?;
-        let knock = Knock::new(self.tls)?;
+        let handshake = Handshake::new(self.tls)?;
         let (mut answer, mut welcome) = ([0; ANSWER], WELCOME.map(|_| 0));
-        stream.write_all(knock.hello())?;
+        stream.write_all(handshake.hello())?;
         stream.read_exact(&mut answer)?;
-        stream.write_all(&knock.prove(&self.token, &answer)?)?;
+        stream.write_all(&handshake.prove(&self.token, &answer)?)?;
         stream.read_exact(&mut welcome)?;
         if welcome == WELCOME { Ok(stream) } else { Err(Refused::Stranger) }
     }
@@ -215,8 +215,8 @@ impl Connector {
         let mut stream = TcpStream::connect((host, to.port_u16().ok_or_else(missing)?)).await?;
         stream.set_nodelay(true)?;
         self.outage.prepare(&stream);
-        let knock = Knock::new(self.tls)?;
-        stream.write_all(knock.hello()).await?;
+        let handshake = Handshake::new(self.tls)?;
+        stream.write_all(handshake.hello()).await?;
         let mut answer = [0; ANSWER];
         // Who speaks another protocol may say less than an answer, and wait.
         stream.read_exact(&mut answer[..MAGIC.len()]).await?;
@@ -224,7 +224,7 @@ impl Connector {
             return Err(Refused::Stranger);
         }
         stream.read_exact(&mut answer[MAGIC.len()..]).await?;
-        stream.write_all(&knock.prove(&self.token, &answer)?).await?;
+        stream.write_all(&handshake.prove(&self.token, &answer)?).await?;
         let mut welcome = WELCOME.map(|_| 0);
         stream.read_exact(&mut welcome).await?;
         if welcome == WELCOME { Ok(TokioIo::new(stream)) } else { Err(Refused::Stranger) }
@@ -309,22 +309,22 @@ pub mod fuzz {
         let Some(hello) = input.first_chunk::<GREETING>() else { return Ok(false) };
         let known = answer(&token, false, hello).is_ok();
         if let Some(said) = input[GREETING..].first_chunk::<ANSWER>() {
-            let knock = Knock { hello: *hello, tls: false };
+            let handshake = Handshake { hello: *hello, tls: false };
             // Bytes that were made before the nonce was known prove nothing.
-            let fresh = Knock::new(false).map_err(|e| e.to_string())?;
+            let fresh = Handshake::new(false).map_err(|e| e.to_string())?;
             if fresh.prove(&token, said).is_ok() {
                 return Err("an old answer is believed".into());
             }
-            return Ok(knock.prove(&token, said).is_ok());
+            return Ok(handshake.prove(&token, said).is_ok());
         }
         Ok(known)
     }
 
     /// A whole conversation.
     pub fn recorded() -> Vec<Vec<u8>> {
-        let (Ok(token), Ok(knock)) = (token(), Knock::new(false)) else { return vec![] };
-        let Ok(Answer { said, .. }) = answer(&token, false, &knock.hello) else { return vec![] };
-        vec![[&knock.hello[..], &said].concat(), knock.hello.to_vec()]
+        let (Ok(token), Ok(handshake)) = (token(), Handshake::new(false)) else { return vec![] };
+        let Ok(Answer { said, .. }) = answer(&token, false, &handshake.hello) else { return vec![] };
+        vec![[&handshake.hello[..], &said].concat(), handshake.hello.to_vec()]
     }
 }
 
@@ -337,12 +337,12 @@ mod tests {
     }
 
     fn both(connector: (&Token, bool), listener: (&Token, bool)) -> (Result<(), String>, Result<(), String>) {
-        let knock = Knock::new(connector.1).unwrap();
-        let answer = answer(listener.0, listener.1, &knock.hello).unwrap();
-        let proved = knock.prove(connector.0, &answer.said);
+        let handshake = Handshake::new(connector.1).unwrap();
+        let answer = answer(listener.0, listener.1, &handshake.hello).unwrap();
+        let proved = handshake.prove(connector.0, &answer.said);
         let heard = match (&proved, &answer.fits) {
             (_, Err(e)) => Err(e.to_string()),
-            (Ok(mac), Ok(())) if super::proved(listener.0, &knock.hello, &answer.said, mac) => Ok(()),
+            (Ok(mac), Ok(())) if super::proved(listener.0, &handshake.hello, &answer.said, mac) => Ok(()),
             _ => Err(Refused::Token.to_string()),
         };
         (proved.map(drop).map_err(|e| e.to_string()), heard)
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn nothing_that_is_said_twice_or_said_back_is_believed() {
         let t = token("0a");
-        let (first, second) = (Knock::new(false).unwrap(), Knock::new(false).unwrap());
+        let (first, second) = (Handshake::new(false).unwrap(), Handshake::new(false).unwrap());
         let Answer { said, .. } = answer(&t, false, &first.hello).unwrap();
         let mac = first.prove(&t, &said).unwrap();
         assert!(matches!(second.prove(&t, &said), Err(Refused::Token)), "an answer to another hello");
@@ -388,9 +388,9 @@ mod tests {
     #[test]
     fn the_token_is_not_in_what_is_said() {
         let t = token("7e");
-        let knock = Knock::new(false).unwrap();
-        let Answer { said, .. } = answer(&t, false, &knock.hello).unwrap();
-        let all = [knock.hello(), &said, &knock.prove(&t, &said).unwrap()].concat();
+        let handshake = Handshake::new(false).unwrap();
+        let Answer { said, .. } = answer(&t, false, &handshake.hello).unwrap();
+        let all = [handshake.hello(), &said, &handshake.prove(&t, &said).unwrap()].concat();
         for secret in [t.expose().as_bytes(), &[0x7e; 8][..]] {
             assert!(!all.windows(8).any(|w| w == &secret[..8]));
         }

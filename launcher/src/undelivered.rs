@@ -8,7 +8,7 @@ use crate::output::complain;
 
 /// Output of a job that was lost. Clones are of the same job.
 #[derive(Clone, Debug, Default)]
-pub struct Losses(Arc<State>);
+pub struct Undelivered(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -27,10 +27,10 @@ pub enum Cause {
     Unwritten(String),
 }
 
-impl Losses {
-    /// Makes the losses of a job, which ends with the first one if its output and logs are `required`.
-    pub fn new(required: bool) -> Losses {
-        Losses(Arc::new(State { required, ..State::default() }))
+impl Undelivered {
+    /// Makes the record of a job, which ends with the first one if its output and logs are `required`.
+    pub fn new(required: bool) -> Undelivered {
+        Undelivered(Arc::new(State { required, ..State::default() }))
     }
 
     /// Tells that something could not be written: prints why, and ends the job if that is asked for.
