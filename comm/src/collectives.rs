@@ -1,4 +1,5 @@
-//! Every collective, written once over a [`Transport`].
+//! Every collective, written once over a [`Transport`]. Here are the session of a call and what its steps share; [`direct`](super::direct)
+//! chooses a way for each collective and has those between members that send directly to each other.
 //!
 //! | collective | steps | payload bytes a rank sends (m members, n bytes) |
 //! |---|---|---|
@@ -22,13 +23,9 @@
 //! for its parent, which waits for its own in the same round, up to the root, which waits for no posts.
 //! **Bits**: a member that reduces an element reduces the members' values in member order; the others receive the result.
 
-use super::across::spread_of;
 use super::lent::{Destination, Lent, LentMut};
-use super::transport::{CollectiveCall, Outbox, Piece, Segment, Transport};
-use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
-use oflow_base::spread::one_phase_bytes;
-use oflow_base::spread::{Kind, Width};
-use oflow_base::tree::Tree;
+use super::transport::{Outbox, Piece, RunningCall, Segment, Transport};
+use super::{Collective, CollectiveCall, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use oflow_base::{Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
@@ -99,7 +96,7 @@ impl<T: Transport> Collectives<T> {
         }
         let start = now_ns();
         let arrived = Cell::new(start);
-        let call = CollectiveCall { tag, kind, arrived: &arrived };
+        let call = RunningCall { tag, kind, arrived: &arrived };
         let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), lent: PhantomData };
         let result = body(&session, scratch).and_then(|()| session.finish());
         self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
@@ -131,7 +128,7 @@ impl<T: Transport> Collectives<T> {
 /// One call on one transport, with the caller's buffers of life `'d`.
 pub(super) struct Session<'a, 'd, T: Transport> {
     pub(super) link: &'a T,
-    call: CollectiveCall<'a>,
+    call: RunningCall<'a>,
     sent: Cell<u64>,
     /// The transport has let go of the caller's buffers.
     ended: Cell<bool>,
@@ -148,7 +145,7 @@ impl<T: Transport> Drop for Session<'_, '_, T> {
 
 pub(super) type Segments = SmallVec<[Segment; 8]>;
 pub(super) type Received<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
-type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
+pub(super) type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 
 /// Bytes for one reader.
 #[derive(Clone, Copy)]
@@ -254,7 +251,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
     }
 
     /// All sends and receives of one rank, in rounds of chunks. The peers are distinct on each side.
-    fn swap(&self, sends: &[(usize, &'d [u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
+    pub(super) fn swap(&self, sends: &[(usize, &'d [u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
         let chunk = piece_bytes(self.link.capacity(), sends.len());
         let rounds_to_send = sends.iter().map(|(_, b)| rounds(b.len(), chunk)).max().unwrap_or(0);
         let mut done: SmallVec<[Option<usize>; 8]> = SmallVec::from_elem(None, recvs.len());
@@ -318,45 +315,6 @@ pub(super) fn round_range(len: usize, chunk: usize, round: usize) -> Range<usize
     (round * chunk).min(len)..((round + 1) * chunk).min(len)
 }
 
-/// Where the members' parts start.
-fn starts(counts: &[usize]) -> SmallVec<[usize; 8]> {
-    counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect()
-}
-
-/// Cuts a slice by counts.
-fn cut<'a>(mut bytes: &'a mut [u8], counts: &[usize]) -> SmallVec<[&'a mut [u8]; 8]> {
-    let mut parts = SmallVec::new();
-    for &c in counts {
-        let (head, tail) = bytes.split_at_mut(c);
-        parts.push(head);
-        bytes = tail;
-    }
-    parts
-}
-
-/// The counts must be one a member and add up to the buffer.
-fn check_counts(what: &str, counts: &[usize], m: usize, len: usize) -> Result<()> {
-    let sum = counts.iter().try_fold(0usize, |a, &b| a.checked_add(b));
-    if counts.len() == m && sum == Some(len) {
-        return Ok(());
-    }
-    Err(Error::argument(format!("{what}: counts {counts:?} for {m} members and a buffer of {len} bytes")))
-}
-
-fn check_elements(dtype: DType, op: ReduceOp, bytes: usize) -> Result<()> {
-    if !bytes.is_multiple_of(dtype.size()) {
-        return Err(Error::argument(format!("{bytes} bytes are not whole elements of {dtype}")));
-    }
-    if dtype == DType::Bool && op == ReduceOp::Sum {
-        return Err(Error::dtype("bool has no sum; reduce with max (or) or min (and), or cast to an integer first"));
-    }
-    if !dtype.reduces(op) {
-        return Err(Error::dtype(format!("{dtype} is a registered dtype, which has no {op}"))
-            .help("convert it to a built-in dtype by an op of your own, and reduce that"));
-    }
-    Ok(())
-}
-
 impl<T: Transport> Communicator for Collectives<T> {
     fn rank(&self) -> usize {
         self.rank
@@ -366,204 +324,22 @@ impl<T: Transport> Communicator for Collectives<T> {
         self.world
     }
 
-    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
+    fn run<'d>(&self, group: &Group, tag: &Tag, call: CollectiveCall<'d>) -> Result<()> {
         self.check(group)?;
-        self.call(tag, Collective::Barrier, |s, _| {
-            if let Some(tree) = Tree::of_short(group.ranks.len(), 0) {
-                return s.barrier_by_tree(group, tree);
+        call.check(group)?;
+        self.call(tag, call.kind(), |s, scratch| match call {
+            CollectiveCall::Barrier => s.barrier(group),
+            CollectiveCall::Broadcast { root, buffer } => s.broadcast(group, root, buffer),
+            CollectiveCall::AllReduce { send, receive, dtype, op } => {
+                s.all_reduce(group, (send, receive), scratch, (dtype, op))
             }
-            if group.ranks.len() > 1 {
-                s.post_to_all(group, Lent::from(&[][..]), 0)?;
+            CollectiveCall::AllGather { send, receive, counts } => s.all_gather(group, (send, receive), counts),
+            CollectiveCall::ReduceScatter { send, receive, counts, dtype, op } => {
+                s.reduce_scatter(group, (send, receive), counts, scratch, (dtype, op))
             }
-            others(group).try_for_each(|(_, from)| s.receive(from, 0).map(drop))
-        })
-    }
-
-    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
-        self.check(group)?;
-        if root >= group.ranks.len() {
-            return Err(Error::argument(format!("root {root} of a group of {}", group.ranks.len())));
-        }
-        self.call(tag, Collective::Broadcast, |s, _| {
-            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::Broadcast, buf.len(), Width::moved(1)) {
-                return s.broadcast_across(group, &spread, root, buf);
+            CollectiveCall::AllToAll { send, send_counts, receive, receive_counts } => {
+                s.all_to_all(group, (send, send_counts), (receive, receive_counts))
             }
-            let (n, chunk, m) = (buf.len(), piece_bytes(s.link.capacity(), 1), group.ranks.len());
-            // Members counted from the root.
-            let me = (group.me + m - root) % m;
-            let rank = |number: usize| group.ranks[(number + root) % m];
-            let parent = Tree::of(m).parent(me).map(rank);
-            let children: SmallVec<[usize; 8]> = Tree::of(m).children(me).map(rank).collect();
-            let mut buf = LentMut::from(buf);
-            for round in 0..rounds(n, chunk) {
-                let range = round_range(n, chunk, round);
-                if let Some(parent) = parent {
-                    s.take(parent, n, &buf.room(range.clone()))?;
-                }
-                if !children.is_empty() {
-                    let piece = |&reader| Outgoing { reader, bytes: buf.part(range.clone()), total: n };
-                    s.post(&children.iter().map(piece).collect::<Pieces>())?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn all_reduce(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        self.check(group)?;
-        check_elements(dtype, op, send.len())?;
-        check_counts("all_reduce, received", &[send.len()], 1, recv.len())?;
-        self.call(tag, Collective::AllReduce, |s, scratch| {
-            let (m, n, ends) = (group.ranks.len(), send.len(), (send, recv));
-            if m == 1 {
-                ends.1.copy_from_slice(send);
-                Ok(())
-            } else if let Some(tree) = s.tree(m, m.saturating_mul(n)) {
-                s.all_reduce_by_tree(group, tree, ends, scratch, (dtype, op))
-            } else if n <= one_phase_bytes(m).min(s.link.capacity()) {
-                s.one_phase(group, ends, (dtype, op))
-            } else if let Some(spread) = spread_of(
-                s.link.hosts(),
-                group,
-                Kind::AllReduce,
-                n,
-                Width::reduced(dtype.size(), dtype.partial_size(op)),
-            ) {
-                s.all_reduce_across(group, &spread, ends, scratch, (dtype, op))
-            } else {
-                s.two_phases(group, ends, scratch, (dtype, op))
-            }
-        })
-    }
-
-    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {
-        self.check(group)?;
-        check_counts("all_gather", counts, group.ranks.len(), recv.len())?;
-        check_counts("all_gather, sent", &[send.len()], 1, counts[group.me])?;
-        self.call(tag, Collective::AllGather, |s, _| {
-            let (chunk, total) = (piece_bytes(s.link.capacity(), 1), recv.len());
-            if let Some(tree) = s.tree(group.ranks.len(), total) {
-                return s.all_gather_by_tree(group, tree, send, recv, counts);
-            }
-            if group.ranks.len() == 1 {
-                recv.copy_from_slice(send);
-                return Ok(());
-            }
-            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::AllGather, total, Width::moved(1)) {
-                let mut to = cut(recv, counts);
-                to[group.me].copy_from_slice(send);
-                return s.all_gather_across(group, &spread, send, &mut to, total);
-            }
-            let starts = starts(counts);
-            let mut to = LentMut::from(recv);
-            let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
-            for round in 0..last {
-                if round < rounds(send.len(), chunk) {
-                    let piece = Lent::from(send).part(round_range(send.len(), chunk, round));
-                    s.post_to_all(group, piece, send.len())?;
-                    let Range { start, end } = round_range(send.len(), chunk, round);
-                    let at = starts[group.me];
-                    to.room(at + start..at + end).fill(&send[start..end]);
-                }
-                for (i, from) in others(group).filter(|(i, _)| round < rounds(counts[*i], chunk)) {
-                    let Range { start, end } = round_range(counts[i], chunk, round);
-                    let next = &send[round_range(send.len(), chunk, round + 1)];
-                    s.take(from, counts[i], &to.room(starts[i] + start..starts[i] + end).before(next))?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn reduce_scatter(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        self.check(group)?;
-        check_counts("reduce_scatter", counts, group.ranks.len(), send.len())?;
-        counts.iter().try_for_each(|&c| check_elements(dtype, op, c))?;
-        if recv.len() != counts[group.me] {
-            return Err(Error::argument(format!(
-                "reduce_scatter: {} bytes to receive {}",
-                recv.len(),
-                counts[group.me]
-            )));
-        }
-        self.call(tag, Collective::ReduceScatter, |s, scratch| {
-            let m = group.ranks.len();
-            let width = Width::reduced(dtype.size(), dtype.partial_size(op));
-            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::ReduceScatter, send.len(), width) {
-                return s.reduce_scatter_across(group, &spread, send, (recv, counts), scratch, (dtype, op));
-            }
-            let starts = starts(counts);
-            let mine = starts[group.me]..starts[group.me] + recv.len();
-            if m == 1 {
-                recv.copy_from_slice(send);
-                return Ok(());
-            }
-            let chunk = piece_bytes(s.link.capacity(), m - 1);
-            let in_round = |j: usize, round: usize| {
-                let r = round_range(counts[j], chunk, round);
-                (round < rounds(counts[j], chunk)).then_some(starts[j] + r.start..starts[j] + r.end)
-            };
-            let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
-            for round in 0..last {
-                if others(group).any(|(j, _)| in_round(j, round).is_some()) {
-                    s.post_to_each(group, send.into(), |j| in_round(j, round), |j| counts[j])?;
-                }
-                if let Some(range) = in_round(group.me, round) {
-                    let dst = &mut recv[range.start - mine.start..range.end - mine.start];
-                    s.reduce_from_all(group, counts[group.me], (&send[range], dst), (dtype, op))?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn all_to_all(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        send_counts: &[usize],
-        recv: &mut [u8],
-        recv_counts: &[usize],
-    ) -> Result<()> {
-        self.check(group)?;
-        check_counts("all_to_all, sent", send_counts, group.ranks.len(), send.len())?;
-        check_counts("all_to_all, received", recv_counts, group.ranks.len(), recv.len())?;
-        if send_counts[group.me] != recv_counts[group.me] {
-            return Err(Error::argument(format!(
-                "all_to_all: rank {} sends itself {} bytes and expects {}",
-                self.rank, send_counts[group.me], recv_counts[group.me]
-            )));
-        }
-        self.call(tag, Collective::AllToAll, |s, _| {
-            let mut sends = SmallVec::<[(usize, &[u8]); 8]>::new();
-            let mut at = 0;
-            for (&rank, &count) in group.ranks.iter().zip(send_counts) {
-                sends.push((rank, &send[at..at + count]));
-                at += count;
-            }
-            let mut recvs: SmallVec<[(usize, &mut [u8]); 8]> =
-                group.ranks.iter().copied().zip(cut(recv, recv_counts)).collect();
-            let (_, own) = sends.remove(group.me);
-            recvs.remove(group.me).1.copy_from_slice(own);
-            s.swap(&sends, &mut recvs)
         })
     }
 

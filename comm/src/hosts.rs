@@ -7,7 +7,7 @@
 use super::lent::{Destination, Lent};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
 use super::tcp::{Alarm, Connections, News};
-use super::transport::{Arrived, CollectiveCall, Head, SLOTS, Segment, Transport};
+use super::transport::{Arrived, Head, RunningCall, SLOTS, Segment, Transport};
 use super::{Collectives, LinkEnd, Pulse};
 use oflow_base::{Error, Result};
 use smallvec::SmallVec;
@@ -162,7 +162,7 @@ unsafe impl Transport for HostsTransport {
         self.capacity
     }
 
-    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
+    fn acquire(&self, call: &RunningCall) -> Result<*mut u8> {
         match &self.memory {
             Memory::Shared(shm) => {
                 self.links.written(call, shm.slot())?;
@@ -175,7 +175,7 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
+    fn publish(&self, call: &RunningCall, parts: &[Segment]) {
         let (slot, buffer) = match &self.memory {
             Memory::Shared(shm) => {
                 let slot = shm.slot();
@@ -206,13 +206,13 @@ unsafe impl Transport for HostsTransport {
         !self.local.contains(&reader)
     }
 
-    unsafe fn post_from(&self, call: &CollectiveCall, reader: usize, bytes: Lent, total: u64) {
+    unsafe fn post_from(&self, call: &RunningCall, reader: usize, bytes: Lent, total: u64) {
         self.sent.set(self.sent.get() + bytes.len() as u64);
         // SAFETY: readable until the call ends, with `flush` or `abandon`.
         unsafe { self.links.post_from(call, reader, total, bytes) };
     }
 
-    fn receive_into(&self, call: &CollectiveCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
+    fn receive_into(&self, call: &RunningCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
         if self.local.contains(&from) {
             self.receive(call, from)
         } else {
@@ -220,7 +220,7 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         match &self.memory {
             Memory::Shared(shm) if self.local.contains(&from) => {
                 shm.receive_beside(call, from - self.local.start, Some(&Meanwhile(&self.links)))
@@ -243,14 +243,14 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn reject(&self, call: &CollectiveCall, from: usize) {
+    fn reject(&self, call: &RunningCall, from: usize) {
         match &self.memory {
             Memory::Shared(shm) if self.local.contains(&from) => shm.reject(call, from - self.local.start),
             _ => self.links.reject(call, from),
         }
     }
 
-    fn finish(&self, call: &CollectiveCall) -> Result<()> {
+    fn finish(&self, call: &RunningCall) -> Result<()> {
         // The rank may compute for long now, and who computes writes nothing.
         self.links.flush(call)
     }

@@ -36,8 +36,10 @@
 
 mod across;
 mod all_reduce;
+mod call;
 mod clock;
 pub mod collectives;
+mod direct;
 pub mod hosts;
 pub mod lent;
 #[cfg(feature = "mpi")]
@@ -54,6 +56,7 @@ mod tree;
 #[cfg(test)]
 mod oracle;
 
+pub use call::{Collective, CollectiveCall, Group};
 pub use clock::now_ns;
 pub use collectives::Collectives;
 pub use nccl::{LinkEnd, Pulse};
@@ -63,15 +66,6 @@ pub use team::run_team;
 use oflow_base::error::NameScope;
 use oflow_base::{CallSite, Result};
 use std::sync::Arc;
-
-/// The ranks that take part in a collective, in the same order on all of them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Group {
-    /// World ranks; the index in this list is the member number.
-    pub ranks: Vec<usize>,
-    /// This rank's member number.
-    pub me: usize,
-}
 
 /// The global op that issued a collective. Members compare tags before data moves: if they differ, the ranks get an error that
 /// names both ops, instead of wrong data or a deadlock.
@@ -98,41 +92,6 @@ impl Tag {
     }
 }
 
-/// The calls of a [`Communicator`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Collective {
-    /// The collective [`Communicator::barrier`].
-    Barrier,
-    /// The collective [`Communicator::broadcast`].
-    Broadcast,
-    /// The collective [`Communicator::all_reduce`].
-    AllReduce,
-    /// The collective [`Communicator::all_gather`].
-    AllGather,
-    /// The collective [`Communicator::reduce_scatter`].
-    ReduceScatter,
-    /// The collective [`Communicator::all_to_all`].
-    AllToAll,
-    /// The collective [`Communicator::exchange`].
-    Exchange,
-}
-
-impl Collective {
-    const NAMES: [&str; 7] =
-        ["barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange"];
-
-    /// Returns the name of the method.
-    pub fn name(self) -> &'static str {
-        Collective::NAMES[self as usize]
-    }
-
-    /// Returns the name for a number that another process sent.
-    pub fn name_of(number: u8) -> &'static str {
-        Collective::NAMES.get(number as usize).copied().unwrap_or("an unknown collective")
-    }
-}
-
 /// Counters of a rank's communication: bytes sent, calls, and time waited for late members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -151,53 +110,42 @@ pub struct Traffic {
 /// A rank's collectives. A call blocks until this rank's part is done and its buffers may be reused.
 ///
 /// All members of a group must issue the same calls in the same order; a rank issues all its calls, over whatever groups,
-/// in one total order. Counts are in bytes and may be zero or differ between members. Reductions run in member order
-/// (0, 1, 2 …) on every rank, so every member gets the same bits. f16 and bf16 are accumulated in f32 and rounded once.
+/// in one total order. Reductions run in member order (0, 1, 2 …) on every rank, so every member gets the same bits. f16 and
+/// bf16 are accumulated in f32 and rounded once.
+///
+/// An implementation carries out [`run`](Self::run) and [`exchange`](Self::exchange); the methods named for one collective
+/// make its [`CollectiveCall`].
 pub trait Communicator: Send + Sync {
     /// Returns the number of this rank.
     fn rank(&self) -> usize;
     /// Returns the number of ranks.
     fn world(&self) -> usize;
-    /// Waits until every member has called this.
-    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()>;
-    /// Copies `buf` of member `root` to `buf` of all members.
-    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
-    /// `recv` becomes the reduction of all members' `send`, which is as long.
+    /// Runs a collective of a group.
+    fn run(&self, group: &Group, tag: &Tag, call: CollectiveCall<'_>) -> Result<()>;
+    /// Runs [`CollectiveCall::Barrier`].
+    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
+        self.run(group, tag, CollectiveCall::Barrier)
+    }
+    /// Runs [`CollectiveCall::Broadcast`].
+    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buffer: &mut [u8]) -> Result<()> {
+        self.run(group, tag, CollectiveCall::Broadcast { root, buffer })
+    }
+    /// Runs [`CollectiveCall::AllReduce`].
     fn all_reduce(
         &self,
         group: &Group,
         tag: &Tag,
         send: &[u8],
-        recv: &mut [u8],
+        receive: &mut [u8],
         dtype: DType,
         op: ReduceOp,
-    ) -> Result<()>;
-    /// Concatenates the members' `send` into `recv`, in member order; `counts[i]` is the length of member i's.
-    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
-    /// Splits `send` into parts of length `counts[i]`, one per member. `recv` becomes the reduction over the members of this
-    /// member's part.
-    #[allow(clippy::too_many_arguments)]
-    fn reduce_scatter(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()>;
-    /// Sends part j of `send` (lengths `send_counts`) to member j, and receives part i of `recv` (lengths `recv_counts`) from
-    /// member i.
-    fn all_to_all(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        send_counts: &[usize],
-        recv: &mut [u8],
-        recv_counts: &[usize],
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.run(group, tag, CollectiveCall::AllReduce { send, receive, dtype, op })
+    }
+    /// Runs [`CollectiveCall::AllGather`].
+    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], receive: &mut [u8], counts: &[usize]) -> Result<()> {
+        self.run(group, tag, CollectiveCall::AllGather { send, receive, counts })
+    }
     /// Sends and receives a batch of point-to-point messages `(world rank, bytes)` without deadlock. There is at most one message
     /// in each direction between two ranks. Only the two ends of each message take part; a rank without messages may pass two
     /// empty lists.

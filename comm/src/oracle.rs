@@ -1,6 +1,6 @@
 //! Brute-force oracles that every transport is tested against.
 
-use super::{Communicator, DType, Group, ReduceOp, Tag};
+use super::{CollectiveCall, Communicator, DType, Group, ReduceOp, Tag};
 use half::{bf16, f16};
 use oflow_base::tree::{SHORT_BYTES, Tree};
 
@@ -138,7 +138,9 @@ pub(super) fn check_all(
     let total: usize = n.iter().sum();
     let start: usize = bytes[..me].iter().sum();
     let mut recv = vec![0xaa; bytes[me]];
-    comm.reduce_scatter(group, &t, &data(dtype, seed, rank, total), &mut recv, &bytes, dtype, op).unwrap();
+    let (send, receive) = (&data(dtype, seed, rank, total)[..], &mut recv[..]);
+    let scatter = CollectiveCall::ReduceScatter { send, receive, counts: &bytes, dtype, op };
+    comm.run(group, &t, scatter).unwrap();
     let expected = reduced(dtype, op, seed, &group.ranks, total);
     assert!(recv == expected[start..start + bytes[me]], "reduce_scatter {what} {n:?}");
 
@@ -149,7 +151,9 @@ pub(super) fn check_all(
     let send_counts: Vec<usize> = (0..m).map(|j| matrix[me][j] * size).collect();
     let recv_counts: Vec<usize> = (0..m).map(|i| matrix[i][me] * size).collect();
     let mut recv = vec![0xaa; recv_counts.iter().sum()];
-    comm.all_to_all(group, &t, &send, &send_counts, &mut recv, &recv_counts).unwrap();
+    let (send_counts, receive_counts) = (&send_counts[..], &recv_counts[..]);
+    let swap = CollectiveCall::AllToAll { send: &send[..], send_counts, receive: &mut recv[..], receive_counts };
+    comm.run(group, &t, swap).unwrap();
     let expected: Vec<u8> = (0..m).flat_map(|i| message(i, me)).collect();
     assert!(recv == expected, "all_to_all {what} {matrix:?}");
 

@@ -7,7 +7,7 @@
 
 use super::collectives::Collectives;
 use super::transport::{
-    Arrived, CollectiveCall, Head, Ledger, SLOTS, Segment, Transport, describe, diverged, ended, reached,
+    Arrived, Head, Ledger, RunningCall, SLOTS, Segment, Transport, describe, diverged, ended, reached,
 };
 use super::{Collective, Pulse, Tag, team};
 use oflow_base::{Error, Result};
@@ -251,7 +251,7 @@ impl SimTransport {
         }
     }
 
-    fn wait_taken(&self, call: &CollectiveCall, slot: usize) -> Result<()> {
+    fn wait_taken(&self, call: &RunningCall, slot: usize) -> Result<()> {
         let mut ledger = self.ledger.borrow_mut();
         let mut state = self.shared.lock();
         for &(reader, n) in ledger.pending(slot) {
@@ -298,13 +298,13 @@ unsafe impl Transport for SimTransport {
         &self.shared.0.hosts
     }
 
-    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
+    fn acquire(&self, call: &RunningCall) -> Result<*mut u8> {
         let slot = self.ledger.borrow().slot();
         self.wait_taken(call, slot)?;
         Ok(self.buffer(slot))
     }
 
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
+    fn publish(&self, call: &RunningCall, parts: &[Segment]) {
         let mut ledger = self.ledger.borrow_mut();
         let data = self.buffer(ledger.slot());
         let mut state = self.shared.lock();
@@ -326,7 +326,7 @@ unsafe impl Transport for SimTransport {
         ledger.advance();
     }
 
-    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         let link = self.link(from, self.rank);
         let wait = Wait { on: from, taken: None, tag: *call.tag, kind: call.kind };
         let state = self.wait(self.shared.lock(), &wait, |s| !s.links[link].posts.is_empty())?;
@@ -349,13 +349,13 @@ unsafe impl Transport for SimTransport {
         describe(Collective::name_of(head.kind), tag.op, tag.ordinal, tag.file, tag.line)
     }
 
-    fn reject(&self, call: &CollectiveCall, from: usize) {
+    fn reject(&self, call: &RunningCall, from: usize) {
         let mut state = self.shared.lock();
         state.links[from * self.shared.0.world + self.rank].rejected = Some(call.describe());
         self.free(&mut state, from, |w| w.on == self.rank);
     }
 
-    fn finish(&self, call: &CollectiveCall) -> Result<()> {
+    fn finish(&self, call: &RunningCall) -> Result<()> {
         // The buffer after the last one used comes first: posts are waited for in their order.
         let next = self.ledger.borrow().slot();
         (0..SLOTS).try_for_each(|i| self.wait_taken(call, (next + i) % SLOTS))

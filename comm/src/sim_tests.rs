@@ -1,6 +1,6 @@
 use super::*;
 use crate::oracle::{Lcg, check_all, check_overlapping, check_short, check_world, tag};
-use crate::{Communicator, DType, Group, ReduceOp};
+use crate::{CollectiveCall, Communicator, DType, Group, ReduceOp};
 use oflow_base::ErrorKind;
 use std::panic::catch_unwind;
 
@@ -119,7 +119,9 @@ fn between_hosts(hosts: &[usize], dtype: DType) -> [u64; 3] {
         let broadcast = far();
         comm.all_gather(&group, &tag(2, "x"), &part, &mut whole, &counts).unwrap();
         let gather = far();
-        comm.reduce_scatter(&group, &tag(3, "x"), &whole, &mut part, &counts, dtype, ReduceOp::Sum).unwrap();
+        let (send, receive, counts, op) = (&whole[..], &mut part[..], &counts[..], ReduceOp::Sum);
+        let scatter = CollectiveCall::ReduceScatter { send, receive, counts, dtype, op };
+        comm.run(&group, &tag(3, "x"), scatter).unwrap();
         [broadcast - start, gather - broadcast, far() - gather]
     });
     let total = (100_000 / table.len() * table.len() * dtype.size()) as u64;

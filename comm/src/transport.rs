@@ -21,9 +21,9 @@ pub const SLOTS: usize = 4;
 /// Help text of errors about a wait that has timed out.
 pub(super) const LONGER_WAITS: &str = "if the rank may compute for that long, raise the time-out: under oflaunch it is six times --stall, at least 30 minutes";
 
-/// The call that a post belongs to.
+/// The call in progress that a post belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct CollectiveCall<'a> {
+pub struct RunningCall<'a> {
     /// The op that issued it.
     pub tag: &'a Tag,
     /// Kind of the collective.
@@ -38,14 +38,14 @@ macro_rules! named {
         format_args!("{} of '{}' #{} ({}:{})", $kind, $op, $ordinal, $file, $line)
     };
 }
-impl CollectiveCall<'_> {
+impl RunningCall<'_> {
     /// `all_reduce of 'matmul' #5 (train.rs:10)`.
     pub fn describe(&self) -> String {
         self.to_string()
     }
 }
 
-impl fmt::Display for CollectiveCall<'_> {
+impl fmt::Display for RunningCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let t = self.tag;
         f.write_fmt(named!(self.kind.name(), t.op, t.ordinal, t.file, t.line))
@@ -110,7 +110,7 @@ pub struct Head {
     pub kind: u8,
     /// See [`Segment::total`].
     pub total: u64,
-    /// [`CollectiveCall::arrived`] of the sender.
+    /// [`RunningCall::arrived`] of the sender.
     pub arrived: u64,
 }
 
@@ -142,20 +142,20 @@ pub unsafe trait Transport: Send {
     /// Returns the size of an outbox buffer in bytes: a multiple of 64, at least 64 for each rank of the world.
     fn capacity(&self) -> usize;
     /// Waits until the next outbox buffer has been read by all its readers, and returns its address.
-    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8>;
+    fn acquire(&self, call: &RunningCall) -> Result<*mut u8>;
     /// Posts parts of the acquired buffer, at most one per reader. Never blocks.
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]);
+    fn publish(&self, call: &RunningCall, parts: &[Segment]);
     /// Waits for the next post from a rank. The post before it must have been released.
-    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived>;
+    fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived>;
     /// Releases the received post, so that the sender may reuse its buffer.
     fn release(&self, from: usize);
     /// Returns the name of the call of the received post from `from`.
     fn describe_post(&self, from: usize, head: &Head) -> String;
     /// Tells `from` that its post does not belong to this rank's call, so that `from` gets an error instead of waiting. The post
     /// is not released.
-    fn reject(&self, call: &CollectiveCall, from: usize);
+    fn reject(&self, call: &RunningCall, from: usize);
     /// Ends a successful call. A rendezvous transport waits here until all posts have been read.
-    fn finish(&self, call: &CollectiveCall) -> Result<()>;
+    fn finish(&self, call: &RunningCall) -> Result<()>;
     /// Returns whether posts to a rank may be sent from the caller's memory.
     fn sends_from_memory(&self, _reader: usize) -> bool {
         false
@@ -166,10 +166,10 @@ pub unsafe trait Transport: Send {
     /// # Safety
     /// The memory is readable and not written until the call has ended with [`finish`](Self::finish) or
     /// [`abandon`](Self::abandon).
-    unsafe fn post_from(&self, _call: &CollectiveCall, _reader: usize, _bytes: Lent, _total: u64) {}
+    unsafe fn post_from(&self, _call: &RunningCall, _reader: usize, _bytes: Lent, _total: u64) {}
     /// Like [`receive`](Self::receive), and the transport may write the bytes directly to `room`; the returned address then
     /// points there. A post of another call, of a message of another length, or too long for `room` is stored elsewhere.
-    fn receive_into(&self, call: &CollectiveCall, from: usize, _total: u64, _room: &Destination) -> Result<Arrived> {
+    fn receive_into(&self, call: &RunningCall, from: usize, _total: u64, _room: &Destination) -> Result<Arrived> {
         self.receive(call, from)
     }
     /// Ends a failed call, at any point.
@@ -207,13 +207,13 @@ pub(super) struct Outbox<'a, T: Transport> {
 }
 
 impl<'a, T: Transport> Outbox<'a, T> {
-    pub(super) fn acquire(link: &'a T, call: &CollectiveCall) -> Result<Self> {
+    pub(super) fn acquire(link: &'a T, call: &RunningCall) -> Result<Self> {
         let data = link.acquire(call)?;
         // SAFETY: the contract of `Transport::acquire`; the slice ends with `publish`, which consumes self.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data, link.capacity()) };
         Ok(Outbox { link, bytes })
     }
-    pub(super) fn publish(self, call: &CollectiveCall, parts: &[Segment]) {
+    pub(super) fn publish(self, call: &RunningCall, parts: &[Segment]) {
         self.link.publish(call, parts);
     }
 }
@@ -240,7 +240,7 @@ pub(super) struct Piece<'a, T: Transport> {
 
 impl<'a, T: Transport> Piece<'a, T> {
     /// Waits for the next post of `from` and checks that it belongs to this call and to a message of `total` bytes.
-    pub(super) fn receive(link: &'a T, call: &CollectiveCall, from: usize, total: usize) -> Result<Self> {
+    pub(super) fn receive(link: &'a T, call: &RunningCall, from: usize, total: usize) -> Result<Self> {
         let arrived = link.receive(call, from)?;
         Self::check(link, call, from, total, arrived)
     }
@@ -248,7 +248,7 @@ impl<'a, T: Transport> Piece<'a, T> {
     /// Waits for the next post of `from`, checks it, and has it copied to the start of `room`. Its length.
     pub(super) fn receive_into(
         link: &'a T,
-        call: &CollectiveCall,
+        call: &RunningCall,
         from: usize,
         total: usize,
         room: &Destination,
@@ -268,7 +268,7 @@ impl<'a, T: Transport> Piece<'a, T> {
         Ok(piece.len())
     }
 
-    fn check(link: &'a T, call: &CollectiveCall, from: usize, total: usize, arrived: Arrived) -> Result<Self> {
+    fn check(link: &'a T, call: &RunningCall, from: usize, total: usize, arrived: Arrived) -> Result<Self> {
         let (head, tag) = (arrived.head, call.tag);
         if head.ordinal != tag.ordinal || head.hash != tag.hash || head.kind != call.kind as u8 {
             let theirs = link.describe_post(from, &head);

@@ -5,6 +5,7 @@
 
 use super::{BoxingPlace, DeviceRt, of};
 use crate::boxing::{BoxingPlan, Layout, Members};
+use crate::comm::CollectiveCall;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Origin, Storage};
 use crate::placement::Device;
@@ -145,41 +146,7 @@ impl BoxMemory for Nowhere<'_> {
     fn reduce(&mut self, _out: Span, _from: &[Span], _dtype: DType, _op: ReduceOp) -> Result<()> {
         Ok(())
     }
-    fn broadcast(&mut self, _members: &Members, _bytes: Span) -> Result<()> {
-        Ok(())
-    }
-    fn all_reduce(
-        &mut self,
-        _members: &Members,
-        _send: Span,
-        _receive: Span,
-        _dtype: DType,
-        _op: ReduceOp,
-    ) -> Result<()> {
-        Ok(())
-    }
-    fn all_gather(&mut self, _members: &Members, _send: Span, _receive: Span, _counts: &[usize]) -> Result<()> {
-        Ok(())
-    }
-    fn reduce_scatter(
-        &mut self,
-        _members: &Members,
-        _send: Span,
-        _receive: Span,
-        _counts: &[usize],
-        _dtype: DType,
-        _op: ReduceOp,
-    ) -> Result<()> {
-        Ok(())
-    }
-    fn all_to_all(
-        &mut self,
-        _members: &Members,
-        _send: Span,
-        _send_counts: &[usize],
-        _receive: Span,
-        _receive_counts: &[usize],
-    ) -> Result<()> {
+    fn collective(&mut self, _members: &Members, _call: CollectiveCall<'_, Span, Span>) -> Result<()> {
         Ok(())
     }
     fn exchange(&mut self, _among: Among, _sends: &[Message], _receives: &[Message]) -> Result<()> {

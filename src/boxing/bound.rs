@@ -18,9 +18,9 @@
 //! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency. Where only one step
 //! communicates, the first rank has all that it needs directly from the ranks that hold it: one peer for each but itself.
 
+use super::axes::AxisSet;
 use super::cost::{Algorithm, LinkKind, Model, per_kib};
-use super::memory::{Sizes, count, largest_box};
-use super::step::AxisSet;
+use super::sizes::{Sizes, count, largest_box};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;

@@ -4,20 +4,8 @@
 //! A communication takes `latency + peers * per_peer + wire * per_byte + copied * per_byte_copied`, with a latency, a time
 //! per peer and a time per byte for each [`Algorithm`] on each kind of [`Link`]. Bytes beyond what caches hold may cost
 //! more than those before them, never less (see [`Rate::extra_per_kib_ps`]). Every byte count is that of the busiest
-//! rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. With n elements before the
-//! split along the mesh axes of the step, k ranks in the group, and p_i the part of rank i in the dim:
-//!
-//! | step | algorithm | peers | wire of rank i (elements) | copied (elements) |
-//! |---|---|---|---|---|
-//! | slice, pad, keep | – | 0 | 0 | the result |
-//! | all-reduce, n of at most [`one_phase_bytes`] | one phase | k − 1 | (k − 1) n | 0 |
-//! | all-reduce, larger | two phases | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
-//! | all-gather(d) | all-gather | k − 1 | max(send (k − 1) p_i, receive rest) | 0 |
-//! | reduce-scatter(d) | reduce-scatter | k − 1 | max(send rest, receive (k − 1) p_i) | 0 |
-//! | all-to-all(f, t) | all-to-all | k − 1 | its shard less what stays; its new shard less what stays | 0 |
-//! | broadcast | broadcast | r = ⌈log2 k⌉ | r n: a binomial tree | 0 |
-//! | exchange | exchange | messages of the busiest rank | messages sent; messages received | 0 |
-//! | exchange without messages | – | 0 | 0 | the result, once per contribution |
+//! rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. What a kind of step counts
+//! stands in its file ([`super::steps`]), at its `price`.
 //!
 //! Long collectives of groups with several members on a host go by hosts ([`Spread`]). Then the price is that of the network
 //! with the hops as peers and the bytes of the busiest rank that cross it, and that of the host with the busiest rank's mates
@@ -35,11 +23,11 @@
 //! so a program's SBPs do not depend on where it runs. Measured constants (`oflow calibrate`) steer which steps carry out a
 //! boxing, and what is predicted.
 
+use super::axes::AxisSet;
 use super::hosts::Hosts;
-use super::step::{AxisSet, StepOp};
 use crate::placement::{Device, Placement, shard_range};
 use oflow_base::spread::{Kind, Spread, Width, one_phase_bytes};
-use oflow_kernels::DType;
+use oflow_kernels::{DType, ReduceOp};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -274,11 +262,6 @@ pub(crate) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64
     if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
 }
 
-/// Product of the sizes of all dims but `skip`.
-fn rest(sizes: &[usize], skip: &[usize]) -> u64 {
-    (0..sizes.len()).filter(|d| !skip.contains(d)).map(|d| sizes[d] as u64).product()
-}
-
 /// The part of a dim that member `index` has when axes of sizes `ks`, outermost first, split it one inside the other:
 /// members are numbered row-major.
 pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usize> {
@@ -339,101 +322,101 @@ pub(super) struct Price {
 }
 
 impl Price {
-    fn local(all: u64) -> Price {
-        Price { start: 0, bytes: all }
-    }
-
     /// Returns the sum, in picoseconds.
     pub(super) fn total(self) -> u64 {
         self.start.saturating_add(self.bytes)
     }
 }
 
-/// The price of a collective by the dearest of its groups: the direct way with so many peers and bytes, or by hosts, of a
-/// message of `n` elements of which a member has at most `part`.
-fn of_collective(
-    (model, groups): (&Model, &Groups),
-    (kind, algorithm): (Kind, Algorithm),
-    (peers, wire): (u64, u64),
-    (n, part): (u64, u64),
-    width: Width,
-) -> Price {
-    let rate = model.rate(groups.link, algorithm);
-    let direct = || Price { start: rate.price(peers, 0), bytes: rate.bytes(wire * width.element) };
-    let near = model.rate(groups.near, algorithm);
-    let by_hosts = groups.spreads.iter().map(|s| match s {
-        Some(s) if s.takes(kind, n, width) => {
-            let b = s.busiest(kind, n, part, width);
-            let start = rate.price(b.hops, 0).saturating_add(near.price(b.mates, 0));
-            Price { start, bytes: near.bytes(b.near).saturating_add(rate.bytes(b.far)) }
-        }
-        _ => direct(),
-    });
-    by_hosts.max_by_key(|p| p.total()).unwrap_or_else(direct)
+/// A move that is to be priced, along axes of sizes `ks`.
+pub(super) struct MoveCost<'a> {
+    pub(super) model: &'a Model,
+    pub(super) groups: &'a Groups,
+    /// Sizes of the axes of the move, outermost first.
+    pub(super) ks: &'a [usize],
+    /// The largest box before these axes split it: the box at coordinate 0 of all other axes, because the balanced split gives
+    /// the larger parts to the smaller coordinates.
+    pub(super) sizes: &'a [usize],
+    pub(super) dtype: DType,
 }
 
-/// The price of a move along axes of sizes `ks`. `sizes` is the largest box before these axes split it: the box at
-/// coordinate 0 of all other axes, because the balanced split gives the larger parts to the smaller coordinates.
-pub(super) fn of_move(
-    model: &Model,
-    groups: &Groups,
-    op: StepOp,
-    ks: &[usize],
-    sizes: &[usize],
-    dtype: DType,
-) -> Price {
-    let element = dtype.size() as u64;
-    let k: usize = ks.iter().product();
-    let n: u64 = sizes.iter().map(|s| *s as u64).product();
-    let peers = k as u64 - 1;
-    let part = |d: usize, i: usize| nested_range(sizes[d], ks, i).len() as u64;
-    let largest = |d: usize| rest(sizes, &[d]) * part(d, 0);
-    let smallest = |d: usize| rest(sizes, &[d]) * part(d, k - 1);
-    let at = (model, groups);
-    let moved = Width::moved(dtype.size());
-    match op {
-        StepOp::Slice { dim, .. } => Price::local(model.local(largest(dim) * element)),
-        StepOp::Pad { .. } | StepOp::Keep { .. } => Price::local(model.local(n * element)),
-        StepOp::AllReduce { op, .. } => {
-            let one = n * element <= one_phase_bytes(k) as u64;
-            let algorithm = if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
-            let wire = (peers, all_reduce_sent(n as usize, k, 0, element));
-            of_collective(
-                at,
-                (Kind::AllReduce, algorithm),
-                wire,
-                (n, n),
-                Width::reduced(dtype.size(), dtype.partial_size(op)),
-            )
-        }
-        StepOp::AllGather { dim, .. } => {
-            let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
-            of_collective(at, (Kind::AllGather, Algorithm::AllGather), wire, (n, largest(dim)), moved)
-        }
-        StepOp::ReduceScatter { dim, op, .. } => {
-            let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
-            let kind = (Kind::ReduceScatter, Algorithm::ReduceScatter);
-            of_collective(at, kind, wire, (n, largest(dim)), Width::reduced(dtype.size(), dtype.partial_size(op)))
-        }
-        StepOp::AllToAll { from, to, .. } => {
-            let others = rest(sizes, &[from, to]);
-            let (f, t) = (sizes[from] as u64, sizes[to] as u64);
-            let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
-            // Along one axis members before the remainder have one element more than those after it, in either dim.
-            let wire = match ks {
-                _ if sizes[from].is_multiple_of(k) && sizes[to].is_multiple_of(k) => Some(busy(0)),
-                [_] => [0, sizes[from] % k, sizes[to] % k].map(busy).into_iter().max(),
-                _ => (0..k).map(busy).max(),
-            };
-            let wire = wire.unwrap_or(0);
-            let rate = model.rate(groups.link, Algorithm::AllToAll);
-            Price { start: rate.price(peers, 0), bytes: rate.bytes(others * wire * element) }
-        }
-        StepOp::Broadcast { .. } => {
-            let rounds = u64::from(k.next_power_of_two().trailing_zeros());
-            of_collective(at, (Kind::Broadcast, Algorithm::Broadcast), (rounds, rounds * n), (n, n), moved)
-        }
-        StepOp::Exchange { .. } => unreachable!("an exchange is priced from its messages"),
+impl MoveCost<'_> {
+    /// Members of a group.
+    pub(super) fn members(&self) -> usize {
+        self.ks.iter().product()
+    }
+
+    /// Members but one.
+    pub(super) fn peers(&self) -> u64 {
+        self.members() as u64 - 1
+    }
+
+    /// Elements of the box.
+    pub(super) fn elements(&self) -> u64 {
+        self.without(&[])
+    }
+
+    /// Product of the sizes of all dims but `skip`.
+    pub(super) fn without(&self, skip: &[usize]) -> u64 {
+        (0..self.sizes.len()).filter(|d| !skip.contains(d)).map(|d| self.sizes[d] as u64).product()
+    }
+
+    /// Length of the part of a dim that a member has.
+    pub(super) fn part(&self, dim: usize, member: usize) -> u64 {
+        nested_range(self.sizes[dim], self.ks, member).len() as u64
+    }
+
+    /// Elements of the largest member's part where a dim is split.
+    pub(super) fn largest(&self, dim: usize) -> u64 {
+        self.without(&[dim]) * self.part(dim, 0)
+    }
+
+    /// Elements of the smallest member's part where a dim is split.
+    pub(super) fn smallest(&self, dim: usize) -> u64 {
+        self.without(&[dim]) * self.part(dim, self.members() - 1)
+    }
+
+    /// Width of elements that are moved.
+    pub(super) fn moved(&self) -> Width {
+        Width::moved(self.dtype.size())
+    }
+
+    /// Width of elements that are reduced.
+    pub(super) fn reduced(&self, op: ReduceOp) -> Width {
+        Width::reduced(self.dtype.size(), self.dtype.partial_size(op))
+    }
+
+    /// The price of writing so many elements on the rank.
+    pub(super) fn local(&self, elements: u64) -> Price {
+        Price { start: 0, bytes: self.model.local(elements * self.dtype.size() as u64) }
+    }
+
+    /// The price of a call with so many peers, in which the busiest rank sends or receives so many elements.
+    pub(super) fn direct(&self, algorithm: Algorithm, peers: u64, wire: u64) -> Price {
+        let rate = self.model.rate(self.groups.link, algorithm);
+        Price { start: rate.price(peers, 0), bytes: rate.bytes(wire * self.dtype.size() as u64) }
+    }
+
+    /// The price of a collective by the dearest of its groups: [`direct`](Self::direct), or by hosts, of a message of the box's
+    /// elements of which a member has at most `part`.
+    pub(super) fn collective(
+        &self,
+        (kind, algorithm): (Kind, Algorithm),
+        (peers, wire): (u64, u64),
+        part: u64,
+        width: Width,
+    ) -> Price {
+        let n = self.elements();
+        let (far, near) = (self.model.rate(self.groups.link, algorithm), self.model.rate(self.groups.near, algorithm));
+        let by_hosts = self.groups.spreads.iter().map(|s| match s {
+            Some(s) if s.takes(kind, n, width) => {
+                let b = s.busiest(kind, n, part, width);
+                let start = far.price(b.hops, 0).saturating_add(near.price(b.mates, 0));
+                Price { start, bytes: near.bytes(b.near).saturating_add(far.bytes(b.far)) }
+            }
+            _ => self.direct(algorithm, peers, wire),
+        });
+        by_hosts.max_by_key(|p| p.total()).unwrap_or_else(|| self.direct(algorithm, peers, wire))
     }
 }
 

@@ -16,9 +16,9 @@
 //! Nothing here is ever listed for all pairs of ranks: each side finds its partners by walking the mesh axes and skipping
 //! the coordinates whose boxes do not meet.
 
+use super::axes::AxisSet;
 use super::cost::{Algorithm, EXACT_MESSAGES, LinkKind, Model, Rate};
 use super::loads::busiest;
-use super::step::{AxisSet, inner_other_partial};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use oflow_kernels::{ReduceOp, ShardBox};
@@ -30,6 +30,11 @@ type Coord = SmallVec<[usize; 4]>;
 /// True when both meshes hold the same ranks at the same coordinates.
 pub(super) fn same_mesh(a: &Placement, b: &Placement) -> bool {
     a == b || (a.ranks() == b.ranks() && a.dims() == b.dims())
+}
+
+/// True when an axis inside `axis` is partial with another reduction.
+fn inner_other_partial(dims: &[usize], sbp: &[Sbp], axis: usize, op: ReduceOp) -> bool {
+    (axis + 1..dims.len()).any(|b| dims[b] > 1 && sbp[b].partial_op().is_some_and(|o| o != op))
 }
 
 /// Where the ranks of the destination stand in the source mesh.
@@ -396,7 +401,8 @@ impl<'a> Exchange<'a> {
         self.model.between(self.from.device(), 0, 0)
     }
 
-    /// The price (see the table in `cost.rs`), unless it is known in less time that it is more than `limit`.
+    /// The price: the messages and the elements of the busiest rank; without messages, of writing the result once per contribution.
+    /// `None` where it is known in less time that the price is more than `limit`.
     pub(super) fn price_within(&self, element: u64, limit: u64) -> Option<u64> {
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())

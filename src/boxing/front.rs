@@ -1,8 +1,11 @@
 //! The states that moves along mesh axes reach from one end of a boxing, with their cheapest paths.
 
-use super::cost::{Groups, Model, of_move};
-use super::memory::{Sizes, extra, largest_box};
-use super::step::{AxisSet, StepOp, move_along};
+use super::axes::AxisSet;
+use super::cost::{Groups, Model, MoveCost};
+use super::memory::extra;
+use super::sizes::{Sizes, largest_box};
+use super::step::{Inner, Move};
+use super::steps::{Broadcast, StepOp, cheapest_move};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::DType;
@@ -75,7 +78,8 @@ impl<'a> Mesh<'a> {
         let ks: SmallVec<[usize; 4]> = corner.iter().map(|a| self.placement.dims()[a]).collect();
         let sizes = largest_box(self.shape, &self.dims, state);
         let groups = self.groups(corner);
-        of_move(self.model, &groups, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.dtype).total()
+        let at = MoveCost { model: self.model, groups: &groups, ks: &ks, sizes: &sizes, dtype: self.dtype };
+        Move::price(&Broadcast { axes: corner }, &at).total()
     }
 
     /// The groups along some axes of the mesh.
@@ -95,22 +99,7 @@ impl<'a> Mesh<'a> {
         axes.iter().map(|a| self.axes[a]).collect()
     }
 
-    /// A move with the axes of the mesh for those that count.
-    pub(super) fn named(&self, op: StepOp) -> StepOp {
-        let name = |axes: AxisSet| self.name(axes);
-        match op {
-            StepOp::Slice { axes, dim } => StepOp::Slice { axes: name(axes), dim },
-            StepOp::Pad { axes, dim, op } => StepOp::Pad { axes: name(axes), dim, op },
-            StepOp::Keep { axes, op } => StepOp::Keep { axes: name(axes), op },
-            StepOp::AllReduce { axes, op } => StepOp::AllReduce { axes: name(axes), op },
-            StepOp::AllGather { axes, dim } => StepOp::AllGather { axes: name(axes), dim },
-            StepOp::ReduceScatter { axes, op, dim } => StepOp::ReduceScatter { axes: name(axes), op, dim },
-            StepOp::AllToAll { axes, from, to } => StepOp::AllToAll { axes: name(axes), from, to },
-            other => other,
-        }
-    }
-
-    /// The move between two states that differ on `set`, and its price.
+    /// The cheapest move between two states that differ on `set`, and its price.
     pub(super) fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
         self.moves(before, set).price(before, to)
     }
@@ -126,7 +115,8 @@ impl<'a> Mesh<'a> {
                 sizes[d] = sizes[d].div_ceil(self.dims[a]);
             }
         }
-        Moves { mesh: self, set, sizes, ks, groups: self.groups(self.name(set)) }
+        let named = self.name(set);
+        Moves { mesh: self, set, named, sizes, ks, groups: self.groups(named) }
     }
 }
 
@@ -134,6 +124,8 @@ impl<'a> Mesh<'a> {
 struct Moves<'a> {
     mesh: &'a Mesh<'a>,
     set: AxisSet,
+    /// The axes of the mesh for those of `set`.
+    named: AxisSet,
     /// The largest box before these axes split it.
     sizes: Sizes,
     ks: SmallVec<[usize; 4]>,
@@ -142,9 +134,10 @@ struct Moves<'a> {
 
 impl Moves<'_> {
     fn price(&self, before: &[Sbp], to: Sbp) -> Option<(StepOp, u64)> {
-        let mesh = self.mesh;
-        let op = move_along(&mesh.dims, before, self.set, to)?;
-        Some((op, of_move(mesh.model, &self.groups, op, &self.ks, &self.sizes, mesh.dtype).total()))
+        let Mesh { model, dims, dtype, .. } = self.mesh;
+        let inner = Inner { dims, sbp: before, axes: self.set };
+        let at = MoveCost { model, groups: &self.groups, ks: &self.ks, sizes: &self.sizes, dtype: *dtype };
+        cheapest_move(self.named, (before[self.set.first()], to), &inner, &at)
     }
 }
 
@@ -306,7 +299,7 @@ impl<'a> Front<'a> {
                             continue;
                         }
                     }
-                    self.put(Best { cost: new, towards: node, op: Some(mesh.named(op)), done: false, ..known });
+                    self.put(Best { cost: new, towards: node, op: Some(op), done: false, ..known });
                     if is_target {
                         *limit = new;
                     }

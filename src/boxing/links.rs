@@ -3,9 +3,8 @@
 use super::cost::LinkKind;
 use super::moved::Moved;
 use super::plan::BoxingPlan;
-use super::program::{RankProgram, RankStep};
+use super::rank_step::{RankCollective, RankStep};
 use crate::placement::Device;
-use oflow_kernels::Dims;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -59,34 +58,22 @@ impl BoxingPlan {
 
     /// Tells what a rank receives, message by message: sender and bytes.
     fn received(&self, rank: usize, mut tell: impl FnMut(usize, u64)) {
-        let element = self.dtype.size();
-        let count = |size: &Dims| size.iter().product::<usize>();
-        let around =
-            |size: &Dims, dim: usize| (0..size.len()).filter(|d| *d != dim).map(|d| size[d]).product::<usize>();
-        let program = RankProgram::new(self, rank);
-        let mut shard = program.src.unwrap_or_default();
-        for step in program.steps {
-            if let Some(moved) = Moved::of(&step, Some(&shard), self.dtype) {
+        let bytes = |size: &[usize]| (size.iter().product::<usize>() * self.dtype.size()) as u64;
+        for step in self.make_program(rank).steps {
+            if let Some(moved) = Moved::of(&step, self.dtype) {
                 moved.received(&self.model, self.on_host(), &mut tell);
+                continue;
             }
             match step {
-                RankStep::Idle | RankStep::Keep | RankStep::AllReduce { .. } => {}
-                RankStep::Slice { size, .. }
-                | RankStep::Identity { size, .. }
-                | RankStep::Pad { size, .. }
-                | RankStep::AllGather { size, .. }
-                | RankStep::ReduceScatter { size, .. }
-                | RankStep::Broadcast { size, .. } => shard = size,
-                RankStep::AllToAll { members, from, from_parts, size, .. } => {
+                // Each member has a message of its own for each other.
+                RankStep::Collective(RankCollective { members, joined: Some(parts), mut size, .. }) => {
                     for (i, r) in members.ranks.iter().enumerate().filter(|(i, _)| *i != members.me) {
-                        tell(*r, (around(&size, from) * from_parts[i].len() * element) as u64);
+                        size[parts.dim] = parts.ranges[i].len();
+                        tell(*r, bytes(&size));
                     }
-                    shard = size;
                 }
-                RankStep::Exchange(x) => {
-                    x.receives.iter().for_each(|t| tell(t.rank, (count(&t.size) * element) as u64));
-                    shard = x.size.unwrap_or_default();
-                }
+                RankStep::Exchange(x) => x.receives.iter().for_each(|t| tell(t.rank, bytes(&t.size))),
+                _ => {}
             }
         }
     }

@@ -4,7 +4,7 @@
 //! both layouts on one mesh, all ranks on one host. Boxes of all ranks are laid out side by side, and each receiver is
 //! compared with the senders that serve it: one for each coordinate of the axes that are split or reduced.
 
-use super::step::AxisSet;
+use super::axes::AxisSet;
 use crate::placement::shard_range;
 use crate::sbp::Sbp;
 use smallvec::{SmallVec, smallvec};

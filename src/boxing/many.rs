@@ -13,12 +13,15 @@
 //!
 //! **The same bits.** Elements are reduced in member order whatever lies beside them.
 
-use super::cost::{Algorithm, Groups, LinkKind, Model, of_move};
-use super::memory::Sizes;
+use super::axes::AxisSet;
+use super::cost::{Algorithm, Groups, LinkKind, Model, MoveCost};
 use super::moved::Moved;
 use super::plan::BoxingPlan;
-use super::program::{RankProgram, RankStep};
-use super::step::{AxisSet, BoxingStep, StepOp};
+use super::program::RankProgram;
+use super::rank_step::RankStep;
+use super::sizes::Sizes;
+use super::step::Communication;
+use super::steps::BoxingStep;
 use crate::sbp::Sbp;
 use oflow_kernels::DType;
 use smallvec::SmallVec;
@@ -70,7 +73,7 @@ fn wave(programs: &[(DType, Arc<RankProgram>)], number: usize) -> Wave {
         let Some(step) = program.steps.get(number) else { continue };
         let alike = |bucket: &Vec<usize>| {
             let (other, first) = &programs[bucket[0]];
-            other == dtype && first.steps.get(number).is_some_and(|s| one_collective(s, step))
+            other == dtype && first.steps.get(number).is_some_and(|s| s.joins(step))
         };
         let list = match step {
             RankStep::Exchange(_) => &mut wave.exchanges,
@@ -88,22 +91,6 @@ fn wave(programs: &[(DType, Arc<RankProgram>)], number: usize) -> Wave {
     // A rank may lack the first exchange of a dtype that others have: the order may not depend on it.
     wave.exchanges.sort_by_key(|b| programs[b[0]].0);
     wave
-}
-
-/// Whether two steps can be carried out as one collective, given one dtype.
-fn one_collective(a: &RankStep, b: &RankStep) -> bool {
-    use RankStep::*;
-    match (a, b) {
-        (AllReduce { members: m, op }, AllReduce { members: n, op: o })
-        | (ReduceScatter { members: m, op, .. }, ReduceScatter { members: n, op: o, .. }) => {
-            op == o && m.ranks == n.ranks
-        }
-        (AllGather { members: m, .. }, AllGather { members: n, .. })
-        | (AllToAll { members: m, .. }, AllToAll { members: n, .. })
-        | (Broadcast { members: m, .. }, Broadcast { members: n, .. }) => m.ranks == n.ranks,
-        (Exchange(_), Exchange(_)) => true,
-        _ => false,
-    }
 }
 
 /// Predicted time of each of several boxings, in picoseconds, when they are carried out together: a step that shares the
@@ -131,17 +118,13 @@ pub fn predicted_together(plans: &[Arc<BoxingPlan>]) -> Vec<u64> {
 /// The part of a step's price that does not depend on its bytes, and the axes of its groups; none for a local step.
 fn starting(model: &Model, shape: &[usize], dtype: DType, step: &BoxingStep) -> Option<(u64, AxisSet)> {
     let mesh = &step.after.placement;
-    let axes = match step.op {
-        StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => return None,
-        StepOp::Exchange { kept, .. } => {
+    let axes = match step.op.communication() {
+        Communication::None => return None,
+        Communication::Messages { within } => {
             let link = model.between(mesh.device(), step.before.placement.ranks()[0], mesh.ranks()[0]);
-            return Some((model.rate(link, Algorithm::Exchange).price(0, 0), kept));
+            return Some((model.rate(link, Algorithm::Exchange).price(0, 0), within));
         }
-        StepOp::AllReduce { axes, .. }
-        | StepOp::AllGather { axes, .. }
-        | StepOp::ReduceScatter { axes, .. }
-        | StepOp::AllToAll { axes, .. }
-        | StepOp::Broadcast { axes } => axes,
+        Communication::Groups(axes) => axes,
     };
     let ks: SmallVec<[usize; 4]> = axes.iter().map(|a| mesh.dims()[a]).collect();
     // The largest box before these axes split it.
@@ -152,7 +135,8 @@ fn starting(model: &Model, shape: &[usize], dtype: DType, step: &BoxingStep) -> 
         }
     }
     let groups = Groups::along(model, mesh, axes);
-    Some((of_move(model, &groups, step.op, &ks, &sizes, dtype).start, axes))
+    let at = MoveCost { model, groups: &groups, ks: &ks, sizes: &sizes, dtype };
+    Some((step.op.kind().price(&at)?.start, axes))
 }
 
 /// Bytes that other ranks take from this one when the boxings are carried out together. All-reduces that share a bucket may
@@ -183,7 +167,7 @@ pub fn bytes_by_link_together(plans: &[Arc<BoxingPlan>]) -> Vec<BTreeMap<LinkKin
         let (plans, links) = (&plans[batch.clone()], &mut all[batch]);
         let ranks: BTreeSet<usize> = plans.iter().flat_map(|p| p.ranks()).collect();
         for rank in ranks {
-            let programs: Vec<_> = plans.iter().map(|p| (p.dtype, Arc::new(RankProgram::new(p, rank)))).collect();
+            let programs: Vec<_> = plans.iter().map(|p| (p.dtype, Arc::new(p.make_program(rank)))).collect();
             for (number, wave) in waves(&programs).into_iter().enumerate() {
                 for bucket in &wave.buckets {
                     let Some((moved, joined)) = joined(&programs, bucket, number) else { continue };
@@ -226,7 +210,7 @@ fn joined<'a>(
     }
     let each = |i: &usize| {
         let (dtype, program) = &programs[*i];
-        Moved::of(&program.steps[number], program.size_before(number).as_ref(), *dtype)
+        Moved::of(&program.steps[number], *dtype)
     };
     let moved = bucket.iter().map(each).collect::<Option<Vec<_>>>()?;
     let mut all = each(&bucket[0])?;

@@ -16,6 +16,7 @@
 //! of node 0 reads the file, and each rank gets its bytes when it joins, so all ranks plan alike. Without a file, under
 //! [`run_ranks`](crate::run_ranks) and in a world of one, the fixed constants are used.
 
+mod axes;
 mod bound;
 mod boxes;
 mod choice;
@@ -31,10 +32,14 @@ mod memory;
 mod moved;
 mod plan;
 mod program;
+mod rank_step;
 mod search;
+mod sizes;
 mod step;
+pub mod steps;
 
 pub use crate::sbp::Layout;
+pub use axes::AxisSet;
 pub use boxes::{BoxesPlan, HeldBox, Piece, WantedBox, collect_boxes, collect_windows};
 pub use choice::{
     Candidate, Choice, ChoiceInput, CostVector, Hint, Unproven, candidates, cheapest, choose, hint, price, signatures,
@@ -43,5 +48,7 @@ pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use hosts::Hosts;
 pub use plan::{BoxingPlan, Planner, cost, plan};
-pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
-pub use step::{AxisSet, BoxingStep, StepOp};
+pub use program::RankProgram;
+pub use rank_step::{Cell, Contribution, GroupOp, Members, Parts, RankCollective, RankExchange, RankStep, Transfer};
+pub(crate) use step::Communication;
+pub use steps::{BoxingStep, StepOp};

@@ -1,11 +1,11 @@
 //! Data that the collective of a step, or of the steps of several boxings, moves between the members of its group.
 
 use super::cost::{Model, all_reduce_sent};
-use super::program::{Members, RankStep};
+use super::rank_step::{GroupOp, Members, Parts, RankCollective, RankStep};
 use crate::placement::shard_range;
 use oflow_base::spread::{Flow, Kind, Spread, Width, one_phase_bytes};
 use oflow_base::tree::Tree;
-use oflow_kernels::{DType, Dims, ReduceOp};
+use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -19,26 +19,25 @@ pub(super) struct Moved<'a> {
 }
 
 impl<'a> Moved<'a> {
-    /// Data moved by a step whose input has these sizes; none where each member has a message of its own for each other.
-    pub(super) fn of(step: &'a RankStep, input: Option<&Dims>, dtype: DType) -> Option<Moved<'a>> {
+    /// Data moved by the collective of a step; none where there is no collective, or where each member has a message of its own for
+    /// each other.
+    pub(super) fn of(step: &'a RankStep, dtype: DType) -> Option<Moved<'a>> {
+        let RankStep::Collective(RankCollective { op, members, cut, joined, size }) = step else { return None };
         let count = |size: &[usize]| size.iter().product::<usize>();
         let moved = Width::moved(dtype.size());
         let reduced = |op: ReduceOp| Width::reduced(dtype.size(), dtype.partial_size(op));
-        let parts = |size: &[usize], dim: usize, parts: &[Range<usize>]| {
-            let around = count(&size[..dim]) * count(&size[dim + 1..]);
-            parts.iter().map(|p| around * p.len()).collect()
+        // Of a dim that is cut or joined only the members' ranges count, and all other dims are as in the output.
+        let parts = |p: &Parts| {
+            let around = count(&size[..p.dim]) * count(&size[p.dim + 1..]);
+            p.ranges.iter().map(|r| around * r.len()).collect()
         };
-        let whole = |n: usize| SmallVec::from_slice(&[n]);
-        let (members, kind, counts, width) = match step {
-            RankStep::AllReduce { members, op } => (members, Kind::AllReduce, whole(count(input?)), reduced(*op)),
-            RankStep::AllGather { members, dim, parts: p, size } => {
-                (members, Kind::AllGather, parts(size, *dim, p), moved)
-            }
-            RankStep::ReduceScatter { members, op, dim, parts: p, .. } => {
-                (members, Kind::ReduceScatter, parts(input?, *dim, p), reduced(*op))
-            }
-            RankStep::Broadcast { members, size } => (members, Kind::Broadcast, whole(count(size)), moved),
-            _ => return None,
+        let whole = || SmallVec::from_slice(&[count(size)]);
+        let (kind, counts, width) = match op {
+            GroupOp::AllReduce(op) => (Kind::AllReduce, whole(), reduced(*op)),
+            GroupOp::AllGather => (Kind::AllGather, parts(joined.as_ref()?), moved),
+            GroupOp::ReduceScatter(op) => (Kind::ReduceScatter, parts(cut.as_ref()?), reduced(*op)),
+            GroupOp::Broadcast => (Kind::Broadcast, whole(), moved),
+            GroupOp::AllToAll => return None,
         };
         Some(Moved { members, kind, counts, width })
     }

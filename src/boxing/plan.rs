@@ -1,24 +1,22 @@
 //! Plans and the table that remembers them.
 
 use super::bound::least;
-use super::cost::{Model, all_reduce_sent, nested_range};
-use super::exchange::{Exchange, Own, volume};
+use super::cost::Model;
+use super::exchange::volume;
 use super::memory::extra_memory;
-use super::moved::Moved;
-use super::program::{RankProgram, rank_step};
+use super::program::RankProgram;
 use super::search::{self, Found};
-use super::step::{AxisSet, BoxingStep, StepOp};
+use super::step::StepAt;
+use super::steps::BoxingStep;
 use crate::error::Result;
 use crate::intern::{FixedHasher, FixedMap};
 use crate::placement::{Device, Placement};
 use crate::sbp::{Layout, NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
-use oflow_base::tree::Tree;
 use oflow_kernels::{DType, Dims};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -62,7 +60,18 @@ impl BoxingPlan {
         if programs.len() >= PROGRAMS && !programs.contains_key(&rank) {
             programs.clear();
         }
-        Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(RankProgram::new(self, rank))))
+        Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(self.make_program(rank))))
+    }
+
+    /// Works the program of one rank out, which is not remembered.
+    pub(super) fn make_program(&self, rank: usize) -> RankProgram {
+        let size =
+            |l: &Layout| l.placement.position(rank).map(|p| shard_box(&self.shape, &l.placement, &l.sbp, p).size);
+        RankProgram {
+            src: size(&self.src),
+            dst: size(&self.dst),
+            steps: self.steps.iter().map(|s| s.op.kind().program(&self.at(s), rank)).collect(),
+        }
     }
 
     /// Returns the peak bytes on the rank with the largest shards, not counting source and destination shards: shards between steps,
@@ -79,95 +88,31 @@ impl BoxingPlan {
 
     /// Returns the bytes sent between ranks, over all ranks and steps. Exact, also for uneven shards.
     pub fn bytes_sent(&self) -> u64 {
-        self.steps.iter().map(|s| self.step_bytes(s)).sum()
+        self.steps.iter().map(|s| s.op.kind().sent_by_all(&self.at(s))).sum()
     }
 
     /// Returns the bytes that one rank sends. For all-reduces in chunks and broadcasts over hosts a transport may shift a few bytes
     /// between the ranks of a host, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
-        self.steps.iter().map(|s| self.step_bytes_by(s, rank)).sum()
+        self.steps.iter().map(|s| s.op.kind().sent(&self.at(s), rank)).sum()
     }
 
-    fn step_bytes(&self, step: &BoxingStep) -> u64 {
-        if let StepOp::Exchange { .. } = step.op {
-            let own = Own::new(&step.before.placement, &step.after.placement);
-            return self.exchange(step, &own).volume().elements * self.dtype.size() as u64;
+    /// A step, for the kind that carries it out.
+    fn at<'a>(&'a self, step: &'a BoxingStep) -> StepAt<'a> {
+        StepAt {
+            model: &self.model,
+            shape: &self.shape,
+            dtype: self.dtype,
+            before: &step.before,
+            after: &step.after,
+            on_host: self.on_host(),
         }
-        (0..step.after.placement.len()).map(|p| self.step_bytes_by(step, step.after.placement.ranks()[p])).sum()
     }
 
     /// Whether the bytes pass through host memory, as between device kinds. GPUs that stage through host memory are reported as if
     /// they communicated directly, because that is decided only when the plan runs.
     pub(super) fn on_host(&self) -> bool {
         self.src.placement.device() != Device::Cuda || self.dst.placement.device() != Device::Cuda
-    }
-
-    pub(super) fn exchange<'a>(&'a self, step: &'a BoxingStep, own: &'a Own) -> Exchange<'a> {
-        let (before, after) = (&step.before, &step.after);
-        let ends = ((&before.placement, &before.sbp), (&after.placement, &after.sbp));
-        Exchange::new(&self.model, &self.shape, ends.0, ends.1, own)
-    }
-
-    fn step_bytes_by(&self, step: &BoxingStep, rank: usize) -> u64 {
-        let element = self.dtype.size() as u64;
-        if let StepOp::Exchange { .. } = step.op {
-            let Some(sender) = step.before.placement.position(rank) else { return 0 };
-            let own = Own::new(&step.before.placement, &step.after.placement);
-            let mut sum = 0;
-            self.exchange(step, &own).sends(sender, |_, b| sum += volume(&b));
-            return sum * element;
-        }
-        let mesh = &step.after.placement;
-        let Some(position) = mesh.position(rank) else { return 0 };
-        let size = |l: &Layout| shard_box(&self.shape, mesh, &l.sbp, position).size;
-        // Only where hosts count are a group's list of ranks and parts worth making.
-        if self.model.hosts.several() && self.on_host() {
-            let input = step.before.placement.position(rank).map(|_| size(&step.before));
-            if let Some(moved) = Moved::of(&rank_step(self, step, rank), input.as_ref(), self.dtype) {
-                return moved.sent(&self.model, true);
-            }
-        }
-        let count = |size: &Dims| size.iter().product::<usize>();
-        let members = |axes: AxisSet| axes.group_size(mesh.dims());
-        let coord = mesh.coord(position);
-        let me = |axes: AxisSet| axes.iter().fold(0, |m, a| m * mesh.dims()[a] + coord[a]);
-        let tree = |axes: AxisSet, contributed: usize| {
-            Tree::of_short(members(axes), contributed as u64 * element).filter(|_| self.on_host())
-        };
-        let elements = match step.op {
-            StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } | StepOp::Exchange { .. } => 0,
-            StepOp::AllReduce { axes, .. } => {
-                let n = count(&size(&step.before));
-                match tree(axes, n.saturating_mul(members(axes))) {
-                    Some(tree) => tree.sent(me(axes), n as u64, |below| (below.len() * n) as u64) as usize,
-                    None => all_reduce_sent(n, members(axes), me(axes), element) as usize,
-                }
-            }
-            StepOp::AllGather { axes, dim } => {
-                let whole = size(&step.after);
-                match tree(axes, count(&whole)) {
-                    Some(tree) => {
-                        let ks: Dims = axes.iter().map(|a| mesh.dims()[a]).collect();
-                        let around = count(&whole) / whole[dim].max(1);
-                        let part = |member| nested_range(whole[dim], &ks, member);
-                        let below = |m: Range<usize>| around * (part(m.end - 1).end - part(m.start).start);
-                        tree.sent(me(axes), count(&whole) as u64, |m| below(m) as u64) as usize
-                    }
-                    None => (members(axes) - 1) * count(&size(&step.before)),
-                }
-            }
-            StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),
-            StepOp::AllToAll { to, .. } => {
-                let mut stays = size(&step.before);
-                let sent = count(&stays);
-                stays[to] = size(&step.after)[to];
-                sent - count(&stays)
-            }
-            StepOp::Broadcast { axes } => {
-                Tree::of(members(axes)).children(me(axes)).count() * count(&size(&step.after))
-            }
-        };
-        elements as u64 * element
     }
 }
 

@@ -1,7 +1,7 @@
 //! The communicator of a rank context. It records the start and end of each call, and reports a divergence or a missing rank to
 //! the control client before it returns the error. Collectives between GPUs do not pass here; they log to the recorder.
 
-use crate::comm::{CallLog, Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic};
+use crate::comm::{CallLog, Collective, CollectiveCall, Communicator, Group, Pulse, Tag, Traffic};
 use crate::control::ControlClient;
 use crate::control::flight::Recorder;
 use crate::error::{ErrorKind, Result};
@@ -25,12 +25,11 @@ impl Recorded {
         Recorded { inner, recorder, control: control.map(Arc::downgrade) }
     }
 
-    fn call(
+    /// Runs a call of a kind among some ranks, of so many bytes.
+    fn record(
         &self,
-        kind: Collective,
+        (kind, ranks, bytes): (Collective, &[usize], usize),
         tag: &Tag,
-        ranks: &[usize],
-        bytes: usize,
         run: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let number = self.recorder.begin(kind, tag, ranks, bytes);
@@ -55,56 +54,8 @@ impl Communicator for Recorded {
     fn world(&self) -> usize {
         self.inner.world()
     }
-    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
-        self.call(Collective::Barrier, tag, &group.ranks, 0, || self.inner.barrier(group, tag))
-    }
-    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
-        self.call(Collective::Broadcast, tag, &group.ranks, buf.len(), || self.inner.broadcast(group, tag, root, buf))
-    }
-    fn all_reduce(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        self.call(Collective::AllReduce, tag, &group.ranks, recv.len(), || {
-            self.inner.all_reduce(group, tag, send, recv, dtype, op)
-        })
-    }
-    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {
-        self.call(Collective::AllGather, tag, &group.ranks, recv.len(), || {
-            self.inner.all_gather(group, tag, send, recv, counts)
-        })
-    }
-    fn reduce_scatter(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        self.call(Collective::ReduceScatter, tag, &group.ranks, send.len(), || {
-            self.inner.reduce_scatter(group, tag, send, recv, counts, dtype, op)
-        })
-    }
-    fn all_to_all(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        send_counts: &[usize],
-        recv: &mut [u8],
-        recv_counts: &[usize],
-    ) -> Result<()> {
-        self.call(Collective::AllToAll, tag, &group.ranks, send.len().max(recv.len()), || {
-            self.inner.all_to_all(group, tag, send, send_counts, recv, recv_counts)
-        })
+    fn run(&self, group: &Group, tag: &Tag, call: CollectiveCall<'_>) -> Result<()> {
+        self.record((call.kind(), &group.ranks, call.bytes()), tag, || self.inner.run(group, tag, call))
     }
     fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
         let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
@@ -114,7 +65,7 @@ impl Communicator for Recorded {
         ranks.dedup();
         let out: usize = sends.iter().map(|s| s.1.len()).sum();
         let back: usize = recvs.iter().map(|r| r.1.len()).sum();
-        self.call(Collective::Exchange, tag, &ranks, out.max(back), || self.inner.exchange(tag, sends, recvs))
+        self.record((Collective::Exchange, &ranks, out.max(back)), tag, || self.inner.exchange(tag, sends, recvs))
     }
     fn traffic(&self) -> Traffic {
         self.inner.traffic()

@@ -6,8 +6,8 @@
 
 use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, contiguous, packed, part_bytes, unpack};
 use super::place_host::on_host;
-use crate::boxing::{BoxingPlan, Contribution, RankExchange, RankProgram, RankStep};
-use crate::comm::{Communicator, Tag};
+use crate::boxing::{BoxingPlan, Contribution, GroupOp, Parts, RankCollective, RankExchange, RankProgram, RankStep};
+use crate::comm::{CollectiveCall, Communicator, Tag};
 use crate::error::{Error, Result};
 use crate::memory::Allocator;
 use oflow_kernels::{DType, Dims, View};
@@ -105,24 +105,15 @@ impl<P: BoxMemory> Run<'_, P> {
         input: Option<View>,
         output: impl FnOnce(&mut P, &[usize]) -> Result<View>,
     ) -> Result<Option<View>> {
-        let dtype = self.plan.dtype;
+        let place = &mut *self.place;
         let shard = match step {
             RankStep::Idle => return Ok(None),
             RankStep::Exchange(x) => return self.exchange(x, input.as_ref(), output),
-            RankStep::Broadcast { members, size } => {
-                // Only the root has an input.
-                let out = output(self.place, size)?;
-                if let Some(shard) = &input {
-                    self.place.copy(shard, &out)?;
-                }
-                self.place.broadcast(members, Span::of(&out))?;
-                return Ok(Some(out));
-            }
-            _ => input.ok_or_else(|| Error::placement("this rank has no shard, but the step needs one"))?,
+            RankStep::Collective(c) => return collective(place, c, (self.plan.dtype, input), output).map(Some),
+            _ => input.ok_or_else(no_shard)?,
         };
-        let place = &mut *self.place;
         Ok(Some(match step {
-            RankStep::Idle | RankStep::Exchange(_) | RankStep::Broadcast { .. } | RankStep::Keep => shard,
+            RankStep::Idle | RankStep::Exchange(_) | RankStep::Collective(_) | RankStep::Keep => shard,
             RankStep::Slice { offset, size } => shard.sub_box(offset, size)?,
             RankStep::Identity { op, size } => {
                 let out = output(place, size)?;
@@ -133,44 +124,6 @@ impl<P: BoxMemory> Run<'_, P> {
                 let out = output(place, size)?;
                 place.identity(&out, *op)?;
                 place.copy(&shard, &out.sub_box(offset, shard.dims())?)?;
-                out
-            }
-            RankStep::AllReduce { members, op } => {
-                let out = output(place, shard.dims())?;
-                let send = contiguous(place, &shard, Scratch::Send)?;
-                place.all_reduce(members, Span::of(&send), Span::of(&out), dtype, *op)?;
-                out
-            }
-            RankStep::AllGather { members, dim, parts, size } => {
-                let out = output(place, size)?;
-                let send = contiguous(place, &shard, Scratch::Send)?;
-                let counts = part_bytes(dtype, size, *dim, parts);
-                let direct = size[..*dim].iter().product::<usize>() == 1;
-                let receive = received(place, &out, direct)?;
-                place.all_gather(members, Span::of(&send), receive, &counts)?;
-                if !direct {
-                    unpack(place, receive, &out, *dim, parts, &counts)?;
-                }
-                out
-            }
-            RankStep::ReduceScatter { members, op, dim, parts, size } => {
-                let out = output(place, size)?;
-                let counts = part_bytes(dtype, shard.dims(), *dim, parts);
-                let send = packed(place, &shard, *dim, parts, Scratch::Send)?;
-                place.reduce_scatter(members, Span::of(&send), Span::of(&out), &counts, dtype, *op)?;
-                out
-            }
-            RankStep::AllToAll { members, from, to, from_parts, to_parts, size } => {
-                let out = output(place, size)?;
-                let send_counts = part_bytes(dtype, shard.dims(), *to, to_parts);
-                let counts = part_bytes(dtype, size, *from, from_parts);
-                let send = packed(place, &shard, *to, to_parts, Scratch::Send)?;
-                let direct = size[..*from].iter().product::<usize>() == 1;
-                let receive = received(place, &out, direct)?;
-                place.all_to_all(members, Span::of(&send), &send_counts, receive, &counts)?;
-                if !direct {
-                    unpack(place, receive, &out, *from, from_parts, &counts)?;
-                }
                 out
             }
         }))
@@ -203,6 +156,63 @@ impl<P: BoxMemory> Run<'_, P> {
         let received: SmallVec<[Span; 8]> = receives.iter().map(|(_, bytes)| *bytes).collect();
         assemble(place, x, shard, &received, &out)?;
         Ok(Some(out))
+    }
+}
+
+/// The error of a rank without a shard in a step that needs one.
+pub(super) fn no_shard() -> Error {
+    Error::placement("this rank has no shard, but the step needs one")
+}
+
+/// Runs a collective: packs the input if its parts have gaps, and unpacks the output if its parts have.
+fn collective<P: BoxMemory>(
+    place: &mut P,
+    c: &RankCollective,
+    (dtype, input): (DType, Option<View>),
+    output: impl FnOnce(&mut P, &[usize]) -> Result<View>,
+) -> Result<View> {
+    let bytes = |size: &[usize], parts: &Option<Parts>| parts.as_ref().map(|p| part_bytes(dtype, size, p));
+    if c.op == GroupOp::Broadcast {
+        // Only the root has an input.
+        let out = output(place, &c.size)?;
+        if let Some(shard) = &input {
+            place.copy(shard, &out)?;
+        }
+        place.collective(&c.members, call(c.op, dtype, (Span::of(&out), &[]), (Span::of(&out), &[])))?;
+        return Ok(out);
+    }
+    let shard = input.ok_or_else(no_shard)?;
+    let out = output(place, &c.size)?;
+    let send_counts = bytes(shard.dims(), &c.cut).unwrap_or_default();
+    let receive_counts = bytes(&c.size, &c.joined).unwrap_or_default();
+    let send = match &c.cut {
+        Some(parts) => packed(place, &shard, parts, Scratch::Send)?,
+        None => contiguous(place, &shard, Scratch::Send)?,
+    };
+    let direct = c.joined.as_ref().is_none_or(|p| c.size[..p.dim].iter().product::<usize>() == 1);
+    let receive = received(place, &out, direct)?;
+    let ends = ((Span::of(&send), &send_counts[..]), (receive, &receive_counts[..]));
+    place.collective(&c.members, call(c.op, dtype, ends.0, ends.1))?;
+    if let Some(parts) = c.joined.as_ref().filter(|_| !direct) {
+        unpack(place, receive, &out, parts, &receive_counts)?;
+    }
+    Ok(out)
+}
+
+/// The call of a step's collective, on what is sent and received, with the bytes of each member's part where these are cut
+/// or joined. A broadcast has one buffer, which is what is received.
+pub(super) fn call<'a>(
+    op: GroupOp,
+    dtype: DType,
+    (send, send_counts): (Span, &'a [usize]),
+    (receive, receive_counts): (Span, &'a [usize]),
+) -> CollectiveCall<'a, Span, Span> {
+    match op {
+        GroupOp::AllReduce(op) => CollectiveCall::AllReduce { send, receive, dtype, op },
+        GroupOp::AllGather => CollectiveCall::AllGather { send, receive, counts: receive_counts },
+        GroupOp::ReduceScatter(op) => CollectiveCall::ReduceScatter { send, receive, counts: send_counts, dtype, op },
+        GroupOp::AllToAll => CollectiveCall::AllToAll { send, send_counts, receive, receive_counts },
+        GroupOp::Broadcast => CollectiveCall::Broadcast { root: 0, buffer: receive },
     }
 }
 

@@ -4,17 +4,16 @@
 //! bits). Here a bucket is packed member by member, within a member boxing by boxing; the collective runs once; what came is
 //! unpacked in the same order. A bucket of one takes the way of a single boxing, which packs nothing.
 
-use super::box_exec::{Run, assemble, checked, execute_at, finish, own_box};
+use super::box_exec::{Run, assemble, call, checked, execute_at, finish, no_shard, own_box};
 use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, along, part_bytes, view_at};
 use super::place_host::on_host;
 use crate::boxing::many::{batches, waves};
-use crate::boxing::{BoxingPlan, Members, RankProgram, RankStep};
+use crate::boxing::{BoxingPlan, GroupOp, Parts, RankCollective, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
 use crate::memory::Allocator;
 use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A plan with this rank's shards, as [`execute`](super::box_exec::execute) takes them.
@@ -163,20 +162,16 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         let programs: Vec<Arc<RankProgram>> = several.iter().map(|i| self.programs[*i].1.clone()).collect();
         let mut jobs: Vec<Job> = Vec::with_capacity(several.len());
         for (&i, program) in several.iter().zip(&programs) {
-            let step = &program.steps[number];
-            let missing = || Error::placement("this rank has no shard, but the step needs one");
-            let shard = self.shards[i].take();
-            let size = step.size_after(shard.as_ref().map(|s| s.dims().into())).ok_or_else(missing)?;
+            let c = collective(&program.steps[number])?;
             // In a broadcast only the root has an input.
-            let shard = match step {
-                RankStep::Broadcast { .. } => shard,
-                _ => Some(shard.ok_or_else(missing)?),
+            let shard = match self.shards[i].take() {
+                None if c.op != GroupOp::Broadcast => return Err(no_shard()),
+                shard => shard,
             };
-            let out = self.output(i, number, &size);
-            jobs.push(Job::new(step, shard, out)?);
+            let out = self.output(i, number, &c.size);
+            jobs.push(Job::new(c, shard, out));
         }
-        let step = &programs[0].steps[number];
-        let members = members(step)?;
+        let RankCollective { op, members, .. } = collective(&programs[0].steps[number])?;
         let (mut to, mut from) = (zeros(members.ranks.len()), zeros(members.ranks.len()));
         for job in &jobs {
             to.iter_mut().zip(&job.send_bytes).for_each(|(sum, n)| *sum += n);
@@ -190,29 +185,23 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
             for job in &jobs {
                 let (now, later) = rest.split_at(job.send_bytes[m]);
                 if let Some(shard) = &job.shard
-                    && let Some(part) = part(shard, job.cut_by, m)?
+                    && let Some(part) = part(shard, job.cut, m)?
                 {
                     place.copy(&part, &now.view(dtype, part.dims()))?;
                 }
                 rest = later;
             }
         }
-        let received = match step {
-            RankStep::Broadcast { .. } => sent,
+        let received = match op {
+            GroupOp::Broadcast => sent,
             _ => place.room(Scratch::Receive, receive_all)?,
         };
-        match step {
-            RankStep::AllReduce { op, .. } => place.all_reduce(members, sent, received, dtype, *op)?,
-            RankStep::Broadcast { .. } => place.broadcast(members, sent)?,
-            RankStep::ReduceScatter { op, .. } => place.reduce_scatter(members, sent, received, &to, dtype, *op)?,
-            RankStep::AllGather { .. } => place.all_gather(members, sent, received, &from)?,
-            _ => place.all_to_all(members, sent, &to, received, &from)?,
-        }
+        place.collective(members, call(*op, dtype, (sent, &to), (received, &from)))?;
         let mut rest = received;
         for m in 0..members.ranks.len() {
             for job in &jobs {
                 let (now, later) = rest.split_at(job.receive_bytes[m]);
-                if let Some(to) = part(&job.out, job.joined_by, m)? {
+                if let Some(to) = part(&job.out, job.joined, m)? {
                     place.copy(&now.view(dtype, to.dims()), &to)?;
                 }
                 rest = later;
@@ -297,45 +286,35 @@ fn peers(messages: impl Iterator<Item = impl Iterator<Item = (usize, usize)>>) -
 
 type Counts = SmallVec<[usize; 8]>;
 
-/// The parts of a dim that the members have; none: every member has all of it, and it travels once.
-type Cut<'a> = Option<(usize, &'a [Range<usize>])>;
-
 /// One boxing in a bucket.
 struct Job<'a> {
     shard: Option<View>,
     out: View,
     /// How the input is cut for the members, and the output made of what comes from them.
-    cut_by: Cut<'a>,
-    joined_by: Cut<'a>,
+    cut: Option<&'a Parts>,
+    joined: Option<&'a Parts>,
     /// By member.
     send_bytes: Counts,
     receive_bytes: Counts,
 }
 
 impl<'a> Job<'a> {
-    fn new(step: &'a RankStep, shard: Option<View>, out: View) -> Result<Job<'a>> {
-        let members = members(step)?;
-        let (cut_by, joined_by): (Cut, Cut) = match step {
-            RankStep::AllGather { dim, parts, .. } => (None, Some((*dim, parts))),
-            RankStep::ReduceScatter { dim, parts, .. } => (Some((*dim, parts)), None),
-            RankStep::AllToAll { from, to, from_parts, to_parts, .. } => {
-                (Some((*to, to_parts)), Some((*from, from_parts)))
-            }
-            _ => (None, None),
+    fn new(c: &'a RankCollective, shard: Option<View>, out: View) -> Job<'a> {
+        let (cut, joined) = (c.cut.as_ref(), c.joined.as_ref());
+        let bytes = |parts: Option<&Parts>, v: &View| match parts {
+            Some(parts) => part_bytes(v.dtype(), v.dims(), parts),
+            // Every member has all of it, and it travels once.
+            None => (0..c.members.ranks.len()).map(|m| if m == 0 { v.len() * v.dtype().size() } else { 0 }).collect(),
         };
-        let bytes = |cut: Cut, v: &View| match cut {
-            Some((dim, parts)) => part_bytes(v.dtype(), v.dims(), dim, parts),
-            None => (0..members.ranks.len()).map(|m| if m == 0 { v.len() * v.dtype().size() } else { 0 }).collect(),
-        };
-        let (send_bytes, receive_bytes) = (bytes(cut_by, shard.as_ref().unwrap_or(&out)), bytes(joined_by, &out));
-        Ok(Job { shard, out, cut_by, joined_by, send_bytes, receive_bytes })
+        let (send_bytes, receive_bytes) = (bytes(cut, shard.as_ref().unwrap_or(&out)), bytes(joined, &out));
+        Job { shard, out, cut, joined, send_bytes, receive_bytes }
     }
 }
 
-/// A member's part of a view; with no cut all of it, for the first member alone.
-fn part(v: &View, cut: Cut, member: usize) -> Result<Option<View>> {
-    match cut {
-        Some((dim, parts)) => along(v, dim, &parts[member]).map(Some),
+/// A member's part of a view; without parts all of it, for the first member alone.
+fn part(v: &View, parts: Option<&Parts>, member: usize) -> Result<Option<View>> {
+    match parts {
+        Some(parts) => along(v, parts.dim, &parts.ranges[member]).map(Some),
         None => Ok((member == 0).then(|| v.clone())),
     }
 }
@@ -344,13 +323,9 @@ fn zeros(members: usize) -> Counts {
     Counts::from_elem(0, members)
 }
 
-fn members(step: &RankStep) -> Result<&Members> {
+fn collective(step: &RankStep) -> Result<&RankCollective> {
     match step {
-        RankStep::AllReduce { members, .. }
-        | RankStep::AllGather { members, .. }
-        | RankStep::ReduceScatter { members, .. }
-        | RankStep::AllToAll { members, .. }
-        | RankStep::Broadcast { members, .. } => Ok(members),
+        RankStep::Collective(c) => Ok(c),
         _ => Err(Error::comm("a step without a group has no bucket")),
     }
 }

@@ -4,7 +4,8 @@
 //! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream (`backend/cuda/place.rs`). Parts of a dim are
 //! packed one after another and put back here, for both.
 
-use crate::boxing::{BoxingPlan, Members};
+use crate::boxing::{BoxingPlan, Members, Parts};
+use crate::comm::CollectiveCall;
 use crate::error::Result;
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, Dims, ReduceOp, View};
@@ -111,31 +112,8 @@ pub(crate) trait BoxMemory {
     fn identity(&mut self, out: &View, op: ReduceOp) -> Result<()>;
     /// `out = from[0] op from[1] op …`, halves in f32 and rounded once.
     fn reduce(&mut self, out: Span, from: &[Span], dtype: DType, op: ReduceOp) -> Result<()>;
-    /// Member 0's bytes reach everyone.
-    fn broadcast(&mut self, members: &Members, bytes: Span) -> Result<()>;
-    /// `receive` becomes the reduction of all members' `send`. They do not overlap.
-    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()>;
-    /// `receive` becomes the members' `send` one after another.
-    fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()>;
-    /// `send` is cut by `counts`; `receive` becomes the reduction over the members of this one's part.
-    fn reduce_scatter(
-        &mut self,
-        members: &Members,
-        send: Span,
-        receive: Span,
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()>;
-    /// `send` cut by `send_counts`: part j goes to member j; `receive` cut by `receive_counts`: part i came from member i.
-    fn all_to_all(
-        &mut self,
-        members: &Members,
-        send: Span,
-        send_counts: &[usize],
-        receive: Span,
-        receive_counts: &[usize],
-    ) -> Result<()>;
+    /// Runs a collective of a step's group. Its buffers do not overlap.
+    fn collective(&mut self, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()>;
     /// Messages, at most one in each direction between two ranks; only ranks that have one call this.
     fn exchange(&mut self, among: Among, sends: &[Message], receives: &[Message]) -> Result<()>;
     /// A number for a plan: exchanges of plans with different ones may not be one batch of messages.
@@ -145,10 +123,10 @@ pub(crate) trait BoxMemory {
     }
 }
 
-/// Bytes of each member's part of a dim of a tensor of these sizes.
-pub(super) fn part_bytes(dtype: DType, size: &[usize], dim: usize, parts: &[Range<usize>]) -> SmallVec<[usize; 8]> {
-    let others: usize = (0..size.len()).filter(|d| *d != dim).map(|d| size[d]).product();
-    parts.iter().map(|p| p.len() * others * dtype.size()).collect()
+/// Bytes of each member's part of a tensor of these sizes.
+pub(super) fn part_bytes(dtype: DType, size: &[usize], parts: &Parts) -> SmallVec<[usize; 8]> {
+    let others: usize = (0..size.len()).filter(|d| *d != parts.dim).map(|d| size[d]).product();
+    parts.ranges.iter().map(|p| p.len() * others * dtype.size()).collect()
 }
 
 /// The shard, copied if it has gaps.
@@ -163,21 +141,15 @@ pub(super) fn contiguous<P: BoxMemory>(place: &mut P, shard: &View, room: Scratc
 }
 
 /// The parts of a dim one after another, copied if they do not lie so already.
-pub(super) fn packed<P: BoxMemory>(
-    place: &mut P,
-    shard: &View,
-    dim: usize,
-    parts: &[Range<usize>],
-    room: Scratch,
-) -> Result<View> {
-    if shard.dims()[..dim].iter().product::<usize>() <= 1 {
+pub(super) fn packed<P: BoxMemory>(place: &mut P, shard: &View, parts: &Parts, room: Scratch) -> Result<View> {
+    if shard.dims()[..parts.dim].iter().product::<usize>() <= 1 {
         return contiguous(place, shard, room);
     }
     let (dtype, element) = (shard.dtype(), shard.dtype().size());
     let all = place.room(room, shard.len() * element)?;
     let mut rest = all;
-    for part in parts {
-        let piece = along(shard, dim, part)?;
+    for part in &parts.ranges {
+        let piece = along(shard, parts.dim, part)?;
         let (now, later) = rest.split_at(piece.len() * element);
         place.copy(&piece, &now.view(dtype, piece.dims()))?;
         rest = later;
@@ -198,12 +170,11 @@ pub(super) fn unpack<P: BoxMemory>(
     place: &mut P,
     mut from: Span,
     out: &View,
-    dim: usize,
-    parts: &[Range<usize>],
+    parts: &Parts,
     counts: &[usize],
 ) -> Result<()> {
-    for (part, count) in parts.iter().zip(counts) {
-        let to = along(out, dim, part)?;
+    for (part, count) in parts.ranges.iter().zip(counts) {
+        let to = along(out, parts.dim, part)?;
         let (now, later) = from.split_at(*count);
         place.copy(&now.view(out.dtype(), to.dims()), &to)?;
         from = later;

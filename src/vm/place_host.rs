@@ -2,7 +2,7 @@
 
 use super::place::{Among, BoxMemory, Message, Scratch, Span};
 use crate::boxing::Members;
-use crate::comm::{Communicator, Group, Tag};
+use crate::comm::{CollectiveCall, Communicator, Group, Tag};
 use crate::error::Result;
 use crate::memory::{Allocator, Storage};
 use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
@@ -58,18 +58,6 @@ fn bytes_mut<'a>(s: Span) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(s.ptr, s.len) }
 }
 
-impl Host<'_> {
-    /// Makes a call on a step's group, with the list of ranks in memory that is used again.
-    fn group<R>(&mut self, members: &Members, call: impl FnOnce(&dyn Communicator, &Group, &Tag) -> R) -> R {
-        let mut group = Group { ranks: std::mem::take(&mut self.group), me: members.me };
-        group.ranks.clear();
-        group.ranks.extend_from_slice(&members.ranks);
-        let result = call(self.comm, &group, self.tag);
-        self.group = group.ranks;
-        result
-    }
-}
-
 impl BoxMemory for Host<'_> {
     fn rank(&self) -> usize {
         self.comm.rank()
@@ -96,39 +84,14 @@ impl BoxMemory for Host<'_> {
         let from: SmallVec<[&[u8]; 8]> = from.iter().map(|s| bytes(*s)).collect();
         Ok(reduce_slices(bytes_mut(out), &from, dtype, op)?)
     }
-    fn broadcast(&mut self, members: &Members, buf: Span) -> Result<()> {
-        self.group(members, |comm, g, tag| comm.broadcast(g, tag, 0, bytes_mut(buf)))
-    }
-    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()> {
-        self.group(members, |comm, g, tag| comm.all_reduce(g, tag, bytes(send), bytes_mut(receive), dtype, op))
-    }
-    fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()> {
-        self.group(members, |comm, g, tag| comm.all_gather(g, tag, bytes(send), bytes_mut(receive), counts))
-    }
-    fn reduce_scatter(
-        &mut self,
-        members: &Members,
-        send: Span,
-        receive: Span,
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        self.group(members, |comm, g, tag| {
-            comm.reduce_scatter(g, tag, bytes(send), bytes_mut(receive), counts, dtype, op)
-        })
-    }
-    fn all_to_all(
-        &mut self,
-        members: &Members,
-        send: Span,
-        send_counts: &[usize],
-        receive: Span,
-        receive_counts: &[usize],
-    ) -> Result<()> {
-        self.group(members, |comm, g, tag| {
-            comm.all_to_all(g, tag, bytes(send), send_counts, bytes_mut(receive), receive_counts)
-        })
+    fn collective(&mut self, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()> {
+        // The list of ranks is in memory that is used again.
+        let mut group = Group { ranks: std::mem::take(&mut self.group), me: members.me };
+        group.ranks.clear();
+        group.ranks.extend_from_slice(&members.ranks);
+        let result = self.comm.run(&group, self.tag, call.map(bytes, bytes_mut));
+        self.group = group.ranks;
+        result
     }
     fn exchange(&mut self, _among: Among, sends: &[Message], receives: &[Message]) -> Result<()> {
         let sends: SmallVec<[(usize, &[u8]); 8]> = sends.iter().map(|(peer, s)| (*peer, bytes(*s))).collect();

@@ -1,7 +1,9 @@
 //! Carrying out a plan for all ranks at once on one thread, from host bytes to host bytes: the reference that the executor
 //! is compared with, and what lets a plan be tried without ranks. Plain safe code, not fast.
 
-use crate::boxing::{BoxingPlan, Contribution, Layout, Members, RankExchange, RankProgram, RankStep};
+use crate::boxing::{
+    BoxingPlan, Contribution, GroupOp, Layout, Members, RankCollective, RankExchange, RankProgram, RankStep,
+};
 use crate::error::{Error, Result};
 use crate::sbp::shard_box;
 use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
@@ -137,7 +139,6 @@ impl Machine {
         blocks: &BTreeMap<usize, Block>,
         mail: &Mail,
     ) -> Result<Option<Block>> {
-        let inputs = |m: &Members| m.ranks.iter().map(|r| &blocks[r]).collect::<Vec<_>>();
         Ok(Some(match step {
             RankStep::Idle => return Ok(None),
             RankStep::Keep => blocks[&rank].clone(),
@@ -148,40 +149,40 @@ impl Machine {
                 self.copy(b, &vec![0; size.len()], &mut out, offset, &b.dims);
                 out
             }
-            RankStep::AllReduce { members, op } => {
-                let parts: Vec<Block> = inputs(members).into_iter().cloned().collect();
-                self.reduce(*op, &parts)?
-            }
-            RankStep::AllGather { members, dim, parts, size } => {
-                let mut out = self.empty(size);
-                for (b, part) in inputs(members).into_iter().zip(parts) {
-                    let mut at = vec![0; size.len()];
-                    at[*dim] = part.start;
-                    self.copy(b, &vec![0; size.len()], &mut out, &at, &b.dims);
-                }
-                out
-            }
-            RankStep::ReduceScatter { members, op, dim, parts, size } => {
-                let mut at = vec![0; size.len()];
-                at[*dim] = parts[members.me].start;
-                let parts: Vec<Block> = inputs(members).into_iter().map(|b| self.cut(b, &at, size)).collect();
-                self.reduce(*op, &parts)?
-            }
-            RankStep::AllToAll { members, from, to, from_parts, to_parts, size } => {
-                let mut out = self.empty(size);
-                let mut cut_at = vec![0; size.len()];
-                cut_at[*to] = to_parts[members.me].start;
-                for (b, part) in inputs(members).into_iter().zip(from_parts) {
-                    let (mut cut, mut at) = (size.clone(), vec![0; size.len()]);
-                    cut[*from] = part.len();
-                    at[*from] = part.start;
-                    self.copy(b, &cut_at, &mut out, &at, &cut);
-                }
-                out
-            }
-            RankStep::Broadcast { members, .. } => blocks[&members.ranks[0]].clone(),
+            RankStep::Collective(c) => self.collective(c, blocks)?,
             RankStep::Exchange(x) => return self.receive(rank, x, blocks, mail),
         }))
+    }
+
+    /// A member's output of a collective.
+    fn collective(&self, c: &RankCollective, blocks: &BTreeMap<usize, Block>) -> Result<Block> {
+        let Members { ranks, me } = &c.members;
+        // This member's part of a member's input.
+        let part = |rank: &usize| match &c.cut {
+            Some(parts) => {
+                let (b, range) = (&blocks[rank], &parts.ranges[*me]);
+                let (mut at, mut size) = (vec![0; b.dims.len()], b.dims.clone());
+                (at[parts.dim], size[parts.dim]) = (range.start, range.len());
+                self.cut(b, &at, &size)
+            }
+            None => blocks[rank].clone(),
+        };
+        match (c.op, &c.joined) {
+            (GroupOp::AllReduce(op) | GroupOp::ReduceScatter(op), _) => {
+                self.reduce(op, &ranks.iter().map(part).collect::<Vec<_>>())
+            }
+            (GroupOp::AllGather | GroupOp::AllToAll, Some(parts)) => {
+                let mut out = self.empty(&c.size);
+                for (b, range) in ranks.iter().map(part).zip(&parts.ranges) {
+                    let mut at = vec![0; c.size.len()];
+                    at[parts.dim] = range.start;
+                    self.copy(&b, &vec![0; c.size.len()], &mut out, &at, &b.dims);
+                }
+                Ok(out)
+            }
+            (GroupOp::Broadcast, _) => Ok(blocks[&ranks[0]].clone()),
+            (op, None) => Err(Error::comm(format!("{op:?} without the parts of its output"))),
+        }
     }
 
     fn receive(

@@ -3,7 +3,9 @@
 use super::oracle::{mesh, mesh_of, sbps, shard_size};
 use super::ranks::{Boxing, Memory, Rng, room, tag, view};
 use oflow::boxing::many::{bytes_by_link_together, bytes_sent_together};
-use oflow::boxing::{Algorithm, BoxingPlan, Hosts, Layout, LinkKind, Model, Planner, RankStep};
+use oflow::boxing::{
+    Algorithm, BoxingPlan, GroupOp, Hosts, Layout, LinkKind, Model, Planner, RankCollective, RankStep,
+};
 use oflow::comm::hosts::{HostsComm, HostsTransport};
 use oflow::comm::shm::{ShmArena, ShmOptions};
 use oflow::comm::sim::{SimComm, SimWorld, run_with};
@@ -138,7 +140,7 @@ fn told(plans: &[Arc<BoxingPlan>]) -> (u64, u64) {
 /// another: between hosts that shows where a group's members stand in turn on them.
 fn same_bytes(counted: (u64, u64), plans: &[Arc<BoxingPlan>], table: &[usize]) {
     let in_turn = |step: &RankStep| match step {
-        RankStep::AllReduce { members, .. } => {
+        RankStep::Collective(RankCollective { op: GroupOp::AllReduce(_), members, .. }) => {
             let hosts: Vec<usize> = members.ranks.iter().map(|r| table[*r]).collect();
             let runs = hosts.chunk_by(|a, b| a == b).count();
             runs > hosts.iter().collect::<BTreeSet<_>>().len()

@@ -3,9 +3,9 @@
 use super::oracle::{make, mesh, shard_size, value};
 use super::ranks::{Boxing, Memory, Rng, room, tag, view};
 use oflow::boxing::many::{BATCH_BYTES, batches, bytes_sent_together, waves};
-use oflow::boxing::{BoxingPlan, Layout, RankStep, plan};
+use oflow::boxing::{BoxingPlan, GroupOp, Layout, RankStep, plan};
 use oflow::comm::{Communicator, Traffic, sim};
-use oflow::kernels::{DType, View};
+use oflow::kernels::{DType, ReduceOp, View};
 use oflow::sbp::NdSbp;
 use oflow::vm::box_exec::execute;
 use oflow::vm::box_many::{Ends, execute_many};
@@ -119,6 +119,7 @@ fn batches_are_bounded() {
     let all: Vec<_> = [2, big, big, big, 7, 4 * big, 1].map(|n| line(&[n], DType::F32, 2, "P", "B")).into();
     assert_eq!(batches(&plans(&all)), [0..3, 3..5, 5..6, 6..7]);
     let programs: Vec<_> = plans(&all[..2]).iter().map(|p| (p.dtype, p.program(0))).collect();
-    assert!(matches!(programs[0].1.steps[0], RankStep::AllReduce { .. }));
+    let RankStep::Collective(c) = &programs[0].1.steps[0] else { panic!("{programs:?}") };
+    assert_eq!(c.op, GroupOp::AllReduce(ReduceOp::Sum));
     assert_eq!(waves(&programs)[0].buckets, [[0, 1]]);
 }

@@ -1,29 +1,15 @@
 //! The tables of `docs/boxing.md` are what the planner says. `UPDATE_EXPECT=1` writes them anew.
 
 use super::oracle::mesh_of;
-use oflow::boxing::{BoxingPlan, Layout, StepOp, plan};
+use oflow::boxing::{BoxingPlan, Layout, plan};
 use oflow::kernels::DType;
 use oflow::sbp::{NdSbp, Sbp};
 use oflow_tests::page::compare;
 
 const SBPS: [Sbp; 4] = [Sbp::Broadcast, Sbp::PARTIAL_SUM, Sbp::Split(0), Sbp::Split(1)];
 
-fn code(op: &StepOp) -> &'static str {
-    match op {
-        StepOp::Slice { .. } => "s",
-        StepOp::Pad { .. } => "p",
-        StepOp::Keep { .. } => "k",
-        StepOp::AllReduce { .. } => "AR",
-        StepOp::AllGather { .. } => "AG",
-        StepOp::ReduceScatter { .. } => "RS",
-        StepOp::AllToAll { .. } => "AA",
-        StepOp::Broadcast { .. } => "BC",
-        StepOp::Exchange { .. } => "X",
-    }
-}
-
 fn cell(plan: &BoxingPlan) -> String {
-    let codes: Vec<_> = plan.steps.iter().map(|s| code(&s.op)).collect();
+    let codes: Vec<_> = plan.steps.iter().map(|s| s.op.symbol()).collect();
     match (codes.is_empty(), plan.bytes_sent()) {
         (true, _) => "=".into(),
         (false, 0) => codes.join(" "),

@@ -19,7 +19,7 @@ use super::oracle::shard_size;
 use super::ranks::{Boxing, Memory, Rng, room, tag};
 use oflow::boxing::Planner;
 use oflow::boxing::many::bytes_sent_together;
-use oflow::comm::transport::{Arrived, CollectiveCall, Head, Segment, Transport};
+use oflow::comm::transport::{Arrived, Head, RunningCall, Segment, Transport};
 use oflow::comm::{Collective, Collectives};
 use oflow::error::{Error, Result};
 use oflow::kernels::View;
@@ -94,11 +94,11 @@ unsafe impl Transport for Recorder {
     fn hosts(&self) -> &[usize] {
         &self.hosts
     }
-    fn acquire(&self, _: &CollectiveCall) -> Result<*mut u8> {
+    fn acquire(&self, _: &RunningCall) -> Result<*mut u8> {
         lock(&self.ops).push(Op::Acquire);
         Ok(lock(&self.outbox).as_mut_ptr().cast())
     }
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
+    fn publish(&self, call: &RunningCall, parts: &[Segment]) {
         let (mut mail, mut sent) = (lock(&self.mail), lock(&self.sent));
         let mut posts = Vec::new();
         for p in parts {
@@ -119,7 +119,7 @@ unsafe impl Transport for Recorder {
         }
         lock(&self.ops).push(Op::Publish(posts));
     }
-    fn receive(&self, _: &CollectiveCall, from: usize) -> Result<Arrived> {
+    fn receive(&self, _: &RunningCall, from: usize) -> Result<Arrived> {
         let n = lock(&self.read)[from];
         let Some(&(head, len)) = lock(&self.mail)[from * self.world + self.rank].get(n) else {
             return Err(Error::comm("nothing posted yet"));
@@ -135,10 +135,10 @@ unsafe impl Transport for Recorder {
     fn describe_post(&self, _: usize, head: &Head) -> String {
         format!("{head:?}")
     }
-    fn reject(&self, call: &CollectiveCall, from: usize) {
+    fn reject(&self, call: &RunningCall, from: usize) {
         panic!("rank {} rejects a post of rank {from} in {}", self.rank, call.describe());
     }
-    fn finish(&self, call: &CollectiveCall) -> Result<()> {
+    fn finish(&self, call: &RunningCall) -> Result<()> {
         lock(&self.ops).push(Op::Finish(call.kind));
         Ok(())
     }

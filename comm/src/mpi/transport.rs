@@ -1,7 +1,7 @@
 //! Posts over MPI messages.
 
 use super::calls::{Kind, Matched, Sending, World};
-use crate::transport::{Arrived, CollectiveCall, Head, LONGER_WAITS, SLOTS, Segment, Transport, describe, diverged};
+use crate::transport::{Arrived, Head, LONGER_WAITS, RunningCall, SLOTS, Segment, Transport, describe, diverged};
 use crate::{Collective, Collectives, Pulse};
 use ::mpi::Threading;
 use ::mpi::environment::Universe;
@@ -246,7 +246,7 @@ impl MpiTransport {
         }
     }
 
-    fn send(&self, state: &mut State, call: &CollectiveCall, index: usize, part: &Segment) -> Result<()> {
+    fn send(&self, state: &mut State, call: &RunningCall, index: usize, part: &Segment) -> Result<()> {
         let slot = &mut state.slots[state.posts % SLOTS];
         if slot.heads.len() <= index {
             slot.heads.resize_with(index + 1, || Buffer::new(head::BYTES + INLINE));
@@ -323,7 +323,7 @@ unsafe impl Transport for MpiTransport {
         self.pulse.clone()
     }
 
-    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
+    fn acquire(&self, call: &RunningCall) -> Result<*mut u8> {
         let slot = self.with(|state| Ok(state.posts % SLOTS))?;
         self.drain(&|| call.describe(), slot)?;
         self.with(|state| Ok(state.slots[slot].buffer.bytes().as_mut_ptr()))
@@ -333,7 +333,7 @@ unsafe impl Transport for MpiTransport {
         self.sent.get()
     }
 
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
+    fn publish(&self, call: &RunningCall, parts: &[Segment]) {
         if let Some(here) = self.hosts.get(self.rank) {
             let far: usize = parts.iter().filter(|p| self.hosts[p.reader] != *here).map(|p| p.len).sum();
             self.sent.set(self.sent.get() + far as u64);
@@ -351,7 +351,7 @@ unsafe impl Transport for MpiTransport {
         }
     }
 
-    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         let text = || call.describe();
         let header = self.wait(&text, from, || self.world.look(from, Kind::Head))?;
         let (head, len) = self.with(|state| {
@@ -404,7 +404,7 @@ unsafe impl Transport for MpiTransport {
         named.unwrap_or_else(|_| kind.to_string())
     }
 
-    fn reject(&self, call: &CollectiveCall, from: usize) {
+    fn reject(&self, call: &RunningCall, from: usize) {
         self.broken.set(true);
         let text = call.describe().into_bytes();
         // SAFETY: the text is kept until the transport is gone, and is then not freed unless it has been sent.
@@ -414,7 +414,7 @@ unsafe impl Transport for MpiTransport {
         }
     }
 
-    fn finish(&self, _call: &CollectiveCall) -> Result<()> {
+    fn finish(&self, _call: &RunningCall) -> Result<()> {
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ mod work;
 
 pub use guard::Guard;
 
-use super::{Collective, Communicator, DType, ReduceOp, Tag};
+use super::{Collective, CollectiveCall, Communicator, DType, ReduceOp, Tag};
 use cudarc::nccl::sys::{self, ncclResult_t as Status};
 use oflow_base::{Error, Result};
 use oflow_kernels::cuda::probe::probe;
@@ -53,6 +53,12 @@ pub struct LinkEnd {
     /// Number of times that this end has polled without receiving anything since it last received something, a few per second.
     pub looks: u64,
 }
+
+/// Address and length of device memory that a call reads.
+pub type DeviceBytes = (*const u8, usize);
+
+/// Address and length of device memory that a call writes.
+pub type DeviceRoom = (*mut u8, usize);
 
 /// The id by which the members of a communicator find each other.
 pub type NcclId = [u8; 128];
@@ -201,86 +207,64 @@ impl NcclComm {
         &self.ranks
     }
 
-    /// Writes the reduction of the members' `from` to `to`; both may be the same memory. f16 and bf16 are accumulated in their
-    /// own precision and in NCCL's order: the bits are the same on all members, but not those of a reduction in member order.
+    /// Puts a collective on a stream. f16 and bf16 are accumulated in their own precision and in NCCL's order: the bits are the
+    /// same on all members, but not those of a reduction in member order.
+    ///
+    /// # Errors
+    /// For a call that NCCL does not have ([`has`]), and errors of NCCL.
     ///
     /// # Safety
-    /// `from` and `to` are device memory of `count` elements that lives until the stream has executed the call.
-    pub unsafe fn all_reduce(
+    /// The buffers are device memory that lives until the stream has executed the call. An all-reduce's are equally long, and
+    /// those of an all-gather and a reduce-scatter have the lengths that `counts` says, one per member.
+    pub unsafe fn run(
         &self,
         stream: &Stream,
-        from: *const u8,
-        to: *mut u8,
-        count: usize,
-        (dtype, op): (DType, ReduceOp),
+        call: CollectiveCall<'_, DeviceBytes, DeviceRoom>,
         tag: &Tag,
     ) -> Result<()> {
-        let (d, o) = (data_type(dtype)?, reduction(dtype, op));
-        let what = (Collective::AllReduce, tag, &self.ranks[..], count * dtype.size());
-        // SAFETY: by this function's contract.
-        self.call(stream, "ncclAllReduce", what, |c| unsafe {
-            sys::ncclAllReduce(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
-        })
-    }
-
-    /// Writes the reduction of this member's part of the members' `from` to `to`. A `from` has `count` elements for each member.
-    ///
-    /// # Safety
-    /// Those of [`all_reduce`](Self::all_reduce).
-    pub unsafe fn reduce_scatter(
-        &self,
-        stream: &Stream,
-        from: *const u8,
-        to: *mut u8,
-        count: usize,
-        (dtype, op): (DType, ReduceOp),
-        tag: &Tag,
-    ) -> Result<()> {
-        let (d, o) = (data_type(dtype)?, reduction(dtype, op));
-        let what = (Collective::ReduceScatter, tag, &self.ranks[..], count * dtype.size() * self.ranks.len());
-        // SAFETY: by this function's contract.
-        self.call(stream, "ncclReduceScatter", what, |c| unsafe {
-            sys::ncclReduceScatter(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
-        })
-    }
-
-    /// Concatenates the members' `from`, of `bytes` bytes each, into `to`.
-    ///
-    /// # Safety
-    /// Those of [`all_reduce`](Self::all_reduce).
-    pub unsafe fn all_gather(
-        &self,
-        stream: &Stream,
-        from: *const u8,
-        to: *mut u8,
-        bytes: usize,
-        tag: &Tag,
-    ) -> Result<()> {
-        let d = sys::ncclDataType_t::ncclUint8;
-        let what = (Collective::AllGather, tag, &self.ranks[..], bytes * self.ranks.len());
-        // SAFETY: by this function's contract.
-        self.call(stream, "ncclAllGather", what, |c| unsafe {
-            sys::ncclAllGather(from.cast(), to.cast(), bytes, d, c, raw_stream(stream))
-        })
-    }
-
-    /// Copies `buf` of member `root` to `buf` of all members.
-    ///
-    /// # Safety
-    /// Those of [`all_reduce`](Self::all_reduce).
-    pub unsafe fn broadcast(&self, stream: &Stream, buf: *mut u8, bytes: usize, root: usize, tag: &Tag) -> Result<()> {
-        let d = sys::ncclDataType_t::ncclUint8;
-        let what = (Collective::Broadcast, tag, &self.ranks[..], bytes);
-        // SAFETY: by this function's contract.
-        self.call(stream, "ncclBroadcast", what, |c| unsafe {
-            sys::ncclBroadcast(buf.cast(), buf.cast(), bytes, d, root as c_int, c, raw_stream(stream))
-        })
+        let kind = call.kind();
+        if !has(&call) {
+            return Err(Error::unsupported(format!("NCCL has no such {}", kind.name())));
+        }
+        let (read, written) = call.buffers();
+        let bytes = read.map_or(0, |s| s.1).max(written.map_or(0, |r| r.1));
+        let what = (kind, tag, &self.ranks[..], bytes);
+        let raw = sys::ncclDataType_t::ncclUint8;
+        match call {
+            CollectiveCall::AllReduce { send, receive, dtype, op } => {
+                let (d, o, n) = (data_type(dtype)?, reduction(dtype, op), send.1 / dtype.size());
+                // SAFETY: by this function's contract.
+                self.call(stream, "ncclAllReduce", what, |c| unsafe {
+                    sys::ncclAllReduce(send.0.cast(), receive.0.cast(), n, d, o, c, raw_stream(stream))
+                })
+            }
+            CollectiveCall::ReduceScatter { send, receive, dtype, op, .. } => {
+                let (d, o, n) = (data_type(dtype)?, reduction(dtype, op), receive.1 / dtype.size());
+                // SAFETY: by this function's contract; `has` has seen that all parts are as long as this member's.
+                self.call(stream, "ncclReduceScatter", what, |c| unsafe {
+                    sys::ncclReduceScatter(send.0.cast(), receive.0.cast(), n, d, o, c, raw_stream(stream))
+                })
+            }
+            CollectiveCall::AllGather { send, receive, .. } => {
+                // SAFETY: as for a reduce-scatter.
+                self.call(stream, "ncclAllGather", what, |c| unsafe {
+                    sys::ncclAllGather(send.0.cast(), receive.0.cast(), send.1, raw, c, raw_stream(stream))
+                })
+            }
+            CollectiveCall::Broadcast { root, buffer: (at, len) } => {
+                // SAFETY: by this function's contract.
+                self.call(stream, "ncclBroadcast", what, |c| unsafe {
+                    sys::ncclBroadcast(at.cast(), at.cast(), len, raw, root as c_int, c, raw_stream(stream))
+                })
+            }
+            CollectiveCall::AllToAll { .. } | CollectiveCall::Barrier => Ok(()),
+        }
     }
 
     /// Sends and receives a batch of messages (other member, address, bytes). No message may be empty.
     ///
     /// # Safety
-    /// Those of [`all_reduce`](Self::all_reduce), for each message.
+    /// Those of [`run`](Self::run), for each message.
     pub unsafe fn exchange(
         &self,
         stream: &Stream,
@@ -481,8 +465,20 @@ fn reduction(dtype: DType, op: ReduceOp) -> sys::ncclRedOp_t {
     }
 }
 
-/// Returns whether NCCL has this reduction with the semantics of the other transports. Its float maximum and minimum drop NaN.
-pub fn reduces(dtype: DType, op: ReduceOp) -> bool {
+/// Returns whether NCCL has this call: parts of one length, and a reduction with the semantics of the other transports.
+pub fn has<S, R>(call: &CollectiveCall<'_, S, R>) -> bool {
+    let alike = |counts: &[usize]| counts.windows(2).all(|w| w[0] == w[1]);
+    match call {
+        CollectiveCall::Broadcast { .. } => true,
+        CollectiveCall::AllReduce { dtype, op, .. } => reduces(*dtype, *op),
+        CollectiveCall::AllGather { counts, .. } => alike(counts),
+        CollectiveCall::ReduceScatter { counts, dtype, op, .. } => alike(counts) && reduces(*dtype, *op),
+        CollectiveCall::AllToAll { .. } | CollectiveCall::Barrier => false,
+    }
+}
+
+/// Whether NCCL has this reduction with the semantics of the other transports. Its float maximum and minimum drop NaN.
+fn reduces(dtype: DType, op: ReduceOp) -> bool {
     data_type(dtype).is_ok() && (op == ReduceOp::Sum || !dtype.is_float())
 }
 
@@ -497,6 +493,22 @@ mod tests {
         assert_eq!(offset_of!(Config, net_name), offset_of!(sys::ncclConfig_t, netName));
         assert_eq!(offset_of!(Config, split_share), offset_of!(sys::ncclConfig_t, splitShare));
         assert!(size_of::<Config>() <= size_of::<sys::ncclConfig_t>());
+    }
+
+    #[test]
+    fn calls_of_uneven_parts_and_other_reductions_are_not_nccls() {
+        let gather = |counts| CollectiveCall::AllGather { send: (), receive: (), counts };
+        assert!(has(&gather(&[8, 8, 8])) && !has(&gather(&[8, 8, 4])));
+        let scatter = |counts, op| {
+            let (send, receive, dtype) = ((), (), DType::F32);
+            has(&CollectiveCall::ReduceScatter { send, receive, counts, dtype, op })
+        };
+        assert!(scatter(&[4, 4], ReduceOp::Sum));
+        assert!(!scatter(&[4, 8], ReduceOp::Sum) && !scatter(&[4, 4], ReduceOp::Max));
+        let (send, receive, counts) = ((), (), &[4, 4][..]);
+        assert!(!has(&CollectiveCall::AllToAll { send, send_counts: counts, receive, receive_counts: counts }));
+        let broadcast: CollectiveCall<'_, (), ()> = CollectiveCall::Broadcast { root: 0, buffer: () };
+        assert!(has(&broadcast));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! zeros is valid and new. Links and buffers take physical memory at their first use, and nobody touches a link that is not used:
 //! all links of 1,024 ranks have 640 MiB.
 
-use super::super::transport::{CollectiveCall, SLOTS};
+use super::super::transport::{RunningCall, SLOTS};
 use super::Loss;
 use super::link::{Channel, Interest, Letter};
 use super::transport::{ShmComm, ShmOptions, ShmTransport};
@@ -407,7 +407,7 @@ impl ShmArena {
     ///
     /// # Safety
     /// Only rank `rank` may call this, and only for a buffer that it has acquired.
-    pub(super) unsafe fn write_text(&self, rank: usize, slot: usize, call: &CollectiveCall) {
+    pub(super) unsafe fn write_text(&self, rank: usize, slot: usize, call: &RunningCall) {
         let tag = call.tag;
         let op = &tag.op.as_bytes()[..tag.op.len().min(OP)];
         // The end of a path says more than its beginning.

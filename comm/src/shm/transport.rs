@@ -1,7 +1,7 @@
 //! The [`Transport`] over a [`ShmArena`].
 
 use super::super::transport::{
-    Arrived, CollectiveCall, Head, LONGER_WAITS, Ledger, SLOTS, Segment, Transport, describe, diverged, ended, reached,
+    Arrived, Head, LONGER_WAITS, Ledger, RunningCall, SLOTS, Segment, Transport, describe, diverged, ended, reached,
 };
 use super::arena::{RankState, ShmArena};
 use super::link::{Flag, INLINE, INLINE_AT, Patience, Stop};
@@ -164,7 +164,7 @@ impl ShmTransport {
     }
 
     /// Why a wait for rank `on` cannot end well any more.
-    fn alarm(&self, call: &CollectiveCall, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
+    fn alarm(&self, call: &RunningCall, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
         let (me, name) = (self.first + self.rank, self.first + on);
         if !std::mem::replace(&mut self.announced.borrow_mut()[on], true) {
             let (interest, bit) = self.arena.interest(self.rank, on);
@@ -202,7 +202,7 @@ impl ShmTransport {
     }
 
     /// As [`Transport::acquire`], with something to do while waiting.
-    pub(crate) fn acquire_beside(&self, call: &CollectiveCall, beside: Option<&dyn Beside>) -> Result<*mut u8> {
+    pub(crate) fn acquire_beside(&self, call: &RunningCall, beside: Option<&dyn Beside>) -> Result<*mut u8> {
         let mut ledger = self.ledger.borrow_mut();
         let mut acked = self.acked.borrow_mut();
         let slot = ledger.slot();
@@ -230,7 +230,7 @@ impl ShmTransport {
     /// As [`Transport::receive`], with something to do while waiting.
     pub(crate) fn receive_beside(
         &self,
-        call: &CollectiveCall,
+        call: &RunningCall,
         from: usize,
         beside: Option<&dyn Beside>,
     ) -> Result<Arrived> {
@@ -268,7 +268,7 @@ impl ShmTransport {
 /// Whom a rank waits for, and what for.
 #[derive(Clone, Copy)]
 struct Wait<'a> {
-    call: &'a CollectiveCall<'a>,
+    call: &'a RunningCall<'a>,
     on: usize,
     to: &'a str,
 }
@@ -317,11 +317,11 @@ unsafe impl Transport for ShmTransport {
         self.arena.capacity()
     }
 
-    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
+    fn acquire(&self, call: &RunningCall) -> Result<*mut u8> {
         self.acquire_beside(call, None)
     }
 
-    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
+    fn publish(&self, call: &RunningCall, parts: &[Segment]) {
         let (mut ledger, tag) = (self.ledger.borrow_mut(), call.tag);
         let slot = ledger.slot();
         let buffer = self.arena.buffer(self.rank, slot);
@@ -365,7 +365,7 @@ unsafe impl Transport for ShmTransport {
         ledger.advance();
     }
 
-    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         self.receive_beside(call, from, None)
     }
 
@@ -384,14 +384,14 @@ unsafe impl Transport for ShmTransport {
         describe(Collective::name_of(head.kind), &op, head.ordinal, &file, line)
     }
 
-    fn reject(&self, call: &CollectiveCall, from: usize) {
+    fn reject(&self, call: &RunningCall, from: usize) {
         self.arena.set_status(self.rank, format_args!("{call}"));
         let link = self.arena.link(from, self.rank);
         link.reject();
         self.arena.link(self.rank, from).nudge_reader();
     }
 
-    fn finish(&self, _call: &CollectiveCall) -> Result<()> {
+    fn finish(&self, _call: &RunningCall) -> Result<()> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::tests::{Layout, TOKEN, all, names, options, run, world_with};
 use super::{Alarm, Listener};
 use crate::hosts::HostsComm;
 use crate::oracle::{Lcg, tag};
-use crate::transport::CollectiveCall;
+use crate::transport::RunningCall;
 use crate::{Collective, Communicator, DType, LinkEnd, ReduceOp, run_team};
 use oflow_base::{Error, ErrorKind};
 use std::cell::Cell;
@@ -331,7 +331,7 @@ fn a_link_takes_any_stream_of_bytes() {
         // What a sender writes for some posts, as bytes.
         let (near, mut sender) = pair();
         let (t, arrived) = (tag(3, "op"), Cell::new(0));
-        let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+        let call = RunningCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
         let payload: Vec<u8> = (0..10_000).map(|i| i as u8).collect();
         let posts = 1 + rng.below(6);
         let lens: Vec<usize> = (0..posts).map(|i| rng.below([50, 10_000][i % 2])).collect();

@@ -9,7 +9,7 @@
 //! A post with the same names as the post before it omits them (flag 2). `age` is the time from the last start of the call that
 //! the sender knows of to the sending: clocks of hosts differ, intervals do not.
 
-use crate::transport::CollectiveCall;
+use crate::transport::RunningCall;
 
 /// Bytes of a header.
 pub(super) const HEADER: usize = 64;
@@ -80,7 +80,7 @@ impl Frame {
     }
 
     /// A frame that names a call.
-    pub(super) fn of_call(kind: Kind, call: &CollectiveCall) -> Frame {
+    pub(super) fn of_call(kind: Kind, call: &RunningCall) -> Frame {
         let tag = call.tag;
         Frame {
             collective: call.kind as u8,

@@ -11,8 +11,8 @@ use super::link::{Connection, End, Offer};
 use super::{Alarm, Connections, MeshOptions};
 use crate::hosts::{HostsComm, HostsTransport};
 use crate::shm::ShmOptions;
-use crate::transport::CollectiveCall;
-use crate::{Collective, Collectives, Communicator, DType, Group, ReduceOp, Tag};
+use crate::transport::RunningCall;
+use crate::{Collective, CollectiveCall, Collectives, Communicator, DType, Group, ReduceOp, Tag};
 use oflow_base::Error;
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -245,7 +245,9 @@ fn talk(comm: &HostsComm) -> Result<(), Error> {
     comm.all_reduce(&group, &tag(3, "sum"), &bytes[..4000], &mut both[..4000], DType::F32, ReduceOp::Sum)?;
     comm.all_gather(&group, &tag(4, "sum"), &bytes[..3000], &mut both, &[3000, 3000])?;
     comm.broadcast(&group, &tag(5, "data"), 1, &mut bytes)?;
-    comm.all_to_all(&group, &tag(6, "swap"), &bytes[..200], &[100, 100], &mut both[..200], &[100, 100])?;
+    let (counts, receive) = (&[100, 100], &mut both[..200]);
+    let swap = CollectiveCall::AllToAll { send: &bytes[..200], send_counts: counts, receive, receive_counts: counts };
+    comm.run(&group, &tag(6, "swap"), swap)?;
     comm.barrier(&group, &tag(7, "end"))
 }
 
@@ -300,7 +302,7 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
             line: 3,
             scope: Default::default(),
         };
-        let call = CollectiveCall { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
+        let call = RunningCall { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
         // SAFETY: the bytes live until the link is dropped.
         unsafe { sender.post(&call, TOTAL, (bytes.as_ptr(), len), 0) };
         sender.tell(super::frame::Kind::Alive, None);
@@ -309,7 +311,7 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
     let tag = Tag { ordinal: 9, hash: 5, op: "other", file: "fuzz.rs", line: 4, scope: Default::default() };
     sender.tell(
         super::frame::Kind::Reject,
-        Some(&CollectiveCall { tag: &tag, kind: Collective::Barrier, arrived: &arrived }),
+        Some(&RunningCall { tag: &tag, kind: Collective::Barrier, arrived: &arrived }),
     );
     sender.tell(super::frame::Kind::Goodbye, None);
     sender.write(|_| ());

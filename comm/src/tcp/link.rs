@@ -3,7 +3,7 @@
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
 use super::tally::Tally;
-use crate::transport::{CollectiveCall, SLOTS, describe};
+use crate::transport::{RunningCall, SLOTS, describe};
 use crate::{Collective, now_ns};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -193,13 +193,7 @@ impl Connection {
     ///
     /// # Safety
     /// The bytes are not changed until `written` has been called with `slot`.
-    pub(super) unsafe fn post(
-        &mut self,
-        call: &CollectiveCall,
-        total: u64,
-        (data, len): (*const u8, usize),
-        slot: usize,
-    ) {
+    pub(super) unsafe fn post(&mut self, call: &RunningCall, total: u64, (data, len): (*const u8, usize), slot: usize) {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
         let same = std::mem::replace(&mut self.named, names) == names;
@@ -219,7 +213,7 @@ impl Connection {
     }
 
     /// Queues a frame that has no payload.
-    pub(super) fn tell(&mut self, kind: Kind, call: Option<&CollectiveCall>) {
+    pub(super) fn tell(&mut self, kind: Kind, call: Option<&RunningCall>) {
         let frame = match call {
             Some(call) => Frame::of_call(kind, call),
             None => Frame::bare(kind),

@@ -7,7 +7,7 @@ use super::outage::Outage;
 use super::socket;
 use super::tally::Tally;
 use crate::lent::{Destination, Lent};
-use crate::transport::{Arrived, CollectiveCall, Head, LONGER_WAITS, diverged, ended};
+use crate::transport::{Arrived, Head, LONGER_WAITS, RunningCall, diverged, ended};
 use crate::{LinkEnd, now_ns};
 use oflow_base::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -165,7 +165,7 @@ impl Connections {
     ///
     /// # Safety
     /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
-    pub unsafe fn post_from(&self, call: &CollectiveCall, to: usize, total: u64, bytes: Lent) {
+    pub unsafe fn post_from(&self, call: &RunningCall, to: usize, total: u64, bytes: Lent) {
         // SAFETY: handed on.
         unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
     }
@@ -174,7 +174,7 @@ impl Connections {
     ///
     /// # Safety
     /// The bytes stay as they are until [`written`](Self::written) has returned for the buffer.
-    pub unsafe fn post(&self, call: &CollectiveCall, to: usize, total: u64, bytes: (*const u8, usize), slot: usize) {
+    pub unsafe fn post(&self, call: &RunningCall, to: usize, total: u64, bytes: (*const u8, usize), slot: usize) {
         let Ok(mut link) = self.link(to) else { return };
         let waiting = link.has_output();
         self.unwritten[slot].set(self.unwritten[slot].get() + 1);
@@ -203,7 +203,7 @@ impl Connections {
     }
 
     /// Waits until the kernel has taken all posts from an outbox buffer.
-    pub fn written(&self, call: &CollectiveCall, slot: usize) -> Result<()> {
+    pub fn written(&self, call: &RunningCall, slot: usize) -> Result<()> {
         while self.unwritten[slot].get() > 0 {
             let late =
                 self.remote.iter().copied().find(|r| self.peers[*r].as_ref().is_some_and(|l| l.borrow().has_output()));
@@ -214,7 +214,7 @@ impl Connections {
     }
 
     /// Waits until the kernel has taken everything.
-    pub fn flush(&self, call: &CollectiveCall) -> Result<()> {
+    pub fn flush(&self, call: &RunningCall) -> Result<()> {
         (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
     }
 
@@ -229,7 +229,7 @@ impl Connections {
     }
 
     /// Waits for the next post from a rank.
-    pub fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
+    pub fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         let post = loop {
             let next = self.link(from)?.next();
             match next {
@@ -244,7 +244,7 @@ impl Connections {
 
     /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
     /// before and is no longer than that.
-    pub fn receive_into(&self, call: &CollectiveCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
+    pub fn receive_into(&self, call: &RunningCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
         let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
         let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
         // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
@@ -269,7 +269,7 @@ impl Connections {
     }
 
     /// Tells a rank that its post does not belong to this rank's call.
-    pub fn reject(&self, call: &CollectiveCall, from: usize) {
+    pub fn reject(&self, call: &RunningCall, from: usize) {
         if let Ok(mut link) = self.link(from) {
             link.tell(Kind::Reject, Some(call));
             self.write(&mut link);
@@ -325,7 +325,7 @@ impl Connections {
     }
 
     /// Waits for rank `on` until `done`. Meanwhile reads and writes all links.
-    fn wait(&self, call: &CollectiveCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+    fn wait(&self, call: &RunningCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         for _ in 0..self.spins {
             {
                 let mut link = self.link(on)?;
@@ -344,7 +344,7 @@ impl Connections {
         outcome
     }
 
-    fn sleep(&self, call: &CollectiveCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+    fn sleep(&self, call: &RunningCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
         let received = self.link(on)?.tally.end().received;
         let (mut beat, mut told) = (start, false);
@@ -388,7 +388,7 @@ impl Connections {
     }
 
     /// Why a wait for rank `on` cannot end well any more.
-    fn check(&self, call: &CollectiveCall, on: usize, line: &dyn Fn() -> String) -> Result<()> {
+    fn check(&self, call: &RunningCall, on: usize, line: &dyn Fn() -> String) -> Result<()> {
         if let Some(theirs) = self.link(on)?.rejected.clone() {
             return Err(diverged((self.me, &call.describe()), (on, &theirs)));
         }

@@ -2,7 +2,7 @@
 
 use super::link::{Connection, MEMORY, Offer, Pool};
 use crate::oracle::{Lcg, tag};
-use crate::transport::CollectiveCall;
+use crate::transport::RunningCall;
 use crate::{Collective, Tag};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
     for _ in 0..80 {
         let (mut sender, mut link) = pair();
         let (t, arrived) = (tag(3, "op"), Cell::new(0));
-        let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+        let call = RunningCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
         let sent: Vec<Vec<u8>> = (0..5).map(|i| payload(i, rng.below([60, 5_000, MOST][i % 3]))).collect();
         for bytes in &sent {
             // SAFETY: the payload outlives the sender's queue.
@@ -92,7 +92,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
 fn what_a_failed_call_was_sending_arrives_all_the_same() {
     let (mut sender, mut link) = pair();
     let (t, arrived) = (tag(3, "op"), Cell::new(0));
-    let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+    let call = RunningCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
     let mut memory = payload(1, MOST);
     for part in memory.chunks(MOST / 2) {
         // SAFETY: kept before the memory changes.

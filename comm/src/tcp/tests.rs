@@ -2,7 +2,7 @@ use super::*;
 use crate::hosts::{HostsComm, HostsTransport};
 use crate::oracle::{check_overlapping, check_world, data, reduced, tag};
 use crate::shm::{ShmArena, ShmOptions};
-use crate::{Collectives, Communicator, DType, Group, ReduceOp, run_team};
+use crate::{CollectiveCall, Collectives, Communicator, DType, Group, ReduceOp, run_team};
 use oflow_base::spread::{Kind, Spread, Width};
 use oflow_base::{Error, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -143,7 +143,10 @@ fn the_smallest_socket_buffers_do_not_deadlock() {
             let (n, world) = (buf.len() / 4, comm.world());
             let (send, mut recv) = (vec![comm.rank() as u8; n * world], vec![0; n * world]);
             let counts = vec![n; world];
-            comm.all_to_all(&all(&comm), &tag(2, "swap"), &send, &counts, &mut recv, &counts).unwrap();
+            let (send_counts, receive_counts) = (&counts, &counts);
+            let swap =
+                CollectiveCall::AllToAll { send: &send[..], send_counts, receive: &mut recv[..], receive_counts };
+            comm.run(&all(&comm), &tag(2, "swap"), swap).unwrap();
             assert!(recv.iter().enumerate().all(|(i, b)| *b == (i / n) as u8));
         });
     }

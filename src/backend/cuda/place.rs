@@ -10,9 +10,9 @@
 //! the float maxima and minima that NCCL would rid of NaN.
 
 use super::links::{Route, Routes};
-use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
-use crate::comm::nccl::{Guard, NcclComm, reduces};
-use crate::comm::{Communicator, Group, Tag};
+use crate::boxing::{BoxingPlan, Communication, Members, RankStep, all_reduce_sent};
+use crate::comm::nccl::{self, Guard, NcclComm};
+use crate::comm::{Collective, CollectiveCall, Communicator, Group, Tag};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::shard_range;
@@ -53,15 +53,10 @@ impl OnGpu<'_> {
         let rank = self.comm.rank();
         let program = plan.program(rank);
         for (step, mine) in plan.steps.iter().zip(&program.steps) {
-            match mine {
-                RankStep::AllReduce { members, .. }
-                | RankStep::AllGather { members, .. }
-                | RankStep::ReduceScatter { members, .. }
-                | RankStep::AllToAll { members, .. }
-                | RankStep::Broadcast { members, .. } => self.link(&members.ranks).map(drop)?,
-                _ => {}
+            if let RankStep::Collective(c) = mine {
+                self.link(&c.members.ranks).map(drop)?;
             }
-            if matches!(step.op, StepOp::Exchange { .. }) {
+            if matches!(step.op.communication(), Communication::Messages { .. }) {
                 let set = self.links.union(plan);
                 let ranks = self.links.set(set);
                 if self.links.known(ranks).is_none() && ranks.contains(&rank) && plan.bytes_sent() > 0 {
@@ -150,17 +145,61 @@ impl OnGpu<'_> {
     }
 
     /// A collective through the host: what it sends is copied there, what it makes is copied back.
-    fn staged(
-        &mut self,
-        members: &Members,
-        (send, receive): (Option<Span>, Option<Span>),
-        run: impl FnOnce(&dyn Communicator, &Group, &Tag, &[u8], &mut [u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn staged(&mut self, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()> {
         let group = Group { ranks: members.ranks.clone(), me: members.me };
         let (comm, tag) = (self.comm, self.tag);
+        let (send, receive) = match &call {
+            // The host's call has one buffer: the root sends from a copy of its own.
+            CollectiveCall::Broadcast { root, buffer } if *root == members.me => (Some(*buffer), None),
+            call => {
+                let (read, written) = call.buffers();
+                (read.copied(), written.copied())
+            }
+        };
         self.through_host(send.as_slice(), receive.as_slice(), |sent, received| {
-            run(comm, &group, tag, sent.first().map_or(&[], |s| s), received.first_mut().map_or(&mut [], |r| r))
+            let mut own = Vec::new();
+            let sent: &[u8] = sent.first().map_or(&[], |s| s);
+            let received: &mut [u8] = match received.first_mut() {
+                Some(received) => received,
+                None => {
+                    own.extend_from_slice(sent);
+                    &mut own
+                }
+            };
+            comm.run(&group, tag, call.map(|_| sent, |_| received))
         })
+    }
+
+    /// A collective that NCCL does not have, as messages between the members: padding would send more.
+    fn by_messages(&mut self, nccl: &NcclComm, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()> {
+        let to_all = |span: Span| members.ranks.iter().map(|r| (*r, span)).collect::<SmallVec<[Message; 8]>>();
+        match call {
+            CollectiveCall::AllReduce { send, receive, dtype, op } => {
+                let k = members.ranks.len();
+                if send.len <= one_phase_bytes(k) {
+                    return self.reduce_received(nccl, members, &to_all(send), (send, receive), (dtype, op));
+                }
+                let n = send.len / dtype.size();
+                let counts: Counts = (0..k).map(|i| shard_range(n, k, i).len() * dtype.size()).collect();
+                let parts = Self::by_member(members, send, &counts);
+                let results = Self::by_member(members, receive, &counts);
+                let (own, result) = (parts[members.me].1, results[members.me].1);
+                self.reduce_received(nccl, members, &parts, (own, result), (dtype, op))?;
+                self.pass(nccl, &to_all(result), &results)
+            }
+            CollectiveCall::AllGather { send, receive, counts } => {
+                self.pass(nccl, &to_all(send), &Self::by_member(members, receive, counts))
+            }
+            CollectiveCall::ReduceScatter { send, receive, counts, dtype, op } => {
+                let parts = Self::by_member(members, send, counts);
+                self.reduce_received(nccl, members, &parts, (parts[members.me].1, receive), (dtype, op))
+            }
+            CollectiveCall::AllToAll { send, send_counts, receive, receive_counts } => {
+                let sends = Self::by_member(members, send, send_counts);
+                self.pass(nccl, &sends, &Self::by_member(members, receive, receive_counts))
+            }
+            CollectiveCall::Broadcast { .. } | CollectiveCall::Barrier => self.staged(members, call),
+        }
     }
 
     pub(super) fn through_host(
@@ -213,9 +252,20 @@ impl OnGpu<'_> {
     }
 }
 
-/// Whether everyone has as much.
-fn equal(counts: &[usize]) -> bool {
-    counts.windows(2).all(|w| w[0] == w[1])
+/// Bytes that this member sends when NCCL carries a call out.
+fn sent(members: &Members, call: &CollectiveCall<'_, Span, Span>) -> u64 {
+    let (k, me) = (members.ranks.len(), members.me);
+    match call {
+        CollectiveCall::Broadcast { buffer, .. } => (buffer.len * Tree::of(k).children(me).count()) as u64,
+        CollectiveCall::AllReduce { send, dtype, .. } => {
+            let element = dtype.size() as u64;
+            all_reduce_sent(send.len / dtype.size(), k, me, element) * element
+        }
+        CollectiveCall::AllGather { send, .. } => (send.len * (k - 1)) as u64,
+        CollectiveCall::ReduceScatter { send, receive, .. } => (send.len - receive.len) as u64,
+        // Not carried out by NCCL: messages are counted where they are sent.
+        CollectiveCall::AllToAll { .. } | CollectiveCall::Barrier => 0,
+    }
 }
 
 impl BoxMemory for OnGpu<'_> {
@@ -245,130 +295,28 @@ impl BoxMemory for OnGpu<'_> {
         Ok(accumulate::reduce_slices(&self.queue, out.ptr, &from, out.len / dtype.size(), dtype, op)?)
     }
 
-    fn broadcast(&mut self, members: &Members, bytes: Span) -> Result<()> {
-        match self.link(&members.ranks)? {
-            _ if bytes.len == 0 => Ok(()),
-            Route::Alone => Ok(()),
-            Route::Nccl(nccl) => {
-                let children = Tree::of(members.ranks.len()).children(members.me).count();
-                self.comm.count_sent((bytes.len * children) as u64);
-                // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.broadcast(self.stream(), bytes.ptr, bytes.len, 0, self.tag) }
-            }
-            Route::Staged => {
-                // The host's call has one buffer: member 0 sends from its own.
-                let (send, receive) = if members.me == 0 { (Some(bytes), None) } else { (None, Some(bytes)) };
-                self.staged(members, (send, receive), |comm, group, tag, sent, received| {
-                    let mut own = Vec::new();
-                    let buffer = match group.me {
-                        0 => {
-                            own.extend_from_slice(sent);
-                            &mut own[..]
-                        }
-                        _ => received,
-                    };
-                    comm.broadcast(group, tag, 0, buffer)
-                })
-            }
+    fn collective(&mut self, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()> {
+        let route = self.link(&members.ranks)?;
+        let (send, receive) = call.buffers();
+        let longest = send.map_or(0, |s| s.len).max(receive.map_or(0, |r| r.len));
+        // In an all-to-all others may have bytes where this member has none.
+        if longest == 0 && !matches!(call.kind(), Collective::AllToAll | Collective::Barrier) {
+            return Ok(());
         }
-    }
-
-    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()> {
-        let n = send.len / dtype.size();
-        match self.link(&members.ranks)? {
-            _ if n == 0 => Ok(()),
-            Route::Alone => self.copy_bytes(send, receive),
-            Route::Nccl(nccl) if reduces(dtype, op) => {
-                let sent = all_reduce_sent(n, members.ranks.len(), members.me, dtype.size() as u64);
-                self.comm.count_sent(sent * dtype.size() as u64);
-                // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.all_reduce(self.stream(), send.ptr, receive.ptr, n, (dtype, op), self.tag) }
+        match route {
+            Route::Alone => match (send, receive) {
+                (Some(send), Some(receive)) => self.copy_bytes(*send, *receive),
+                _ => Ok(()),
+            },
+            Route::Nccl(nccl) if nccl::has(&call) => {
+                self.comm.count_sent(sent(members, &call));
+                let call = call.map(|s| (s.ptr.cast_const(), s.len), |r| (r.ptr, r.len));
+                // SAFETY: spans of this place, with the lengths that the call says: memory of this GPU that lives until the
+                // stream has passed.
+                unsafe { nccl.run(self.stream(), call, self.tag) }
             }
-            Route::Nccl(nccl) => {
-                let k = members.ranks.len();
-                if send.len <= one_phase_bytes(k) {
-                    let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, send)).collect();
-                    return self.reduce_received(&nccl, members, &sends, (send, receive), (dtype, op));
-                }
-                let counts: Counts = (0..k).map(|i| shard_range(n, k, i).len() * dtype.size()).collect();
-                let parts = Self::by_member(members, send, &counts);
-                let results = Self::by_member(members, receive, &counts);
-                let (own, result) = (parts[members.me].1, results[members.me].1);
-                self.reduce_received(&nccl, members, &parts, (own, result), (dtype, op))?;
-                let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, result)).collect();
-                self.pass(&nccl, &sends, &results)
-            }
-            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
-                comm.all_reduce(group, tag, sent, received, dtype, op)
-            }),
-        }
-    }
-
-    fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()> {
-        match self.link(&members.ranks)? {
-            _ if receive.len == 0 => Ok(()),
-            Route::Alone => self.copy_bytes(send, receive),
-            Route::Nccl(nccl) if equal(counts) => {
-                self.comm.count_sent((send.len * (counts.len() - 1)) as u64);
-                // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.all_gather(self.stream(), send.ptr, receive.ptr, send.len, self.tag) }
-            }
-            // Padding would send more.
-            Route::Nccl(nccl) => {
-                let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, send)).collect();
-                self.pass(&nccl, &sends, &Self::by_member(members, receive, counts))
-            }
-            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
-                comm.all_gather(group, tag, sent, received, counts)
-            }),
-        }
-    }
-
-    fn reduce_scatter(
-        &mut self,
-        members: &Members,
-        send: Span,
-        receive: Span,
-        counts: &[usize],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()> {
-        match self.link(&members.ranks)? {
-            _ if send.len == 0 => Ok(()),
-            Route::Alone => self.copy_bytes(send, receive),
-            Route::Nccl(nccl) if equal(counts) && reduces(dtype, op) => {
-                self.comm.count_sent((send.len - receive.len) as u64);
-                let n = receive.len / dtype.size();
-                // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.reduce_scatter(self.stream(), send.ptr, receive.ptr, n, (dtype, op), self.tag) }
-            }
-            Route::Nccl(nccl) => {
-                let parts = Self::by_member(members, send, counts);
-                self.reduce_received(&nccl, members, &parts, (parts[members.me].1, receive), (dtype, op))
-            }
-            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
-                comm.reduce_scatter(group, tag, sent, received, counts, dtype, op)
-            }),
-        }
-    }
-
-    fn all_to_all(
-        &mut self,
-        members: &Members,
-        send: Span,
-        send_counts: &[usize],
-        receive: Span,
-        receive_counts: &[usize],
-    ) -> Result<()> {
-        match self.link(&members.ranks)? {
-            Route::Alone => self.copy_bytes(send, receive),
-            Route::Nccl(nccl) => {
-                let sends = Self::by_member(members, send, send_counts);
-                self.pass(&nccl, &sends, &Self::by_member(members, receive, receive_counts))
-            }
-            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
-                comm.all_to_all(group, tag, sent, send_counts, received, receive_counts)
-            }),
+            Route::Nccl(nccl) => self.by_messages(&nccl, members, call),
+            Route::Staged => self.staged(members, call),
         }
     }
 

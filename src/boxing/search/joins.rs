@@ -1,12 +1,13 @@
 //! Joining the moves from the source with those into the destination by an exchange, or by two of which the first reduces.
 
 use super::{Corner, Entry, Path, Search, Source};
+use crate::boxing::axes::AxisSet;
 use crate::boxing::bound::{Corners, Floor, Ways, becomes_partial, need};
 use crate::boxing::cost::per_kib;
 use crate::boxing::exchange::{Own, same_mesh};
 use crate::boxing::front::{Front, Mesh, State};
-use crate::boxing::memory::{Sizes, count, largest_box};
-use crate::boxing::step::{AxisSet, StepOp};
+use crate::boxing::sizes::{Sizes, count, largest_box};
+use crate::boxing::steps::{self, StepOp};
 use crate::placement::{MeshAxis, Placement};
 use crate::sbp::Layout;
 use crate::sbp::{NdSbp, Sbp};
@@ -149,7 +150,8 @@ impl Search<'_> {
                 let goal = self.entry(self.goal.clone(), None, (0, 0));
                 let left = best.cost.0.saturating_sub(before.0).saturating_sub(floor.exchange_local);
                 *known = self.with_exchange(middle, &goal, |x| {
-                    Some((StepOp::Exchange { kept: x.kept, device_copy: false }, x.price_within(mesh.element, left)?))
+                    let op = steps::Exchange { kept: x.kept, device_copy: false }.into();
+                    Some((op, x.price_within(mesh.element, left)?))
                 });
             }
             let Some((op, second)) = *known else { continue };

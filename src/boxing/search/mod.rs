@@ -21,12 +21,14 @@
 
 mod joins;
 
+use crate::boxing::axes::AxisSet;
 use crate::boxing::bound::{Corners, Floor, need, need_of, need_so_far, partials};
 use crate::boxing::cost::Model;
 use crate::boxing::exchange::{Exchange, Own, same_mesh};
 use crate::boxing::front::{Front, Mesh, State};
-use crate::boxing::memory::{Sizes, extra_memory, largest_box};
-use crate::boxing::step::{AxisSet, BoxingStep, StepOp};
+use crate::boxing::memory::extra_memory;
+use crate::boxing::sizes::{Sizes, largest_box};
+use crate::boxing::steps::{self, BoxingStep, StepOp};
 use crate::placement::Placement;
 use crate::sbp::Layout;
 use crate::sbp::{NdSbp, Sbp};
@@ -300,7 +302,7 @@ impl<'a> Search<'a> {
         let is_move = set.iter().all(|a| (self.start[a], self.goal[a]) == (self.start[first], self.goal[first]));
         let moved = if is_move { mesh.price(&self.start, set, self.goal[first]) } else { None };
         let (op, cost_ps) = match moved.filter(|m| m.1 <= known.cost.0) {
-            Some((op, price)) => (mesh.named(op), price),
+            Some(found) => found,
             None => (known.exchange?, known.cost.0),
         };
         let at = |state: &[Sbp]| Layout::new(&mesh.placement, mesh.sbp(state, &self.dst.sbp));
@@ -334,7 +336,7 @@ impl<'a> Search<'a> {
             Some((x.kept, x.price_within(mesh.element, limit)?, x.contributions() as u64))
         });
         let Some((kept, price, reduced)) = asked else { return };
-        let op = StepOp::Exchange { kept, device_copy: devices.0 != devices.1 };
+        let op = steps::Exchange { kept, device_copy: devices.0 != devices.1 }.into();
         let cost = (before.0.saturating_add(price).saturating_add(entry.left.0), before.1 + 1 + entry.left.1);
         if cost >= best.cost {
             return;
@@ -355,14 +357,14 @@ impl<'a> Search<'a> {
 
     /// The steps of a path, with the layouts between them.
     fn steps(&self, path: &Path, forward: &Front, backward: &Front) -> Vec<BoxingStep> {
-        let mut steps: Vec<(StepOp, Layout, u64)> = Vec::new();
+        let mut found: Vec<(StepOp, Layout, u64)> = Vec::new();
         // On axes of size 1, where all SBPs are the same thing, a layout has that of the destination, or B on another mesh.
         let like = if self.to.is_some() { NdSbp::broadcast(self.src.placement.axes()) } else { self.dst.sbp.clone() };
         let first = Layout::new(&self.from.placement, self.from.sbp(&self.start, &like));
         let on = |mesh: &Mesh, state: &[Sbp], like: &NdSbp| Layout::new(&mesh.placement, mesh.sbp(state, like));
         let Some(from) = &path.from else { return Vec::new() };
         for (op, state, cost) in forward.path(from) {
-            steps.push((op, on(&self.from, &state, &like), cost));
+            found.push((op, on(&self.from, &state, &like), cost));
         }
         let into = self.dst_mesh();
         if let Some(to) = &path.to {
@@ -374,20 +376,20 @@ impl<'a> Search<'a> {
                 let price = path.cost.0 - forward.cost(from).map_or(0, |c| c.0) - left - broadcast - second;
                 let at = path.broadcast.as_ref().map(|c| Layout::new(&c.placement, c.sbp.clone()));
                 let between = path.middle.as_ref().map(|m| on(into, &m.0, &self.dst.sbp));
-                steps.push((op, at.or(between).unwrap_or_else(|| landed.clone()), price));
+                found.push((op, at.or(between).unwrap_or_else(|| landed.clone()), price));
             }
             if let Some((_, op, price)) = path.middle {
-                steps.push((op, landed.clone(), price));
+                found.push((op, landed.clone(), price));
             }
             if let Some(c) = &path.broadcast {
-                steps.push((StepOp::Broadcast { axes: c.axes }, landed, broadcast));
+                found.push((steps::Broadcast { axes: c.axes }.into(), landed, broadcast));
             }
             for (op, state, cost) in backward.path(to) {
-                steps.push((op, on(into, &state, &self.dst.sbp), cost));
+                found.push((op, on(into, &state, &self.dst.sbp), cost));
             }
         }
         let mut before = first;
-        steps
+        found
             .into_iter()
             .map(|(op, after, cost_ps)| {
                 let step = BoxingStep { op, before: before.clone(), after: after.clone(), cost_ps };

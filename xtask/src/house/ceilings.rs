@@ -13,9 +13,9 @@ type Size = (usize, usize);
 pub const CEILINGS: &[(&str, Size, Size)] = &[
     ("backend", (1, 4), (1, 7)),
     ("base", (0, 0), (1, 2)),
-    ("boxing", (2, 3), (2, 5)),
+    ("boxing", (1, 2), (1, 5)),
     ("checkpoint", (1, 2), (1, 2)),
-    ("comm", (3, 2), (4, 3)),
+    ("comm", (2, 2), (3, 3)),
     ("context", (2, 2), (2, 2)),
     ("control", (3, 3), (3, 4)),
     ("data", (1, 2), (1, 2)),
