@@ -231,3 +231,6 @@ pub(super) fn results(call: &Call<'_>, outs: &mut Outputs) -> Result<()> {
 fn show_results(call: &Call<'_>, outs: &mut Outputs) -> Result<()> {
     in_force(Moments::RESULTS).iter().try_for_each(|(_, o)| o.results(call, outs))
 }
+
+#[cfg(test)]
+mod tests;

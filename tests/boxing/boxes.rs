@@ -1,7 +1,7 @@
 //! Layouts from boxes that ranks happen to hold, against a brute force that asks of each element who has it.
 
 use super::oracle::{shard_at, value};
-use super::ranks::{Memory, Rng, room, tag};
+use super::ranks::{Memory, Draws, Random, room, tag};
 use oflow::boxing::{HeldBox, Layout, Model, collect_boxes};
 use oflow::comm::{Communicator, sim};
 use oflow::kernels::view::contiguous_strides;
@@ -21,7 +21,7 @@ fn has(b: &ShardBox, x: &[usize]) -> bool {
     (0..x.len()).all(|d| (b.offset[d]..b.offset[d] + b.size[d]).contains(&x[d]))
 }
 
-fn random_box(shape: &[usize], rng: &mut Rng) -> ShardBox {
+fn random_box(shape: &[usize], rng: &mut Random) -> ShardBox {
     let mut b = ShardBox::whole(shape);
     for (d, n) in shape.iter().enumerate() {
         b.offset[d] = rng.below(n + 1);
@@ -31,7 +31,7 @@ fn random_box(shape: &[usize], rng: &mut Rng) -> ShardBox {
 }
 
 /// Random boxes, completed to a cover: recursive cuts of the whole, dealt to random ranks.
-fn cover(shape: &[usize], world: usize, rng: &mut Rng) -> Vec<HeldBox> {
+fn cover(shape: &[usize], world: usize, rng: &mut Random) -> Vec<HeldBox> {
     let mut held: Vec<HeldBox> =
         (0..rng.below(5)).map(|_| HeldBox { rank: rng.below(world), at: random_box(shape, rng) }).collect();
     let mut parts = vec![ShardBox::whole(shape)];
@@ -94,7 +94,7 @@ fn run(world: usize, held: &[HeldBox], shape: &[usize], dst: &Layout, model: &Mo
 
 #[test]
 fn random_covers_give_the_value_and_each_element_travels_once() {
-    let mut rng = Rng(0xb0e5);
+    let mut rng = Random::new(0xb0e5);
     let mut count = 0;
     for world in 1..=5 {
         for _ in 0..120 {
@@ -142,7 +142,7 @@ fn random_covers_give_the_value_and_each_element_travels_once() {
 
 #[test]
 fn the_first_hole_is_named() {
-    let mut rng = Rng(7);
+    let mut rng = Random::new(7);
     let mut holes = 0;
     for _ in 0..300 {
         let shape = [1 + rng.below(6), 1 + rng.below(6)];

@@ -3,7 +3,7 @@
 
 use super::hosts::{HOSTS, lists, planner};
 use super::oracle::mesh;
-use super::ranks::{Boxing, Rng};
+use super::ranks::{Boxing, Draws, Random};
 use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
 use oflow::boxing::Layout;
 use oflow::comm::transport::SLOTS;
@@ -15,7 +15,7 @@ use oflow::spread::one_phase_bytes;
 const POOL: usize = 1500;
 
 /// Boxings of a world that move something, one by one and together.
-fn pool(world: usize, capacity: usize, count: usize, rng: &mut Rng) -> Vec<Recording> {
+fn pool(world: usize, capacity: usize, count: usize, rng: &mut Random) -> Vec<Recording> {
     let moves = |r: &Recording| r.ops.iter().any(|o| !o.is_empty());
     // One in four is a list of boxings that are carried out together.
     let all = std::iter::repeat_with(|| {
@@ -37,7 +37,7 @@ fn same_order(world: usize, len: usize) -> Vec<Vec<usize>> {
     vec![(0..len).collect(); world]
 }
 
-fn adversary(i: usize, world: usize, rng: &mut Rng) -> Adversary {
+fn adversary(i: usize, world: usize, rng: &mut Random) -> Adversary {
     match i % 3 {
         0 => Adversary::Random,
         1 => Adversary::LatestFirst,
@@ -48,7 +48,7 @@ fn adversary(i: usize, world: usize, rng: &mut Rng) -> Adversary {
 #[test]
 fn i20_a_hundred_thousand_sequences_end_under_every_adversary() {
     const SEQUENCES: usize = 100_000;
-    let mut rng = Rng(0xdead_10cc);
+    let mut rng = Random::new(0xdead_10cc);
     // The smallest buffers that a world may have, so that small shapes go in many rounds, and ordinary ones.
     let kinds: Vec<(usize, bool)> = (2..=6).flat_map(|w| [(w, true), (w, false)]).collect();
     let (mut count, mut boxings, mut operations) = (0, 0, 0);
@@ -56,7 +56,7 @@ fn i20_a_hundred_thousand_sequences_end_under_every_adversary() {
         let capacity = if small { 64 * world } else { 16 << 10 };
         let pool = pool(world, capacity, POOL, &mut rng);
         for i in (k..SEQUENCES).step_by(kinds.len()) {
-            let sequence: Vec<&Recording> = (0..3 + rng.below(6)).map(|_| rng.pick(&pool)).collect();
+            let sequence: Vec<&Recording> = (0..3 + rng.below(6)).map(|_| rng.of(&pool)).collect();
             // Two buffers are the least that a two-phase all-reduce can do with; transports have four.
             let slots = if rng.below(2) == 0 { 2 } else { 4 };
             let adversary = adversary(i, world, &mut rng);
@@ -77,7 +77,7 @@ fn i20_a_hundred_thousand_sequences_end_under_every_adversary() {
 
 #[test]
 fn i20_long_boxings_on_hosts_end_under_every_adversary() {
-    let mut rng = Rng(0x4057);
+    let mut rng = Random::new(0x4057);
     let (mut count, mut operations) = (0, 0);
     for (h, sizes) in HOSTS.iter().enumerate() {
         let world: usize = sizes.iter().sum();
@@ -89,7 +89,7 @@ fn i20_long_boxings_on_hosts_end_under_every_adversary() {
             assert_eq!(r.posted, r.planned, "{}", r.text);
         }
         for i in 0..60 {
-            let sequence: Vec<&Recording> = (0..2).map(|_| rng.pick(&pool)).collect();
+            let sequence: Vec<&Recording> = (0..2).map(|_| rng.of(&pool)).collect();
             let adversary = adversary(i, world, &mut rng);
             match Machine::new(&sequence, &same_order(world, sequence.len()), SLOTS).run(adversary, &mut rng) {
                 Ok(steps) => operations += steps,
@@ -119,9 +119,9 @@ fn a_ring_of_wrong_orders_is_a_deadlock_and_its_waits_are_named() {
     let sequence: Vec<&Recording> = pairs.iter().collect();
     let order = [vec![0, 1], vec![2, 0], vec![1, 2]];
     for adversary in [Adversary::Random, Adversary::LatestFirst, Adversary::Starve(1)] {
-        let right = Machine::new(&sequence, &same_order(3, 3), 4).run(adversary, &mut Rng(1));
+        let right = Machine::new(&sequence, &same_order(3, 3), 4).run(adversary, &mut Random::new(1));
         assert!(right.is_ok(), "{right:?}");
-        let wrong = Machine::new(&sequence, &order, 4).run(adversary, &mut Rng(1));
+        let wrong = Machine::new(&sequence, &order, 4).run(adversary, &mut Random::new(1));
         let Err(Stop::Deadlock(graph)) = wrong else { panic!("{wrong:?}") };
         assert_eq!(
             graph,
@@ -148,13 +148,13 @@ fn peers(r: &Recording, rank: usize) -> Vec<usize> {
 
 #[test]
 fn every_planted_swap_between_ranks_that_talk_twice_is_seen() {
-    let mut rng = Rng(0x5a5a);
+    let mut rng = Random::new(0x5a5a);
     let (mut deadlocks, mut divergences) = (0, 0);
     for world in 2..=6 {
         let pool = pool(world, 4096, 300, &mut rng);
         let mut planted = 0;
         while planted < 400 {
-            let sequence: Vec<&Recording> = (0..3 + rng.below(6)).map(|_| rng.pick(&pool)).collect();
+            let sequence: Vec<&Recording> = (0..3 + rng.below(6)).map(|_| rng.of(&pool)).collect();
             let (at, victim) = (rng.below(sequence.len() - 1), rng.below(world));
             let (a, b) = (peers(sequence[at], victim), peers(sequence[at + 1], victim));
             if std::ptr::eq(sequence[at], sequence[at + 1]) || !a.iter().any(|p| b.contains(p)) {
@@ -187,7 +187,7 @@ fn one_buffer_is_too_few_for_two_phases_and_the_machine_says_so() {
     let layout = |s: &str| Layout::new(&placement, s.parse::<NdSbp>().unwrap());
     let b = Boxing { shape: vec![100], dtype: DType::F32, src: layout("P"), dst: layout("B") };
     let r = record(2, 128, &[b]);
-    let run = |slots| Machine::new(&[&r], &same_order(2, 1), slots).run(Adversary::Random, &mut Rng(1));
+    let run = |slots| Machine::new(&[&r], &same_order(2, 1), slots).run(Adversary::Random, &mut Random::new(1));
     let Err(Stop::Deadlock(graph)) = run(1) else { panic!("two phases need two buffers") };
     assert!(graph.contains("rank 0 waits for rank 1 to read") && graph.contains("rank 1 waits for rank 0 to read"));
     assert!(run(2).is_ok());

@@ -1,7 +1,7 @@
 //! Boxings on several hosts: the bits of one host, and on the links exactly the bytes that the plans tell.
 
 use super::oracle::{mesh, mesh_of, sbps, shard_size};
-use super::ranks::{Boxing, Memory, Rng, room, tag, view};
+use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
 use oflow::boxing::many::{bytes_by_link_together, bytes_sent_together};
 use oflow::boxing::{
     Algorithm, BoxingPlan, GroupOp, Hosts, Layout, LinkKind, Model, Planner, RankCollective, RankStep,
@@ -40,16 +40,16 @@ pub fn planner(sizes: &[usize]) -> Planner {
 
 /// Lists of boxings, each carried out together: most of one, small and large, with many that stay on their mesh.
 pub fn lists(world: usize, count: usize, seed: u64) -> Vec<Vec<Boxing>> {
-    let mut rng = Rng(seed);
-    let large = |rng: &mut Rng| {
+    let mut rng = Random::new(seed);
+    let large = |rng: &mut Random| {
         let shape: Vec<usize> = match rng.below(3) {
             0 => vec![40_000 + rng.below(9)],
             1 => vec![190 + rng.below(20), 300],
             _ => vec![7, 129, 65 + rng.below(3)],
         };
-        let dtype = *rng.pick(&[DType::F32, DType::F32, DType::BF16, DType::I64]);
+        let dtype = *rng.of(&[DType::F32, DType::F32, DType::BF16, DType::I64]);
         // Mostly over all ranks in their order, where groups lie on hosts one after another.
-        let whole = |all: Vec<Sbp>, rng: &mut Rng| Layout::new(&mesh_of(&[world]), NdSbp::new(&[*rng.pick(&all)]));
+        let whole = |all: Vec<Sbp>, rng: &mut Random| Layout::new(&mesh_of(&[world]), NdSbp::new(&[*rng.of(&all)]));
         let (src, dst) = match rng.below(6) {
             0 => (rng.layout(world, shape.len(), dtype), rng.layout(world, shape.len(), dtype)),
             1 => {
@@ -64,7 +64,7 @@ pub fn lists(world: usize, count: usize, seed: u64) -> Vec<Vec<Boxing>> {
         };
         Boxing { shape, dtype, src, dst }
     };
-    let list = |i: usize, rng: &mut Rng| {
+    let list = |i: usize, rng: &mut Random| {
         let len = if (i + 1).is_multiple_of(4) { 2 + rng.below(5) } else { 1 };
         (0..len).map(|_| if i.is_multiple_of(2) { large(rng) } else { rng.boxing(world) }).collect()
     };

@@ -1,7 +1,7 @@
 //! Many boxings together: the values and bits of one by one, in the bytes that the plan of the whole says.
 
 use super::oracle::{make, mesh, shard_size, value};
-use super::ranks::{Boxing, Memory, Rng, room, tag, view};
+use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
 use oflow::boxing::many::{BATCH_BYTES, batches, bytes_sent_together, waves};
 use oflow::boxing::{BoxingPlan, GroupOp, Layout, RankStep, plan};
 use oflow::comm::{Communicator, Traffic, sim};
@@ -70,7 +70,7 @@ fn check(world: usize, all: &[Boxing]) -> (u64, u64) {
 
 #[test]
 fn random_lists_give_the_bits_of_one_by_one() {
-    let mut rng = Rng(0x3a9_7be);
+    let mut rng = Random::new(0x3a9_7be);
     let (mut count, mut alone, mut together) = (0, 0, 0);
     for world in 2..=5 {
         for _ in 0..60 {

@@ -5,7 +5,7 @@
 //! every layout (`oracle.rs`) and judges. No rank's shard passes through the code under test on its way to the parent.
 
 use super::oracle::{make, shard_size, value};
-use super::ranks::{Boxing, Memory, Rng, room, tag, view};
+use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
 use oflow::boxing::plan;
 use oflow::comm::Communicator;
 use oflow::comm::shm::{ShmArena, ShmOptions};
@@ -21,7 +21,7 @@ const BOXINGS: usize = 500;
 const BUFFER: usize = 8 << 10;
 
 fn boxings() -> Vec<Boxing> {
-    let mut rng = Rng(0x000b_0415);
+    let mut rng = Random::new(0x000b_0415);
     (0..BOXINGS)
         .map(|i| {
             let mut b = rng.boxing(WORLD);

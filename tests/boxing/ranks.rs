@@ -7,6 +7,7 @@ use oflow::kernels::view::contiguous_strides;
 use oflow::kernels::{DType, View};
 use oflow::placement::Placement;
 use oflow::sbp::NdSbp;
+pub use oflow::testing::Random;
 
 /// Bytes aligned for every dtype, at least one, so that the address is that of an allocation.
 pub struct Memory(Vec<u128>);
@@ -56,30 +57,22 @@ pub fn tag(ordinal: usize) -> Tag {
     Tag { ordinal: ordinal as u64, hash: 1, op: "to_global", file: "boxing.rs", line: 1, scope: Default::default() }
 }
 
-/// A small generator (splitmix64), the same on every rank.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-    pub fn shuffle<T>(&mut self, all: &mut [T]) {
-        for i in (1..all.len()).rev() {
-            all.swap(i, self.below(i + 1));
-        }
-    }
-
+/// What tests of boxing draw.
+pub trait Draws {
     /// One to three axes over some of the world's ranks, in any order.
-    pub fn placement(&mut self, world: usize) -> Placement {
+    fn placement(&mut self, world: usize) -> Placement;
+    /// Up to three dims: now and then empty or of size 1, mostly uneven, now and then so large that messages go in rounds.
+    fn shape(&mut self) -> Vec<usize>;
+    /// Any built-in dtype.
+    fn dtype(&mut self) -> DType;
+    /// A placement and an SBP that a tensor of that rank and dtype may have.
+    fn layout(&mut self, world: usize, rank: usize, dtype: DType) -> Layout;
+    /// A boxing between two layouts.
+    fn boxing(&mut self, world: usize) -> Boxing;
+}
+
+impl Draws for Random {
+    fn placement(&mut self, world: usize) -> Placement {
         let mut dims = Vec::new();
         let mut room = world;
         for _ in 0..1 + self.below(3) {
@@ -93,28 +86,27 @@ impl Rng {
         mesh(&ranks[..dims.iter().product()], &dims)
     }
 
-    /// Up to three dims: now and then empty or of size 1, mostly uneven, now and then so large that messages go in rounds.
-    pub fn shape(&mut self) -> Vec<usize> {
-        (0..self.below(4)).map(|_| *self.pick(&[0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 11, 29])).collect()
+    fn shape(&mut self) -> Vec<usize> {
+        (0..self.below(4)).map(|_| *self.of(&[0, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 11, 29])).collect()
     }
 
-    pub fn dtype(&mut self) -> DType {
-        *self.pick(&DType::BUILTIN)
+    fn dtype(&mut self) -> DType {
+        *self.of(&DType::BUILTIN)
     }
 
-    pub fn layout(&mut self, world: usize, rank: usize, dtype: DType) -> Layout {
+    fn layout(&mut self, world: usize, rank: usize, dtype: DType) -> Layout {
         let placement = self.placement(world);
-        let sbp: Vec<_> = (0..placement.axes()).map(|_| *self.pick(&sbps(rank, dtype))).collect();
+        let sbp: Vec<_> = (0..placement.axes()).map(|_| *self.of(&sbps(rank, dtype))).collect();
         Layout::new(&placement, NdSbp::new(&sbp))
     }
 
-    pub fn boxing(&mut self, world: usize) -> Boxing {
+    fn boxing(&mut self, world: usize) -> Boxing {
         let (shape, dtype) = (self.shape(), self.dtype());
         let src = self.layout(world, shape.len(), dtype);
         let mut dst = self.layout(world, shape.len(), dtype);
         // Half of them stay on their mesh, where the collectives are.
         if self.below(2) == 0 {
-            let sbp: Vec<_> = (0..src.placement.axes()).map(|_| *self.pick(&sbps(shape.len(), dtype))).collect();
+            let sbp: Vec<_> = (0..src.placement.axes()).map(|_| *self.of(&sbps(shape.len(), dtype))).collect();
             dst = Layout::new(&src.placement, NdSbp::new(&sbp));
         }
         Boxing { shape, dtype, src, dst }

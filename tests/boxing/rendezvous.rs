@@ -16,7 +16,7 @@
 
 use super::hosts::table;
 use super::oracle::shard_size;
-use super::ranks::{Boxing, Memory, Rng, room, tag};
+use super::ranks::{Boxing, Memory, Draws, Random, room, tag};
 use oflow::boxing::Planner;
 use oflow::boxing::many::bytes_sent_together;
 use oflow::comm::transport::{Arrived, Head, RunningCall, Segment, Transport};
@@ -339,7 +339,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs all ranks to their ends; the number of operations.
-    pub fn run(mut self, adversary: Adversary, rng: &mut Rng) -> Result<u64, Stop> {
+    pub fn run(mut self, adversary: Adversary, rng: &mut Random) -> Result<u64, Stop> {
         let mut able: Vec<usize> = Vec::new();
         // When each rank could move again after a wait.
         let mut since = vec![0u64; self.world];
@@ -365,13 +365,13 @@ impl<'a> Machine<'a> {
                 return if running { Err(Stop::Deadlock(self.graph())) } else { Ok(steps - 1) };
             }
             let r = match adversary {
-                Adversary::Random => *rng.pick(&able),
+                Adversary::Random => *rng.of(&able),
                 Adversary::LatestFirst => able.iter().copied().max_by_key(|r| since[*r]).unwrap_or(able[0]),
                 Adversary::Starve(victim) => {
                     if able.len() > 1 {
                         able.retain(|r| *r != victim);
                     }
-                    *rng.pick(&able)
+                    *rng.of(&able)
                 }
             };
             self.step(r)?;

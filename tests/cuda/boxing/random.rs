@@ -1,21 +1,21 @@
 //! Values and bytes of boxings drawn at random.
 
 use super::oracle::{mesh_of, nd_sbps};
-use super::ranks::{Boxing, Rng};
+use super::ranks::{Boxing, Draws, Random};
 use super::rig::{Case, check, on};
 use oflow::boxing::Layout;
 use oflow::kernels::DType;
 use oflow::placement::Device;
 use oflow_tests::gpus::{cuda, gpus};
 
-fn case(rng: &mut Rng, world: usize, from: Device, to: Device) -> Case {
+fn case(rng: &mut Random, world: usize, from: Device, to: Device) -> Case {
     let Boxing { shape, dtype, src, dst } = rng.boxing(world);
     Case { shape, dtype, src: on(from, &src), dst: on(to, &dst), strided: rng.below(2) == 0 }
 }
 
 /// Lists of boxings, most of one, some of several.
 fn lists(seed: u64, world: usize, count: usize, (from, to): (Device, Device)) -> Vec<Vec<Case>> {
-    let mut rng = Rng(seed);
+    let mut rng = Random::new(seed);
     let mut list = |_| {
         let n = if rng.below(4) == 0 { 2 + rng.below(6) } else { 1 };
         (0..n).map(|_| case(&mut rng, world, from, to)).collect()
