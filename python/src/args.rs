@@ -1,50 +1,115 @@
 //! Objects of Python as arguments of functions.
 
+use crate::errors::Unfit;
+use crate::numbers::{int, scalar};
 use crate::phrases::in_python;
+use crate::place::Place;
+use crate::signature;
 use crate::tensor::Tensor;
 use crate::types::{self, Generator};
-use oflow::functional::{Arg, FnParam, TensorIndex};
+use oflow::functional::bind::{Language, Words, attribute};
+use oflow::functional::{Arg, FnParam, FnSig, TensorIndex};
 use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use oflow::{DType, Scalar};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple,
-    PyType,
-};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyEllipsis, PyList, PySlice, PyString, PyTuple};
 use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Why an object is not the argument of a parameter.
-pub enum No {
-    /// The object has another type: another overload may take it.
-    Kind,
-    /// The same, with its own words.
-    Text(String),
-    /// An exception of its own; no other overload is tried.
-    Raise(PyErr),
+/// An object that a call is given.
+pub type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
+
+/// Words that Python programs say for `dims`.
+const FOR_DIMS: &str = "dim";
+
+/// Position of the parameter that a keyword names.
+pub fn named(sig: &FnSig, keyword: &str) -> Option<usize> {
+    let all = &sig.params;
+    let found = all.iter().position(|p| signature::name_of(p) == keyword && p.kind != ParamKind::Target);
+    found.or_else(|| if keyword == FOR_DIMS { all.iter().position(|p| p.name == "dims") } else { None })
 }
 
-impl No {
-    /// The other one, where this says nothing of its own.
-    pub fn or_kind(self, other: No) -> No {
-        if let No::Kind = self { other } else { self }
+/// Python as a caller of functions, in the binding of one call to one overload.
+pub struct Arguments<'b, 'a, 'py> {
+    /// Whether the overload has a parameter for the place of a new tensor.
+    makes_tensor: bool,
+    /// Values for parameters that the call leaves out.
+    base: &'b [Option<Arg>],
+    place: Place,
+    objects: PhantomData<Object<'a, 'py>>,
+}
+
+impl<'b> Arguments<'b, '_, '_> {
+    /// For an overload; `base` has values for parameters that the call leaves out.
+    pub fn of(makes_tensor: bool, base: &'b [Option<Arg>]) -> Self {
+        Arguments { makes_tensor, base, place: Place::default(), objects: PhantomData }
+    }
+    /// Whether the call asks for leaves that require a gradient.
+    pub fn requires_grad(&self) -> bool {
+        self.place.requires_grad
     }
 }
 
-impl From<PyErr> for No {
-    fn from(e: PyErr) -> No {
-        No::Raise(e)
+impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
+    type Value = Object<'a, 'py>;
+    type Taken = Arg;
+    type Error = PyErr;
+    const WORDS: Words = Words::Python;
+
+    fn name<'p>(&self, p: &'p FnParam) -> Cow<'p, str> {
+        signature::name_of(p)
     }
-}
-impl From<pyo3::CastError<'_, '_>> for No {
-    fn from(_: pyo3::CastError<'_, '_>) -> No {
-        No::Kind
+    fn named(&self, sig: &FnSig, keyword: &str) -> Option<usize> {
+        named(sig, keyword)
+    }
+    fn is_absent(&self, p: &FnParam, o: Object<'a, 'py>) -> bool {
+        o.is_none() && !p.is_required()
+    }
+    fn convert(&mut self, p: &FnParam, o: Object<'a, 'py>) -> Result<Arg, Unfit> {
+        convert(p, o)
+    }
+    fn convert_list(&mut self, _: &FnParam, all: &[Object<'a, 'py>]) -> Result<Arg, Unfit> {
+        Ok(Arg::Attr(AttrValue::Ints(all.iter().map(|o| int(*o)).collect::<Result<_, _>>()?)))
+    }
+    fn other_keyword(&mut self, keyword: &str, o: Object<'a, 'py>) -> Result<bool, Unfit> {
+        if self.makes_tensor { self.place.takes(keyword, o) } else { Ok(false) }
+    }
+    fn supplies(&self, i: usize, p: &FnParam) -> bool {
+        p.kind == ParamKind::Target || self.base.get(i).is_some_and(Option::is_some)
+    }
+    fn left_out(&mut self, i: usize, p: &FnParam) -> Result<Option<Arg>, Unfit> {
+        if p.kind == ParamKind::Target {
+            return self.place.target().map(|t| Some(Arg::Target(t)));
+        }
+        let base = self.base.get(i).cloned().flatten();
+        Ok(base.or_else(|| p.default.clone().map(Arg::Attr)))
+    }
+    fn type_of(&self, p: &FnParam) -> String {
+        takes(p)
+    }
+    fn describe(&self, o: Object<'a, 'py>) -> String {
+        found(o).unwrap_or_else(|_| "?".into())
     }
 }
 
-type Object<'a, 'py> = Borrowed<'a, 'py, PyAny>;
+/// The type of an object; of a list or tuple with those of its members.
+pub fn found(object: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
+    let name = object.get_type().name()?.to_string();
+    if !(object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()) {
+        return Ok(name);
+    }
+    let mut kinds: Vec<String> = vec![];
+    for member in object.try_iter()? {
+        let kind = member?.get_type().name()?.to_string();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Ok(if kinds.is_empty() { format!("empty {name}") } else { format!("{name} of {}", kinds.join(", ")) })
+}
 
 /// Types that a parameter takes, in Python's words.
 pub fn takes(p: &FnParam) -> String {
@@ -82,31 +147,27 @@ pub fn takes(p: &FnParam) -> String {
 }
 
 /// An object as the argument of a parameter.
-pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, No> {
+pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, Unfit> {
     match p.kind {
         ParamKind::Tensor => Ok(Arg::Tensor(tensor(o)?)),
         ParamKind::TensorTuple => {
             members(o)?.iter().map(|m| tensor(m.as_borrowed())).collect::<Result<_, _>>().map(Arg::Tensors)
         }
         ParamKind::TensorIndex => index(o).map(Arg::Index),
-        ParamKind::Generator => Ok(Arg::Generator(o.cast::<Generator>()?.get().inner().clone())),
-        ParamKind::Target => Err(No::Kind),
-        ParamKind::Attr(kind) => {
-            let value = attr(kind, o)?;
-            if p.len.is_none() && kind.holds(&value) && kind != AttrKind::Shape {
-                return Ok(Arg::Attr(value));
-            }
-            p.accept(kind, value).map(Arg::Attr).map_err(|e| No::Text(in_python(e.message())))
+        ParamKind::Generator => {
+            Ok(Arg::Generator(o.cast::<Generator>().map_err(|_| Unfit::Type)?.get().inner().clone()))
         }
+        ParamKind::Target => Err(Unfit::Type),
+        ParamKind::Attr(kind) => attribute(p, kind, attr(kind, o)?).map_err(|e| Unfit::Text(in_python(e.message()))),
     }
 }
 
-fn tensor(o: Object<'_, '_>) -> Result<oflow::Tensor, No> {
-    Ok(o.cast::<Tensor>()?.get().inner().clone())
+fn tensor(o: Object<'_, '_>) -> Result<oflow::Tensor, Unfit> {
+    Ok(o.cast::<Tensor>().map_err(|_| Unfit::Type)?.get().inner().clone())
 }
 
 /// The members of a list or tuple.
-fn members<'py>(o: Object<'_, 'py>) -> Result<Vec<Bound<'py, PyAny>>, No> {
+fn members<'py>(o: Object<'_, 'py>) -> Result<Vec<Bound<'py, PyAny>>, Unfit> {
     if let Ok(t) = o.cast::<PyTuple>() {
         return Ok(t.iter().collect());
     }
@@ -122,122 +183,44 @@ fn members<'py>(o: Object<'_, 'py>) -> Result<Vec<Bound<'py, PyAny>>, No> {
     {
         let array = !text && !o.is_instance_of::<Tensor>() && o.hasattr(intern!(o.py(), "__array_interface__"))?;
         if !array || o.len().is_err() {
-            return Err(No::Kind);
+            return Err(Unfit::Type);
         }
     }
     Ok(o.try_iter()?.collect::<PyResult<_>>()?)
 }
 
-/// Whether an object is a number of NumPy: `numpy.generic`, known by what it has.
-fn is_numpy_scalar(o: &Object<'_, '_>) -> PyResult<bool> {
-    let py = o.py();
-    Ok(o.hasattr(intern!(py, "__array_interface__"))?
-        && o.hasattr(intern!(py, "item"))?
-        && !o.hasattr(intern!(py, "__len__"))?)
-}
-
-/// Reads a number of Python or numpy.
-pub fn scalar(o: Object<'_, '_>) -> Result<Scalar, No> {
-    if let Ok(x) = o.cast_exact::<PyFloat>() {
-        return Ok(Scalar::Float(x.extract()?));
-    }
-    if let Ok(b) = o.cast_exact::<PyBool>() {
-        return Ok(Scalar::Bool(b.is_true()));
-    }
-    if o.is_instance_of::<PyInt>() {
-        return int_of(&o).map(Scalar::Int);
-    }
-    if let Ok(x) = o.cast::<PyFloat>() {
-        return Ok(Scalar::Float(x.extract()?));
-    }
-    if let Ok(z) = o.cast::<PyComplex>() {
-        return Ok(Scalar::Complex(z.real(), z.imag()));
-    }
-    if o.is_instance_of::<Tensor>() || o.is_instance_of::<PyString>() || !is_numpy_scalar(&o)? {
-        return Err(No::Kind);
-    }
-    let item = o.call_method0(intern!(o.py(), "item"))?;
-    let plain =
-        item.is_instance_of::<PyFloat>() || item.is_instance_of::<PyInt>() || item.is_instance_of::<PyComplex>();
-    if plain { scalar(item.as_borrowed()) } else { Err(No::Kind) }
-}
-
-fn int_of(o: &Object<'_, '_>) -> Result<i64, No> {
-    o.extract::<i64>().map_err(|e| match e.is_instance_of::<PyOverflowError>(o.py()) {
-        true => {
-            let text = o.str().map_or_else(|_| "an int".to_string(), |s| s.to_string());
-            // Neither dtypes nor attributes have an unsigned integer of 64 bits.
-            let bits = match o.extract::<u64>() {
-                Ok(n) => format!("; the signed integer of the same bits is {}", n as i64),
-                Err(_) => String::new(),
-            };
-            No::Raise(PyOverflowError::new_err(format!("{text} does not fit into 64 bits with a sign{bits}")))
-        }
-        false => No::Kind,
-    })
-}
-
-/// An integer; a bool is none.
-fn int(o: Object<'_, '_>) -> Result<i64, No> {
-    if o.is_instance_of::<PyInt>() {
-        return if o.is_instance_of::<PyBool>() { Err(No::Kind) } else { int_of(&o) };
-    }
-    match scalar(o) {
-        Ok(Scalar::Int(i)) => return Ok(i),
-        Ok(_) => return Err(No::Kind),
-        Err(No::Kind) => {}
-        Err(e) => return Err(e),
-    }
-    // Reading a tensor may be a collective, which nobody asked for here.
-    let index = intern!(o.py(), "__index__");
-    if o.is_instance_of::<Tensor>() || o.is_instance_of::<PyType>() || !o.hasattr(index)? {
-        return Err(No::Kind);
-    }
-    match o.call_method0(index) {
-        Ok(i) => int_of(&i.as_borrowed()),
-        // Arrays have the method, and raise this where they have several elements.
-        Err(e) if e.is_instance_of::<PyTypeError>(o.py()) => Err(No::Kind),
-        Err(e) => Err(No::Raise(e)),
-    }
-}
-
-/// A list of integers, from single objects.
-pub fn ints_of<'a, 'py: 'a>(all: impl Iterator<Item = Object<'a, 'py>>) -> Result<Arg, No> {
-    Ok(Arg::Attr(AttrValue::Ints(all.map(int).collect::<Result<SmallVec<_>, _>>()?)))
-}
-
-fn list(o: Object<'_, '_>, of: impl Fn(Object<'_, '_>) -> Result<AttrValue, No>) -> Result<AttrValue, No> {
-    let all = members(o)?.iter().map(|m| of(m.as_borrowed())).collect::<Result<Vec<_>, No>>()?;
+fn list(o: Object<'_, '_>, of: impl Fn(Object<'_, '_>) -> Result<AttrValue, Unfit>) -> Result<AttrValue, Unfit> {
+    let all = members(o)?.iter().map(|m| of(m.as_borrowed())).collect::<Result<Vec<_>, Unfit>>()?;
     Ok(AttrValue::List(all.into()))
 }
 
 /// An object as a value of that kind.
-fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
+fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, Unfit> {
     Ok(match kind {
         AttrKind::Int => AttrValue::Int(int(o)?),
         AttrKind::Float => match scalar(o)? {
-            Scalar::Bool(_) | Scalar::Complex(..) => return Err(No::Kind),
+            Scalar::Bool(_) | Scalar::Complex(..) => return Err(Unfit::Type),
             s => AttrValue::Float(s.to_f64()),
         },
         AttrKind::Scalar => AttrValue::Scalar(scalar(o)?),
         AttrKind::Bool => match scalar(o)? {
             Scalar::Bool(b) => AttrValue::Bool(b),
-            _ => return Err(No::Kind),
+            _ => return Err(Unfit::Type),
         },
-        AttrKind::Str => AttrValue::Str(o.cast::<PyString>()?.to_str()?.into()),
+        AttrKind::Str => AttrValue::Str(o.cast::<PyString>().map_err(|_| Unfit::Type)?.to_str()?.into()),
         AttrKind::Ints | AttrKind::Shape => match int(o) {
             // One number; where a list has a length it stands for as many.
             Ok(i) if kind == AttrKind::Ints => AttrValue::Int(i),
             Ok(i) => AttrValue::Ints(SmallVec::from_slice(&[i])),
-            Err(No::Kind) => {
+            Err(Unfit::Type) => {
                 AttrValue::Ints(members(o)?.iter().map(|m| int(m.as_borrowed())).collect::<Result<_, _>>()?)
             }
             Err(e) => return Err(e),
         },
         AttrKind::Floats => match scalar(o) {
-            Ok(Scalar::Complex(..)) => return Err(No::Kind),
+            Ok(Scalar::Complex(..)) => return Err(Unfit::Type),
             Ok(s) => AttrValue::Float(s.to_f64()),
-            Err(No::Kind) => AttrValue::Floats(
+            Err(Unfit::Type) => AttrValue::Floats(
                 members(o)?.iter().map(|m| scalar(m.as_borrowed()).map(Scalar::to_f64)).collect::<Result<_, _>>()?,
             ),
             Err(e) => return Err(e),
@@ -248,7 +231,7 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
         AttrKind::NdSbp => AttrValue::NdSbp(types::sbp_of(&o)?),
         AttrKind::Bytes => match o.cast::<PyBytes>() {
             Ok(b) => AttrValue::Bytes(Arc::from(b.as_bytes())),
-            Err(_) => return Err(No::Kind),
+            Err(_) => return Err(Unfit::Type),
         },
         AttrKind::NdSbps => list(o, |m| match m.is_none() {
             true => Ok(AttrValue::Absent),
@@ -261,14 +244,14 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, No> {
         })?,
         kind => match kind.member() {
             Some(member) => list(o, |m| attr(member, m))?,
-            None => return Err(No::Kind),
+            None => return Err(Unfit::Type),
         },
     })
 }
 
 /// An object as an index: one member, or a tuple of them. A list is a tuple if a tensor, a slice, `None` or `...` stands in it, as in
 /// PyTorch; else it is one member, an array of indices.
-pub fn index(o: Object<'_, '_>) -> Result<Vec<TensorIndex>, No> {
+pub fn index(o: Object<'_, '_>) -> Result<Vec<TensorIndex>, Unfit> {
     if let Ok(t) = o.cast::<PyTuple>() {
         return t.iter_borrowed().map(index_member).collect();
     }
@@ -281,7 +264,7 @@ pub fn index(o: Object<'_, '_>) -> Result<Vec<TensorIndex>, No> {
     }
 }
 
-fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
+fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, Unfit> {
     let py = o.py();
     if o.is_none() {
         return Ok(TensorIndex::NewAxis);
@@ -290,7 +273,7 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
         return Ok(TensorIndex::Ellipsis);
     }
     if let Ok(s) = o.cast::<PySlice>() {
-        let bound = |name: &Bound<'_, PyString>| -> Result<Option<i64>, No> {
+        let bound = |name: &Bound<'_, PyString>| -> Result<Option<i64>, Unfit> {
             let b = s.getattr(name)?;
             if b.is_none() { Ok(None) } else { int(b.as_borrowed()).map(Some) }
         };
@@ -304,24 +287,24 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
     if let Ok(t) = o.cast::<Tensor>() {
         return Ok(TensorIndex::Tensor(t.get().inner().clone()));
     }
-    match int(o).map(Scalar::Int).or_else(|no| if let No::Kind = no { scalar(o) } else { Err(no) }) {
+    match int(o).map(Scalar::Int).or_else(|no| if let Unfit::Type = no { scalar(o) } else { Err(no) }) {
         Ok(Scalar::Int(i)) => Ok(TensorIndex::Int(i)),
         // One new dim of size 1 or 0, as in PyTorch.
         Ok(Scalar::Bool(b)) => Ok(TensorIndex::Values(crate::data::of_values(&[b], &[], DType::Bool)?)),
-        Ok(Scalar::Float(_) | Scalar::Complex(..)) => Err(No::Kind),
-        Err(No::Kind) => Ok(TensorIndex::Values(crate::data::index_tensor(o)?)),
+        Ok(Scalar::Float(_) | Scalar::Complex(..)) => Err(Unfit::Type),
+        Err(Unfit::Type) => Ok(TensorIndex::Values(crate::data::index_tensor(o)?)),
         Err(e) => Err(e),
     }
 }
 
 /// An object as the attribute that it is like: numbers, texts, lists of these, dtypes.
-pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
+pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, Unfit> {
     match scalar(o) {
         Ok(Scalar::Bool(b)) => return Ok(AttrValue::Bool(b)),
         Ok(Scalar::Int(i)) => return Ok(AttrValue::Int(i)),
         Ok(Scalar::Float(x)) => return Ok(AttrValue::Float(x)),
         Ok(z @ Scalar::Complex(..)) => return Ok(AttrValue::Scalar(z)),
-        Err(No::Kind) => {}
+        Err(Unfit::Type) => {}
         Err(e) => return Err(e),
     }
     let kinds = [
@@ -336,9 +319,9 @@ pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
     ];
     for kind in kinds {
         match attr(kind, o) {
-            Err(No::Kind | No::Text(_)) => {}
+            Err(Unfit::Type | Unfit::Text(_)) => {}
             found => return found,
         }
     }
-    Err(No::Kind)
+    Err(Unfit::Type)
 }

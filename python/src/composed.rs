@@ -1,7 +1,7 @@
 //! Functions that a program registers and that call other functions: `oflow.function`.
 
-use crate::args::{self, No};
-use crate::errors::{OrRaise, from_callback};
+use crate::args;
+use crate::errors::{OrRaise, Unfit, from_callback};
 use crate::tensor::Tensor;
 use crate::types::{self, Generator};
 use crate::{context, results, signature};
@@ -178,9 +178,9 @@ impl Composed {
         let as_param = FnParam::new("result", ParamKind::Attr(kind));
         match args::convert(&as_param, returned.as_borrowed()) {
             Ok(Arg::Attr(v)) => Ok(v),
-            Ok(_) | Err(No::Kind) => Err(self.refused(returned, &format!("it returns {}", args::takes(&as_param)))),
-            Err(No::Text(why)) => Err(self.refused(returned, &why)),
-            Err(No::Raise(e)) => Err(e),
+            Ok(_) | Err(Unfit::Type) => Err(self.refused(returned, &format!("it returns {}", args::takes(&as_param)))),
+            Err(Unfit::Text(why)) => Err(self.refused(returned, &why)),
+            Err(Unfit::Raise(e)) => Err(e),
         }
     }
 }

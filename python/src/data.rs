@@ -1,8 +1,8 @@
 //! Tensors from Python's numbers and lists, from NumPy, and back.
 
-use crate::args::{No, scalar};
-use crate::errors::{OrRaise, exception};
+use crate::errors::{OrRaise, Unfit, exception};
 use crate::ffi;
+use crate::numbers::scalar;
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
 use crate::types::{self, dtype_named};
@@ -19,10 +19,10 @@ use pyo3::types::{PyDict, PyList, PyRange, PyString, PyTuple};
 use pyo3::{Borrowed, intern};
 
 /// A local tensor of values.
-pub fn of_values<T: Element>(values: &[T], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, No> {
+pub fn of_values<T: Element>(values: &[T], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, Unfit> {
     let made = oflow::functional::from_vec(values.to_vec(), shape, oflow::placement::Device::Cpu);
     let cast = made.and_then(|t| if t.dtype() == dtype { Ok(t) } else { t.cast(dtype) });
-    cast.map_err(|e| No::Raise(Python::attach(|py| exception(py, e))))
+    cast.map_err(|e| Unfit::Raise(Python::attach(|py| exception(py, e))))
 }
 
 /// Numbers of nested lists, row-major.
@@ -32,7 +32,7 @@ struct Nested {
 }
 
 impl Nested {
-    fn read(o: &Bound<'_, PyAny>) -> Result<Nested, No> {
+    fn read(o: &Bound<'_, PyAny>) -> Result<Nested, Unfit> {
         let mut all = Nested { shape: vec![], numbers: vec![] };
         all.add(o, 0)?;
         Ok(all)
@@ -41,34 +41,36 @@ impl Nested {
     /// Deeper lists are refused: a list that holds itself would have no end.
     const DEEPEST: usize = 64;
 
-    fn add(&mut self, o: &Bound<'_, PyAny>, depth: usize) -> Result<(), No> {
+    fn add(&mut self, o: &Bound<'_, PyAny>, depth: usize) -> Result<(), Unfit> {
         if !(o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>()) {
             if let Ok(t) = o.cast::<Tensor>() {
                 // A list of tensors of one element.
-                let item = crate::operators::number(o.py(), t.get().inner()).map_err(No::Raise)?;
+                let item = crate::results::item(o.py(), t.get().inner()).map_err(Unfit::Raise)?;
                 self.numbers.push(scalar(item.bind(o.py()).as_borrowed())?);
             } else {
                 self.numbers.push(scalar(o.as_borrowed())?);
             }
             return match depth == self.shape.len() {
                 true => Ok(()),
-                false => Err(No::Text("the lists are not nested alike: a number stands where a list should".into())),
+                false => Err(Unfit::Text("the lists are not nested alike: a number stands where a list should".into())),
             };
         }
         let members: Vec<Bound<'_, PyAny>> = o.try_iter()?.collect::<PyResult<_>>()?;
         if depth >= Self::DEEPEST {
-            return Err(No::Text(format!("lists are nested deeper than {}", Self::DEEPEST)));
+            return Err(Unfit::Text(format!("lists are nested deeper than {}", Self::DEEPEST)));
         }
         match self.shape.get(depth) {
             Some(n) if *n != members.len() => {
-                return Err(No::Text(format!(
+                return Err(Unfit::Text(format!(
                     "the lists have different lengths: {n} and {} at depth {depth}",
                     members.len()
                 )));
             }
             Some(_) => {}
             None if self.numbers.is_empty() => self.shape.push(members.len()),
-            None => return Err(No::Text("the lists are not nested alike: a list stands where a number should".into())),
+            None => {
+                return Err(Unfit::Text("the lists are not nested alike: a list stands where a number should".into()));
+            }
         }
         members.iter().try_for_each(|m| self.add(m, depth + 1))
     }
@@ -87,11 +89,11 @@ impl Nested {
         }
     }
 
-    fn tensor(&self, dtype: DType) -> Result<oflow::Tensor, No> {
+    fn tensor(&self, dtype: DType) -> Result<oflow::Tensor, Unfit> {
         if let Some(b) = dtype.builtin()
             && let Some(s) = self.numbers.iter().find(|s| !s.fits(b))
         {
-            return Err(No::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
+            return Err(Unfit::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
         }
         let kind = self.numbers.iter().map(|s| s.kind()).max();
         match kind {
@@ -111,9 +113,9 @@ impl Nested {
 }
 
 /// A list, a range or an array as an index.
-pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, No> {
+pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, Unfit> {
     if o.is_instance_of::<PyString>() {
-        return Err(No::Kind);
+        return Err(Unfit::Type);
     }
     if o.is_instance_of::<PyList>() {
         let all = Nested::read(&o)?;
@@ -126,7 +128,7 @@ pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, No> {
     }
     match Array::read(&o)? {
         Some(array) => array.copied(),
-        None => Err(No::Kind),
+        None => Err(Unfit::Type),
     }
 }
 
@@ -142,20 +144,20 @@ struct Array<'py> {
 }
 
 impl<'py> Array<'py> {
-    fn read(o: &Bound<'py, PyAny>) -> Result<Option<Array<'py>>, No> {
+    fn read(o: &Bound<'py, PyAny>) -> Result<Option<Array<'py>>, Unfit> {
         let py = o.py();
         if !o.hasattr(intern!(py, "__array_interface__"))? || o.is_instance_of::<pyo3::types::PyType>() {
             return Ok(None);
         }
         let said = o.getattr(intern!(py, "__array_interface__"))?;
-        let said = said.cast::<PyDict>()?;
+        let said = said.cast::<PyDict>().map_err(|_| Unfit::Type)?;
         let field = |name: &str| {
             said.get_item(name)?
                 .filter(|v| !v.is_none())
                 .ok_or_else(|| PyValueError::new_err(format!("__array_interface__ has no '{name}'")))
         };
         let code: String = field("typestr")?.extract()?;
-        let dtype = dtype_of_code(&code).map_err(No::Text)?;
+        let dtype = dtype_of_code(&code).map_err(Unfit::Text)?;
         let shape: Vec<usize> = field("shape")?.extract()?;
         let (data, read_only): (usize, bool) = field("data")?.extract()?;
         let strides: Vec<isize> = match said.get_item("strides")?.filter(|v| !v.is_none()) {
@@ -163,15 +165,15 @@ impl<'py> Array<'py> {
             None => contiguous_strides(&shape).iter().map(|s| s * dtype.size() as isize).collect(),
         };
         if strides.len() != shape.len() {
-            return Err(No::Text("__array_interface__ has not as many strides as dims".into()));
+            return Err(Unfit::Text("__array_interface__ has not as many strides as dims".into()));
         }
         Ok(Some(Array { owner: o.clone(), data, read_only, dtype, shape, strides }))
     }
 
     /// The same memory as a tensor.
-    fn shared(&self) -> Result<oflow::Tensor, No> {
+    fn shared(&self) -> Result<oflow::Tensor, Unfit> {
         if self.read_only {
-            return Err(No::Text(
+            return Err(Unfit::Text(
                 "the array is read-only; a tensor that shares its memory could be written. Give a copy: array.copy()"
                     .into(),
             ));
@@ -180,21 +182,21 @@ impl<'py> Array<'py> {
     }
 
     /// A tensor of its own.
-    fn copied(&self) -> Result<oflow::Tensor, No> {
+    fn copied(&self) -> Result<oflow::Tensor, Unfit> {
         let copy = self.window()?.copy();
-        copy.map_err(|e| No::Raise(exception(self.owner.py(), e)))
+        copy.map_err(|e| Unfit::Raise(exception(self.owner.py(), e)))
     }
 
-    fn window(&self) -> Result<oflow::Tensor, No> {
+    fn window(&self) -> Result<oflow::Tensor, Unfit> {
         let size = self.dtype.size() as isize;
         if self.strides.iter().zip(&self.shape).any(|(s, n)| *n > 1 && s % size != 0) {
-            return Err(No::Text(
+            return Err(Unfit::Text(
                 "the elements of the array do not lie at multiples of their size; give a copy: array.copy()".into(),
             ));
         }
         let strides: Vec<isize> = self.strides.iter().map(|s| s / size).collect();
         let memory = Memory { data: self.data, owner: Some(Box::new(self.owner.clone().unbind())) };
-        memory.tensor(self.dtype, &self.shape, &strides).map_err(|e| No::Raise(exception(self.owner.py(), e)))
+        memory.tensor(self.dtype, &self.shape, &strides).map_err(|e| Unfit::Raise(exception(self.owner.py(), e)))
     }
 }
 
@@ -375,14 +377,14 @@ pub fn to_list<'py>(py: Python<'py>, t: &oflow::Tensor) -> PyResult<Bound<'py, P
 
 /// A tensor from numbers, nested lists, an array or a tensor. The data is copied.
 pub fn from_data(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<oflow::Tensor> {
-    let made = || -> Result<oflow::Tensor, No> {
-        let raise = |e| No::Raise(exception(py, e));
+    let made = || -> Result<oflow::Tensor, Unfit> {
+        let raise = |e| Unfit::Raise(exception(py, e));
         let given = if let Ok(t) = data.cast::<Tensor>() {
             t.get().inner().detach().copy().map_err(raise)?
         } else if let Some(array) = Array::read(data)? {
             array.copied()?
         } else if data.hasattr(intern!(py, "__dlpack__"))? {
-            crate::dlpack::import(data).map_err(No::Raise)?.copy().map_err(raise)?
+            crate::dlpack::import(data).map_err(Unfit::Raise)?.copy().map_err(raise)?
         } else {
             let all = Nested::read(data)?;
             return all.tensor(dtype.unwrap_or_else(|| all.dtype()));
@@ -411,7 +413,7 @@ pub fn beside(x: &oflow::Tensor, data: &Bound<'_, PyAny>) -> PyResult<oflow::Ten
 #[pyfunction]
 pub fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     crate::context::enter(py)?;
-    let shared = Array::read(array).and_then(|a| a.ok_or(No::Kind)).and_then(|a| a.shared());
+    let shared = Array::read(array).and_then(|a| a.ok_or(Unfit::Type)).and_then(|a| a.shared());
     shared.map(Tensor::of).map_err(|no| crate::types::raised(no, array, "an array of NumPy"))
 }
 

@@ -36,6 +36,9 @@ fn class_of(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// Why an object is not the argument of a parameter.
+pub type Unfit = oflow::functional::bind::Unfit<PyErr>;
+
 fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     Ok(MODULE.get_or_try_init(py, || PyModule::import(py, "oflow._errors").map(Bound::unbind))?.bind(py))

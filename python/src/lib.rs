@@ -1,7 +1,8 @@
 //! `oflow._oflow`, the part of the Python module that is written in Rust.
 //!
-//! Functions are not written here: they are the rows of [`oflow::functional::functions`], in [`function`] for functions and in
-//! [`ffi`] for methods. [`args`] makes arguments of objects, [`results`] objects of results. `unsafe` is in [`ffi`] and [`owned`] only.
+//! Functions are not written here: they are the rows of [`oflow::functional::functions`]. [`call`] tells the way of a call: from
+//! [`trampolines`] through [`args`], which makes arguments of objects, to [`results`], which makes objects of results. `unsafe` is in
+//! [`trampolines`], [`frame`], [`ffi`] and [`owned`] only.
 //!
 //! `optim`, `checkpoint`, `loader` and `nn` wrap the rooms of the library of those names. Modules, groups of parameters
 //! and the sections of checkpoints are written in Python. A call site is a Python line (`site`). Memory is shared with
@@ -11,6 +12,8 @@
 
 mod args;
 mod autograd;
+mod call;
+mod call_text;
 mod checkpoint;
 mod composed;
 mod context;
@@ -19,12 +22,15 @@ mod dlpack;
 mod errors;
 #[allow(unsafe_code)]
 mod ffi;
+#[allow(unsafe_code)]
+mod frame;
 mod function;
 mod job;
 mod libraries;
 mod loader;
 mod modes;
 mod nn;
+mod numbers;
 mod op_call;
 mod operators;
 mod ops;
@@ -32,11 +38,14 @@ mod optim;
 #[allow(unsafe_code)]
 mod owned;
 mod phrases;
+mod place;
 mod receipts;
 mod results;
 mod signature;
 mod site;
 mod tensor;
+#[allow(unsafe_code)]
+mod trampolines;
 mod types;
 mod watched;
 mod words;
@@ -65,7 +74,7 @@ fn _signatures(py: Python<'_>, name: &str) -> PyResult<Vec<String>> {
 #[pyfunction]
 fn _function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let function = Py::new(py, Function::find(name).or_raise(py)?)?;
-    ffi::function_object(py, &function, "oflow")
+    trampolines::function_object(py, &function, "oflow")
 }
 
 /// Whether a function takes a tensor first, so that it is a method of tensors.
@@ -159,7 +168,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
             methods.push(Py::new(py, Function::find(&name).or_raise(py)?)?);
         }
     }
-    ffi::add_methods(&class, methods)?;
+    trampolines::add_methods(&class, methods)?;
     for name in names.iter() {
         let name: String = name.extract()?;
         // `oflow.sbp` is a module, as `oflow.dtype` is a class; `oflow.functional` has the functions of these names.

@@ -1,7 +1,7 @@
 //! An op with base attributes, made once and called many times: `oflow.OpCall`.
 
+use crate::call::{Given, call_with};
 use crate::errors::OrRaise;
-use crate::ffi::Given;
 use crate::function::{Function, hidden_from_python};
 use crate::{results, signature};
 use oflow::functional::{Arg, FnDef, FnParam};
@@ -88,8 +88,8 @@ impl OpCall {
         let names = attrs.map(|attrs| attrs.keys().to_tuple());
         let values = attrs.map(|attrs| attrs.values().to_tuple());
         let all = inputs.iter_borrowed().chain(values.iter().flat_map(|v| v.iter_borrowed())).collect();
-        let given = Given { all, positional: inputs.len(), names: names.as_ref().map(|n| n.as_borrowed()) };
-        self.function.call_with(py, &given, &self.base)
+        let given = Given { all, names: names.as_ref().map(|n| n.as_borrowed()) };
+        call_with(py, &self.function, &given, &self.base)
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {

@@ -1,15 +1,15 @@
 //! Operators of Python on tensors: each calls a function of the table.
 
-use crate::args::{No, scalar};
-use crate::errors::OrRaise;
-use crate::ffi::Given;
+use crate::call::{self, Given};
+use crate::errors::{OrRaise, Unfit};
 use crate::function::Function;
+use crate::numbers::scalar;
 use crate::tensor::Tensor;
-use crate::{context, results, site};
-use oflow::functional::{Bound as BoundArgs, FnDef, IntoTarget, Returned, full, overloads};
+use crate::{context, site};
+use oflow::functional::{IntoTarget, full};
 use oflow::sbp::NdSbp;
 use pyo3::Borrowed;
-use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use smallvec::smallvec;
 use std::sync::OnceLock;
@@ -45,11 +45,7 @@ bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_pu
 /// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
 pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
     let all = smallvec![objects[0].as_borrowed(), objects[1].as_borrowed()];
-    let given = Given { all, positional: 2, names: None };
-    match operator(py, which)?.call_fitting(py, &given)? {
-        Some(result) => Ok(result),
-        None => Ok(py.NotImplemented()),
-    }
+    call::call_operator(py, operator(py, which)?, &Given { all, names: None })
 }
 
 /// Calls a function of two tensors on a number and a tensor, in this order; `NotImplemented` for what is no number. The number has the
@@ -58,7 +54,7 @@ pub fn reflected<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, 
     let (py, x) = (slf.py(), slf.get().inner());
     let number = match scalar(o.as_borrowed()) {
         Ok(number) => number,
-        Err(No::Raise(e)) => return Err(e),
+        Err(Unfit::Raise(e)) => return Err(e),
         Err(_) => return Ok(py.NotImplemented()),
     };
     context::enter(py)?;
@@ -78,27 +74,7 @@ pub fn reflected<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, 
 }
 
 pub fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAny>]) -> PyResult<Py<PyAny>> {
-    operator(py, which)?.call(py, &Given { all: objects.into(), positional: objects.len(), names: None })
-}
-
-/// One element, as a number; waits for other ranks where it must.
-pub fn number(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Py<PyAny>> {
-    static ITEM: OnceLock<FnDef> = OnceLock::new();
-    let def = match ITEM.get() {
-        Some(def) => def,
-        None => {
-            let found = overloads("item").or_raise(py)?.into_iter().next();
-            let found = found.ok_or_else(|| PyTypeError::new_err("item() is missing"))?;
-            ITEM.get_or_init(|| found)
-        }
-    };
-    context::enter(py)?;
-    let bound = BoundArgs { args: vec![Some(t.into())], site: site::caller(py) };
-    let returned = if t.is_global() { py.detach(|| def.run(bound)) } else { def.run(bound) };
-    match returned.or_raise(py)? {
-        Returned::Value(v) => results::value(py, &v),
-        Returned::Tensors(_) => Err(PyTypeError::new_err("item() gave a tensor")),
-    }
+    call::call(py, operator(py, which)?, &Given { all: objects.into(), names: None })
 }
 
 pub fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {

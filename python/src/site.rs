@@ -1,6 +1,6 @@
 //! The line of the Python program that calls: what errors, receipts and divergence reports name.
 
-use crate::ffi::Running;
+use crate::frame::Running;
 use oflow::CallSite;
 use pyo3::intern;
 use pyo3::prelude::*;

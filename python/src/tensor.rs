@@ -1,7 +1,8 @@
-//! `oflow.Tensor`: what no row of the table says. Functions of the table are added as methods by `ffi::add_methods`.
+//! `oflow.Tensor`: what no row of the table says. Functions of the table are added as methods by `trampolines::add_methods`.
 
 use crate::errors::OrRaise;
-use crate::operators::{Operator, Rows, binary, call, in_place, number, reflected};
+use crate::operators::{Operator, Rows, binary, call, in_place, reflected};
+use crate::results::item;
 use crate::types::{self, dtype_object};
 use crate::{context, data, dlpack, site};
 use oflow::BackwardOptions;
@@ -236,7 +237,7 @@ impl Tensor {
     }
     /// The one number of a complex tensor.
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<pyo3::types::PyComplex>().call1((number(py, &self.inner)?,))
+        py.get_type::<pyo3::types::PyComplex>().call1((item(py, &self.inner)?,))
     }
     /// The matrix, or the last two dims of a batch, transposed: a view.
     #[getter(mT)]
@@ -294,7 +295,7 @@ impl Tensor {
     /// The one element, as a number of Python. On a global tensor all ranks call it.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         context::enter(py)?;
-        number(py, &self.inner)
+        item(py, &self.inner)
     }
     /// The values as nested lists. On a global tensor all ranks call it.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -388,7 +389,7 @@ impl Tensor {
                 oflow::Tensor::from_local(held.ok_or_else(|| refused(why, "call item() on all ranks and format that"))?)
             }
         };
-        number(py, &local)?.bind(py).call_method1("__format__", (spec,))
+        item(py, &local)?.bind(py).call_method1("__format__", (spec,))
     }
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
         slf.as_ptr() as usize >> 4
@@ -404,14 +405,14 @@ impl Tensor {
                 self.inner.numel()
             )));
         }
-        number(py, &self.inner)?.is_truthy(py)
+        item(py, &self.inner)?.is_truthy(py)
     }
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let n = number(py, &self.inner)?;
+        let n = item(py, &self.inner)?;
         n.bind(py).call_method0("__float__").and_then(|x| x.extract()).or_else(|_| n.extract::<bool>(py).map(f64::from))
     }
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let n = number(py, &self.inner)?;
+        let n = item(py, &self.inner)?;
         Ok(py.get_type::<pyo3::types::PyInt>().call1((n,))?.unbind())
     }
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -451,7 +452,7 @@ impl Tensor {
     }
     fn __setitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let array = value.is_instance_of::<Tensor>() || crate::args::scalar(value.as_borrowed()).is_ok();
+        let array = value.is_instance_of::<Tensor>() || crate::numbers::scalar(value.as_borrowed()).is_ok();
         let made;
         let value = if array {
             value

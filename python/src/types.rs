@@ -1,7 +1,6 @@
 //! `oflow.dtype`, `oflow.device`, `oflow.placement`, `oflow.sbp` and `oflow.Generator`.
 
-use crate::args::No;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, Unfit};
 use crate::phrases::in_python;
 use crate::signature::{DTYPE_NAMES, dtype_name};
 use oflow::GeneratorState;
@@ -47,7 +46,7 @@ pub fn dtype_object(py: Python<'_>, d: oflow::DType) -> PyResult<Py<DType>> {
 }
 
 /// A dtype from its object, a name, or a type of NumPy or Python.
-pub fn dtype_of(o: &Bound<'_, PyAny>) -> Result<oflow::DType, No> {
+pub fn dtype_of(o: &Bound<'_, PyAny>) -> Result<oflow::DType, Unfit> {
     if let Ok(d) = o.cast::<DType>() {
         return Ok(d.get().inner);
     }
@@ -64,16 +63,16 @@ pub fn dtype_of(o: &Bound<'_, PyAny>) -> Result<oflow::DType, No> {
         }
         // `numpy.float32` is a class.
         if class.module()?.to_str()? != "numpy" {
-            return Err(No::Kind);
+            return Err(Unfit::Type);
         }
         class.name()?.to_string()
     } else if o.get_type().module()?.to_str()?.starts_with("numpy") && o.hasattr("itemsize")? {
         o.getattr("name")?.extract::<String>()?
     } else {
-        return Err(No::Kind);
+        return Err(Unfit::Type);
     };
     dtype_named(&name).ok_or_else(|| {
-        No::Text(format!(
+        Unfit::Text(format!(
             "unknown dtype '{name}'; there are {}, and quantised ones such as 'qint8(scale=0.5, zero=3)'",
             DTYPE_NAMES.join(", ")
         ))
@@ -142,11 +141,11 @@ impl DType {
 }
 
 /// The exception for an object of the wrong type.
-pub fn raised(no: No, o: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+pub fn raised(no: Unfit, o: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
     match no {
-        No::Raise(e) => e,
-        No::Text(text) => PyValueError::new_err(text),
-        No::Kind => {
+        Unfit::Raise(e) => e,
+        Unfit::Text(text) => PyValueError::new_err(text),
+        Unfit::Type => {
             let found = o.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
             PyTypeError::new_err(format!("{found} is not {wanted}"))
         }
@@ -167,12 +166,12 @@ impl Device {
 }
 
 /// A device from its object or name.
-pub fn device_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Device, No> {
+pub fn device_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Device, Unfit> {
     if let Ok(d) = o.cast::<Device>() {
         return Ok(d.get().inner);
     }
-    let name = o.cast::<PyString>()?.to_str()?;
-    name.parse().map_err(|e: oflow::Error| No::Text(in_python(e.message())))
+    let name = o.cast::<PyString>().map_err(|_| Unfit::Type)?.to_str()?;
+    name.parse().map_err(|e: oflow::Error| Unfit::Text(in_python(e.message())))
 }
 
 #[pymethods]
@@ -220,8 +219,8 @@ impl Placement {
 }
 
 /// A placement from its object.
-pub fn placement_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Placement, No> {
-    Ok(o.cast::<Placement>()?.get().inner.clone())
+pub fn placement_of(o: &Bound<'_, PyAny>) -> Result<oflow::placement::Placement, Unfit> {
+    Ok(o.cast::<Placement>().map_err(|_| Unfit::Type)?.get().inner.clone())
 }
 
 /// Ranks of a nested list, row-major, and the sizes of the list.
@@ -344,16 +343,16 @@ pub struct Sbp {
 }
 
 /// An nd-SBP: one SBP, a tuple or list of them, or text.
-pub fn sbp_of(o: &Bound<'_, PyAny>) -> Result<NdSbp, No> {
+pub fn sbp_of(o: &Bound<'_, PyAny>) -> Result<NdSbp, Unfit> {
     if let Ok(s) = o.cast::<Sbp>() {
         return Ok(NdSbp::new(&[s.get().inner]));
     }
-    let said = |e: oflow::Error| No::Text(in_python(e.message()));
+    let said = |e: oflow::Error| Unfit::Text(in_python(e.message()));
     if let Ok(text) = o.cast::<PyString>() {
         return text.to_str()?.parse().map_err(said);
     }
     if !(o.is_instance_of::<PyTuple>() || o.is_instance_of::<PyList>()) {
-        return Err(No::Kind);
+        return Err(Unfit::Type);
     }
     let mut all = vec![];
     for member in o.try_iter()? {
@@ -361,7 +360,7 @@ pub fn sbp_of(o: &Bound<'_, PyAny>) -> Result<NdSbp, No> {
         all.push(match (member.cast::<Sbp>(), member.cast::<PyString>()) {
             (Ok(s), _) => s.get().inner,
             (_, Ok(text)) => text.to_str()?.parse().map_err(said)?,
-            _ => return Err(No::Kind),
+            _ => return Err(Unfit::Type),
         });
     }
     Ok(NdSbp::new(&all))

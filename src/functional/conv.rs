@@ -263,7 +263,7 @@ fn conv(
     call.batched(|x| invoke1(op!("conv"), &[Some(x), Some(weight), bias], lists.attrs(groups), smallvec![], site))
 }
 
-fn worded(b: &super::by_name::Bound, name: &'static str, n: usize) -> Result<Vec<Tensor>> {
+fn worded(b: &super::Bound, name: &'static str, n: usize) -> Result<Vec<Tensor>> {
     let (x, weight) = (b.given(0)?, b.given(1)?);
     let lists = [b.ints(3)?, b.ints(5)?];
     let padding = Padding::Word(b.text(4)?);

@@ -1,6 +1,7 @@
 //! Factories. Each takes a target: a device for a local tensor, `(&placement, sbp)` for a global one.
 
-use super::random::drawn;
+use super::bind::Bound;
+use super::draw::drawn;
 use super::{create, invoke1, op};
 use crate::context::{Generator, current, inner_calls};
 use crate::error::{CallSite, Error, Result};
@@ -105,6 +106,28 @@ impl<S: Into<NdSbp>> IntoTarget for (Placement, S) {
 impl From<&NdSbp> for NdSbp {
     fn from(s: &NdSbp) -> NdSbp {
         s.clone()
+    }
+}
+
+impl Bound {
+    /// Where the new tensor of parameter `i` lives, of the dtype of parameter `dtype` if that was given.
+    ///
+    /// # Errors
+    /// Parameter `i` is not declared as a target.
+    pub fn target_of(&self, i: usize, dtype: Option<usize>) -> Result<TargetSpec> {
+        let target = self.target(i)?.into_target();
+        Ok(match dtype.and_then(|d| self.dtype(d)) {
+            Some(dtype) => target.dtype(dtype),
+            None => target,
+        })
+    }
+    /// The same, with numbers of the generator of parameter `generator`.
+    pub(super) fn drawing_target_of(&self, i: usize, dtype: Option<usize>, generator: usize) -> Result<TargetSpec> {
+        let target = self.target_of(i, dtype)?;
+        Ok(match self.generator(generator) {
+            Some(g) => target.generator(g),
+            None => target,
+        })
     }
 }
 

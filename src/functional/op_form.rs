@@ -1,9 +1,8 @@
 //! How the parameters of a function become inputs and attributes of the op that it is: found once for each function, so that a
 //! call by name looks up no name.
 
-use super::by_name::{Arg, Bound};
-use super::random::drawn;
-use super::table::FnDef;
+use super::bind::{Arg, Bound};
+use super::draw::drawn;
 use crate::error::{Error, Result};
 use crate::interpreter::Call;
 use crate::ops::{
@@ -13,6 +12,7 @@ use crate::ops::{
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// Meaning of one output of a declaration in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +35,23 @@ pub(super) struct OpForm {
 }
 
 impl OpForm {
-    /// Shows `f` how `def` calls the op of that name.
-    pub(super) fn with<R>(def: &FnDef, op: &str, f: impl FnOnce(&OpForm) -> Result<R>) -> Result<R> {
-        if let Some(form) = def.form.get()
+    /// Shows `f` how the function of a signature calls the op of that name; `known` keeps it.
+    pub(super) fn with<R>(
+        known: &OnceLock<OpForm>,
+        sig: &FnSig,
+        op: &str,
+        f: impl FnOnce(&OpForm) -> Result<R>,
+    ) -> Result<R> {
+        if let Some(form) = known.get()
             && (form.op.is_builtin() || form.generation == generation())
         {
             return f(form);
         }
-        let form = OpForm::new(op, &def.sig)?;
-        match def.form.get() {
+        let form = OpForm::new(op, sig)?;
+        match known.get() {
             // Of an op that is not the same any more.
             Some(_) => f(&form),
-            None => f(def.form.get_or_init(|| form)),
+            None => f(known.get_or_init(|| form)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The numbers of random functions, and functions made of random tensors.
 
 use super::create::TargetSpec;
+use super::draw::drawn;
 use super::{create, invoke, invoke1, op};
 use crate::context::{Generator, inner_calls};
 use crate::error::{CallSite, Error, Result};
@@ -48,12 +49,6 @@ functions! {
     "exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor" = exponential_;
     /// x becomes 1 with probability `p` and 0 otherwise, in place.
     "bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor" = bernoulli_;
-}
-
-/// The runtime attributes `seed` and `ordinal` of one random op. An ordinal of -1 stands for the generator of the rank.
-pub(super) fn drawn(generator: Option<&Generator>) -> Result<[Scalar; 2]> {
-    let (seed, ordinal) = generator.map_or(Ok((0, u64::MAX)), |g| g.draw())?;
-    Ok([Scalar::Int(seed as i64), Scalar::Int(ordinal as i64)])
 }
 
 pub(super) fn randperm(n: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {

@@ -1,7 +1,7 @@
 //! How a function of several ops is written down: its text, its docs and its code stand in one place, and everything else is made
 //! of them by `cargo xtask codegen` (methods and functions in Rust, call by name) or read from them (`generated/reference.md`).
 
-use super::by_name::Bound;
+use super::bind::Bound;
 use crate::error::Result;
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;

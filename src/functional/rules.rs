@@ -1,7 +1,8 @@
 //! Functions by name in gradient rules: what an emitter of ops finds no op for, it asks the table for.
 
-use super::by_name::{Arg, Bound, bind, first_fit};
-use super::table::overloads;
+use super::bind::{Arg, Bound, ByPosition, Given, Misfit, Refused, bind, first_fit};
+use super::by_name::{ByName, there_are};
+use super::table::{FnDef, overloads};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::serve_functions;
 use crate::ops::{AttrValue, FnSig, ParamKind};
@@ -57,14 +58,25 @@ fn call_in_rule(
             .help("call the function that returns a new tensor"));
     }
     let defs = overloads(name)?;
-    let fits = |sig: &FnSig| match by_parameter(sig, inputs, attrs) {
-        Some(named) => bind(sig, &[], &named),
-        None => Err(format!("takes fewer tensors than {}", inputs.len())),
+    let fits = |def: &FnDef| {
+        let Some(named) = by_parameter(&def.sig, inputs, attrs) else {
+            return Err(Refused::Misfit(Misfit::Text(format!("takes fewer tensors than {}", inputs.len()))));
+        };
+        let (keywords, values): (Vec<&str>, Vec<&Arg>) = named.iter().map(|(n, a)| (*n, a)).unzip();
+        let given = Given::new(&values, &keywords);
+        // In words at once: each overload is given values of its own.
+        bind(&mut ByName::default(), &def.sig, ByPosition::of(&def.sig), &given).map_err(|refused| match refused {
+            Refused::Misfit(why) => Refused::Misfit(Misfit::Text(why.text(&ByName::default(), &def.sig, &given))),
+            raised => raised,
+        })
     };
     match first_fit(&defs, fits) {
-        Ok((def, args)) => def.run(Bound { args, site }).and_then(|outs| outs.tensors()).map_err(|e| e.in_call(given)),
-        Err(there_are) => {
-            Err(Error::argument("no overload takes these tensors and attributes").in_call(given).help(there_are))
+        Ok(Ok((def, args))) => {
+            def.run(Bound { args, site }).and_then(|outs| outs.tensors()).map_err(|e| e.in_call(given))
         }
+        Ok(Err(misfits)) => Err(Error::argument("no overload takes these tensors and attributes")
+            .in_call(given)
+            .help(there_are(&defs, &misfits, &Given::new(&[], &[])))),
+        Err(never) => match never {},
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A function that is one op stands in the declaration of that op; one that calls several is a row of `functions!` beside its code.
 
-use super::by_name::Bound;
+use super::bind::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{

@@ -53,6 +53,7 @@ mod resolve;
 mod rule_text;
 mod shape_text;
 mod signature;
+mod typed;
 mod windows;
 mod wired;
 
@@ -89,5 +90,6 @@ pub(crate) use resolve::resolve_symbolic;
 pub use shape_text::{ShapeText, SizeRule};
 pub(crate) use signature::split_outside;
 pub use signature::{AttrDef, InputDef, OpSignature, OutputCount, OutputDef};
+pub(crate) use typed::FromAttr;
 pub(crate) use windows::PartBoxes;
 pub use windows::WindowsFn;

@@ -3,10 +3,9 @@
 use super::attr::{AttrKind, AttrValue, Attrs};
 use super::def::OpDef;
 use super::params::OpParams;
+use super::typed::FromAttr;
 use crate::error::{Error, Result};
-use crate::placement::{Device, Placement};
-use crate::sbp::NdSbp;
-use oflow_kernels::{DType, Dims, Scalar};
+use oflow_kernels::{Dims, Scalar};
 use smallvec::SmallVec;
 
 /// Name or position of an input or runtime attribute.
@@ -144,107 +143,23 @@ impl<'a> AttrsOf<'a> {
         self.runtime?.get(self.op.sig.runtime_attr(name)?).copied()
     }
 
-    /// A plan or runtime attribute as a number.
-    pub(crate) fn scalar(&self, name: &str) -> Result<Scalar> {
-        self.number(name, "a number")
-    }
-
-    fn number(&self, name: &str, wanted: &str) -> Result<Scalar> {
-        if let Some(s) = self.runtime(name) {
-            return Ok(s);
+    /// A plan or runtime attribute as a type of Rust.
+    pub(crate) fn read<T: FromAttr<'a>>(&self, name: &str) -> Result<T> {
+        if T::IS_NUMBER
+            && let Some(s) = self.runtime(name)
+        {
+            return T::from_number(s).ok_or_else(|| self.wrong(name, T::WHAT, &s.into()));
         }
-        match self.attr(name)? {
-            AttrValue::Scalar(s) => Ok(*s),
-            AttrValue::Int(i) => Ok(Scalar::Int(*i)),
-            AttrValue::Float(x) => Ok(Scalar::Float(*x)),
-            AttrValue::Bool(b) => Ok(Scalar::Bool(*b)),
-            v => Err(self.wrong(name, wanted, v)),
-        }
-    }
-    /// An integer.
-    pub(crate) fn int(&self, name: &str) -> Result<i64> {
-        match self.number(name, "an integer")? {
-            Scalar::Int(i) => Ok(i),
-            s => Err(self.wrong(name, "an integer", &s.into())),
-        }
-    }
-    /// A float; an integer is one too.
-    pub(crate) fn float(&self, name: &str) -> Result<f64> {
-        match self.number(name, "a float")? {
-            Scalar::Bool(b) => Err(self.wrong(name, "a float", &b.into())),
-            s => Ok(s.to_f64()),
-        }
-    }
-    /// A truth value.
-    pub(crate) fn bool(&self, name: &str) -> Result<bool> {
-        match self.number(name, "a bool")? {
-            Scalar::Bool(b) => Ok(b),
-            s => Err(self.wrong(name, "a bool", &s.into())),
-        }
-    }
-    /// Text.
-    pub(crate) fn str(&self, name: &str) -> Result<&'a str> {
-        match self.attr(name)? {
-            AttrValue::Str(s) => Ok(s),
-            v => Err(self.wrong(name, "text", v)),
-        }
-    }
-    /// A list of integers.
-    pub(crate) fn ints(&self, name: &str) -> Result<&'a [i64]> {
-        match self.attr(name)? {
-            AttrValue::Ints(v) => Ok(v),
-            v => Err(self.wrong(name, "a list of integers", v)),
-        }
-    }
-    /// A list of floats.
-    pub(crate) fn floats(&self, name: &str) -> Result<&'a [f64]> {
-        match self.attr(name)? {
-            AttrValue::Floats(v) => Ok(v),
-            v => Err(self.wrong(name, "a list of floats", v)),
-        }
-    }
-    /// A list of other values.
-    pub(crate) fn list(&self, name: &str) -> Result<&'a [AttrValue]> {
-        match self.attr(name)? {
-            AttrValue::List(v) => Ok(v),
-            v => Err(self.wrong(name, "a list", v)),
-        }
-    }
-    /// An element type.
-    pub(crate) fn dtype_attr(&self, name: &str) -> Result<DType> {
-        match self.attr(name)? {
-            AttrValue::DType(d) => Ok(*d),
-            v => Err(self.wrong(name, "a dtype", v)),
-        }
-    }
-    /// A kind of device.
-    pub(crate) fn device_attr(&self, name: &str) -> Result<Device> {
-        match self.attr(name)? {
-            AttrValue::Device(d) => Ok(*d),
-            v => Err(self.wrong(name, "a device", v)),
-        }
-    }
-    /// A placement.
-    pub(crate) fn placement_attr(&self, name: &str) -> Result<&'a Placement> {
-        match self.attr(name)? {
-            AttrValue::Placement(p) => Ok(p),
-            v => Err(self.wrong(name, "a placement", v)),
-        }
-    }
-    /// An nd-SBP.
-    pub(crate) fn sbp_attr(&self, name: &str) -> Result<&'a NdSbp> {
-        match self.attr(name)? {
-            AttrValue::NdSbp(s) => Ok(s),
-            v => Err(self.wrong(name, "an nd-SBP", v)),
-        }
+        let value = self.attr(name)?;
+        T::from_attr(value).ok_or_else(|| self.wrong(name, T::WHAT, value))
     }
     /// An integer that is a size.
     pub(crate) fn size(&self, name: &str) -> Result<usize> {
-        as_size(self.int(name)?)
+        as_size(self.read(name)?)
     }
     /// A list of integers that are sizes.
     pub(crate) fn sizes(&self, name: &str) -> Result<Dims> {
-        self.ints(name)?.iter().map(|n| as_size(*n)).collect()
+        self.read::<&[i64]>(name)?.iter().map(|n| as_size(*n)).collect()
     }
 
     #[cold]
@@ -270,19 +185,21 @@ fn as_size(n: i64) -> Result<usize> {
 
 /// Gives a context the methods that read attributes by name. `$of` makes an [`AttrsOf`] of it.
 macro_rules! attrs_by_name {
-    ($self:ident, $of:expr, $life:lifetime, {$($what:literal $name:ident -> $ty:ty;)*}) => {
+    ($self:ident, $of:expr, {$($what:literal $name:ident -> $ty:ty = $read:ident;)*}) => {
         $(
             #[doc = concat!($what, ", by name.")]
             ///
             /// # Errors
             /// The op has no such attribute (the error lists those that it has), or its value is of another type.
             pub fn $name(&$self, name: &str) -> Result<$ty> {
-                $of.$name(name)
+                $of.$read(name)
             }
         )*
     };
     ($self:ident, $of:expr, $life:lifetime) => {
-        $crate::declarations::named::attrs_by_name!($self, $of, $life, { "Plan attribute" attr -> &$life $crate::ops::AttrValue; });
+        $crate::declarations::named::attrs_by_name!($self, $of, {
+            "Plan attribute" attr -> &$life $crate::ops::AttrValue = attr;
+        });
         $crate::declarations::named::attrs_by_name!($self, $of, $life, but attr);
     };
     ($self:ident, $of:expr, $life:lifetime, but attr) => {
@@ -294,21 +211,21 @@ macro_rules! attrs_by_name {
         pub fn params<P: $crate::ops::OpParams>(&$self) -> Result<P> {
             $of.params()
         }
-        $crate::declarations::named::attrs_by_name!($self, $of, $life, {
-            "Text attribute" str -> &$life str;
-            "List of integers" ints -> &$life [i64];
-            "List of floats" floats -> &$life [f64];
-            "List of other values" list -> &$life [$crate::ops::AttrValue];
-            "Placement attribute" placement_attr -> &$life $crate::placement::Placement;
-            "nd-SBP attribute" sbp_attr -> &$life $crate::sbp::NdSbp;
-            "Integer attribute" int -> i64;
-            "Float attribute (an integer is accepted)" float -> f64;
-            "Bool attribute" bool -> bool;
-            "Number: an int, float, bool or scalar attribute" scalar -> oflow_kernels::Scalar;
-            "Element type attribute" dtype_attr -> oflow_kernels::DType;
-            "Device attribute" device_attr -> $crate::placement::Device;
-            "Integer attribute that is a size (an error where it is negative)" size -> usize;
-            "List attribute whose members are sizes (an error where one is negative)" sizes -> oflow_kernels::Dims;
+        $crate::declarations::named::attrs_by_name!($self, $of, {
+            "Text attribute" str -> &$life str = read;
+            "List of integers" ints -> &$life [i64] = read;
+            "List of floats" floats -> &$life [f64] = read;
+            "List of other values" list -> &$life [$crate::ops::AttrValue] = read;
+            "Placement attribute" placement_attr -> &$life $crate::placement::Placement = read;
+            "nd-SBP attribute" sbp_attr -> &$life $crate::sbp::NdSbp = read;
+            "Integer attribute" int -> i64 = read;
+            "Float attribute (an integer is accepted)" float -> f64 = read;
+            "Bool attribute" bool -> bool = read;
+            "Number: an int, float, bool or scalar attribute" scalar -> oflow_kernels::Scalar = read;
+            "Element type attribute" dtype_attr -> oflow_kernels::DType = read;
+            "Device attribute" device_attr -> $crate::placement::Device = read;
+            "Integer attribute that is a size (an error where it is negative)" size -> usize = size;
+            "List attribute whose members are sizes (an error where one is negative)" sizes -> oflow_kernels::Dims = sizes;
         });
     };
 }

@@ -3,6 +3,7 @@
 
 use super::attr::{AttrKind, AttrValue};
 use super::def::OpDef;
+use super::typed::FromAttr;
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::placement::Device;
@@ -120,10 +121,7 @@ macro_rules! integers {
         impl ParamType for $t {
             const KIND: AttrKind = AttrKind::Int;
             fn from_value(name: &str, value: AttrValue) -> Result<$t> {
-                let found = match value {
-                    AttrValue::Int(i) | AttrValue::Scalar(Scalar::Int(i)) => <$t>::try_from(i).ok(),
-                    _ => None,
-                };
+                let found = i64::from_attr(&value).and_then(|i| <$t>::try_from(i).ok());
                 found.ok_or_else(|| wrong(name, &value, concat!("a ", stringify!($t))))
             }
             fn to_value(&self) -> AttrValue {
@@ -136,14 +134,12 @@ macro_rules! integers {
 integers!(i64, i32, u32, usize);
 
 macro_rules! plain {
-    ($($t:ty = $kind:ident $words:literal: $from:pat => $found:expr, $to:expr;)*) => {$(
+    ($($t:ty = $kind:ident as $read:ty: $own:expr, $to:expr;)*) => {$(
         impl ParamType for $t {
             const KIND: AttrKind = AttrKind::$kind;
             fn from_value(name: &str, value: AttrValue) -> Result<$t> {
-                match value {
-                    $from => Ok($found),
-                    other => Err(wrong(name, &other, $words)),
-                }
+                let own: fn($read) -> $t = $own;
+                <$read>::from_attr(&value).map(own).ok_or_else(|| wrong(name, &value, <$read>::WHAT))
             }
             fn to_value(&self) -> AttrValue {
                 let to: fn(&$t) -> AttrValue = $to;
@@ -153,14 +149,14 @@ macro_rules! plain {
     )*};
 }
 plain! {
-    f64 = Float "a float": AttrValue::Float(x) | AttrValue::Scalar(Scalar::Float(x)) => x, |x| AttrValue::Float(*x);
-    bool = Bool "a bool": AttrValue::Bool(b) | AttrValue::Scalar(Scalar::Bool(b)) => b, |b| AttrValue::Bool(*b);
-    String = Str "a text": AttrValue::Str(s) => s.to_string(), |s| AttrValue::Str(s.as_str().into());
-    DType = DType "an element type": AttrValue::DType(d) => d, |d| AttrValue::DType(*d);
-    Device = Device "a device": AttrValue::Device(d) => d, |d| AttrValue::Device(*d);
-    Scalar = Scalar "a number": AttrValue::Scalar(s) => s, |s| AttrValue::Scalar(*s);
-    Vec<i64> = Ints "a list of integers": AttrValue::Ints(v) => v.to_vec(), |v| AttrValue::Ints(v.as_slice().into());
-    Vec<f64> = Floats "a list of floats": AttrValue::Floats(v) => v.to_vec(), |v| AttrValue::Floats(SmallVec::from_slice(v));
+    f64 = Float as f64: |x| x, |x| AttrValue::Float(*x);
+    bool = Bool as bool: |b| b, |b| AttrValue::Bool(*b);
+    String = Str as &str: str::to_string, |s| AttrValue::Str(s.as_str().into());
+    DType = DType as DType: |d| d, |d| AttrValue::DType(*d);
+    Device = Device as Device: |d| d, |d| AttrValue::Device(*d);
+    Scalar = Scalar as Scalar: |s| s, |s| AttrValue::Scalar(*s);
+    Vec<i64> = Ints as &[i64]: <[i64]>::to_vec, |v| AttrValue::Ints(v.as_slice().into());
+    Vec<f64> = Floats as &[f64]: <[f64]>::to_vec, |v| AttrValue::Floats(SmallVec::from_slice(v));
 }
 
 impl ParamType for f32 {
@@ -239,7 +235,8 @@ mod tests {
         assert!(usize::from_value("n", AttrValue::Int(-1)).is_err());
         assert!(f32::from_value("x", AttrValue::Float(1e300)).is_err());
         assert!(f32::from_value("x", AttrValue::Float(f64::INFINITY)).unwrap().is_infinite());
-        assert!(f64::from_value("x", AttrValue::Int(1)).is_err());
+        assert_eq!(f64::from_value("x", AttrValue::Int(1)).unwrap(), 1.0);
+        assert!(f64::from_value("x", AttrValue::Bool(true)).is_err() && f64::from_value("x", "1".into()).is_err());
         assert_eq!(Option::<f64>::from_value("x", AttrValue::Absent).unwrap(), None);
         let texts = vec!["a".to_string(), "b".to_string()];
         assert_eq!(Vec::<String>::from_value("l", texts.to_value()).unwrap(), texts);

@@ -1,8 +1,10 @@
 //! From the JSON of arguments to the arguments of a function: which kind a value is to be follows from the signature.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
-use oflow::functional::{Arg, FnDef, FnSig, ParamKind, TensorIndex, functions};
+use oflow::functional::bind::{self as binder, ByPosition, Language, Misfit, Unfit, Words, bind, first_fit};
+use oflow::functional::{Arg, FnDef, FnParam, ParamKind, TensorIndex, functions};
 use oflow::interpreter::Target;
 use oflow::kernels::Scalar;
 use oflow::ops::{AttrKind, AttrValue};
@@ -73,15 +75,18 @@ pub struct Arguments {
 /// No overload takes the value of an argument. What the overloads themselves refuse is left to the call, whose error lists them.
 pub fn arguments(case: &Case, functions: &Functions) -> Result<Arguments, String> {
     let common = Common::of(case);
+    let values: Vec<&Json> = case.args.iter().chain(case.named.iter().map(|(_, v)| v)).collect();
+    let keywords: Vec<&str> = case.named.iter().map(|(n, _)| n.as_str()).collect();
+    let given = binder::Given::new(&values, &keywords);
     let overloads = functions.overloads(&case.call);
-    let mut reasons: Vec<String> = Vec::new();
-    for f in overloads {
-        match for_signature(case, &f.sig, &common) {
-            Ok((args, named)) => return Ok(Arguments { function: Some(f.clone()), args, named }),
-            Err(Refused::Value(why)) => reasons.push(why),
-            Err(Refused::Names) => {}
-        }
-    }
+    let read = |f: &FnDef| bind(&mut Line { common: &common }, &f.sig, ByPosition::of(&f.sig), &given);
+    let misfits = match first_fit(overloads, read) {
+        Ok(Ok((f, bound))) => return Ok(in_order(case, f, bound)),
+        Ok(Err(misfits)) => misfits,
+        Err(never) => match never {},
+    };
+    // Why a value could not be read. What else does not fit, the call says.
+    let mut reasons: Vec<String> = misfits.into_iter().filter_map(said).collect();
     reasons.dedup();
     if !reasons.is_empty() {
         return Err(reasons.join("; "));
@@ -93,55 +98,69 @@ pub fn arguments(case: &Case, functions: &Functions) -> Result<Arguments, String
     Ok(Arguments { function: None, args, named })
 }
 
-/// Why an overload does not take the arguments.
-enum Refused {
-    /// The function has no parameters of these names.
-    Names,
-    /// A value is not of the parameter's kind.
-    Value(String),
+fn said(misfit: Misfit) -> Option<String> {
+    match misfit {
+        Misfit::Text(why) => Some(why),
+        _ => None,
+    }
 }
 
-type List = Vec<(String, Ready)>;
+/// The arguments of an overload as the case gives them: by place, then by name in its order, then what it leaves out.
+fn in_order(case: &Case, f: &FnDef, bound: Vec<Option<Ready>>) -> Arguments {
+    let mut all: Vec<(String, Option<Ready>)> = f.sig.params.iter().map(|p| p.name.clone()).zip(bound).collect();
+    let rest = all.split_off(case.args.len());
+    // What is null by place keeps its place.
+    let args = all.into_iter().map(|(name, ready)| (name, ready.unwrap_or(Ready::Nothing))).collect();
+    let place = |name: &str| case.named.iter().position(|(n, _)| n == name).unwrap_or(usize::MAX);
+    let mut named: Vec<_> = rest.into_iter().filter_map(|(name, ready)| Some((name, ready?))).collect();
+    named.sort_by_key(|(name, _)| place(name));
+    Arguments { function: Some(f.clone()), args, named }
+}
 
-fn for_signature(case: &Case, sig: &FnSig, common: &Common<'_>) -> Result<(List, List), Refused> {
-    let read = |name: &str, kind: ParamKind, v: &Json| -> Result<(String, Ready), Refused> {
-        let ready = of_kind(v, kind, name, common).map_err(|why| Refused::Value(format!("'{name}' {why}")))?;
-        Ok((name.to_string(), ready))
-    };
-    let positional: Vec<_> = sig.params.iter().filter(|p| !p.keyword_only).collect();
-    if case.args.len() > positional.len() {
-        return Err(Refused::Names);
+/// A line of cases as a caller of functions: its values are JSON, and tensors that say nothing else lie where those of the line
+/// do.
+struct Line<'a> {
+    common: &'a Common<'a>,
+}
+
+impl Line<'_> {
+    fn read(&self, p: &FnParam, value: &Json) -> Result<Ready, Unfit<Infallible>> {
+        of_kind(value, p.kind, &p.name, self.common).map_err(|why| Unfit::Text(format!("'{}' {why}", p.name)))
     }
-    // All names first: a value is not read for an overload that cannot be meant.
-    let params: Vec<_> = case.named.iter().map(|(n, v)| (sig.params.iter().find(|p| p.name == *n), v)).collect();
-    let taken = |name: &str| {
-        let by_place = positional.iter().take(case.args.len()).any(|p| p.name == name);
-        by_place || case.named.iter().any(|(n, _)| n == name)
-    };
-    let missing =
-        sig.params.iter().any(|p| !p.optional && p.default.is_none() && p.kind != ParamKind::Target && !taken(&p.name));
-    if missing || params.iter().any(|(p, _)| p.is_none()) {
-        return Err(Refused::Names);
+}
+
+impl<'a> Language for Line<'a> {
+    type Value = &'a Json;
+    type Taken = Ready;
+    type Error = Infallible;
+    const WORDS: Words = Words::Plain;
+
+    fn is_absent(&self, _: &FnParam, value: &Json) -> bool {
+        *value == Json::Null
     }
-    let args = positional.iter().zip(&case.args).map(|(p, v)| read(&p.name, p.kind, v)).collect::<Result<_, _>>()?;
-    let mut named: List = Vec::new();
-    for (p, v) in params {
-        if let Some(p) = p {
-            named.push(read(&p.name, p.kind, v)?);
+    fn convert(&mut self, p: &FnParam, value: &Json) -> Result<Ready, Unfit<Infallible>> {
+        self.read(p, value)
+    }
+    fn supplies(&self, _: usize, p: &FnParam) -> bool {
+        p.kind == ParamKind::Target
+    }
+    /// A factory without a target makes its tensor where the line's tensors are. Defaults are the function's.
+    fn left_out(&mut self, _: usize, p: &FnParam) -> Result<Option<Ready>, Unfit<Infallible>> {
+        match p.kind {
+            ParamKind::Target => self.read(p, &Json::Object(vec![])).map(Some),
+            _ => Ok(None),
         }
     }
-    // A factory without a target makes its tensor where the line's tensors are.
-    for p in sig.params.iter().filter(|p| p.kind == ParamKind::Target && !taken(&p.name)) {
-        named.push(read(&p.name, p.kind, &Json::Object(vec![]))?);
+    fn type_of(&self, p: &FnParam) -> String {
+        p.kind.name().to_string()
     }
-    Ok((args, named))
+    fn describe(&self, value: &Json) -> String {
+        value.what()
+    }
 }
 
 /// Reads a value as that kind.
 fn of_kind(v: &Json, kind: ParamKind, name: &str, common: &Common<'_>) -> Result<Ready, String> {
-    if *v == Json::Null {
-        return Ok(Ready::Nothing);
-    }
     Ok(match kind {
         ParamKind::Tensor => Ready::Tensor(Given::read(v, name, common)?),
         ParamKind::TensorTuple => {

@@ -215,7 +215,7 @@ impl Tensor {
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Result<Tensor> {
         let site = CallSite::here();
-        let [seed, ordinal] = super::super::random::drawn(None).map_err(|e| e.at(site))?;
+        let [seed, ordinal] = super::super::draw::drawn(None).map_err(|e| e.at(site))?;
         invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), seed, ordinal], site)
     }
 
@@ -223,7 +223,7 @@ impl Tensor {
     #[track_caller]
     pub fn dropout_with(&self, p: f64, options: &crate::functional::DropoutOptions) -> Result<Tensor> {
         let site = CallSite::here();
-        let [seed, ordinal] = super::super::random::drawn(options.generator.as_ref()).map_err(|e| e.at(site))?;
+        let [seed, ordinal] = super::super::draw::drawn(options.generator.as_ref()).map_err(|e| e.at(site))?;
         invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), seed, ordinal], site)
     }
 

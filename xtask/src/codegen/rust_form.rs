@@ -306,8 +306,8 @@ impl<'a> Form<'a> {
             lines.push("let site = CallSite::here();".into());
             let numbers = match (self.target(), variant) {
                 (Some(at), _) => format!("{}.drawn()", self.params()[at].name),
-                (None, Variant::WithOptions) => format!("super::super::random::drawn(options.{}.as_ref())", p.name),
-                _ => "super::super::random::drawn(None)".into(),
+                (None, Variant::WithOptions) => format!("super::super::draw::drawn(options.{}.as_ref())", p.name),
+                _ => "super::super::draw::drawn(None)".into(),
             };
             lines.push(format!("let [seed, ordinal] = {numbers}.map_err(|e| e.at(site))?;"));
         }

@@ -1,0 +1,133 @@
+//! The way of a call from Python, in the order of its stages:
+//!
+//! | stage | what happens | where |
+//! |---|---|---|
+//! | found | CPython calls the function's trampoline; its overloads are read | `trampolines`, `function` |
+//! | bound | the first overload that takes the arguments is chosen, and they are converted | `oflow::functional::bind`, `args` |
+//! | entered | the thread is in the context of its rank; the line of the program is noted | `context`, `site` |
+//! | run | the library runs the function; other threads of Python meanwhile, if it takes long | `oflow::functional` |
+//! | result | objects are made of what it gives; an exception of its error | `results`, `errors`, `call_text` |
+
+use crate::args::Arguments;
+use crate::errors::exception;
+use crate::function::{Function, Overload};
+use crate::tensor::Tensor;
+use crate::{call_text, context, results, site};
+use oflow::functional::bind::{self, bind, first_fit};
+use oflow::functional::{Arg, Bound as BoundArgs, FnReturn, Returned};
+use pyo3::Borrowed;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+use smallvec::SmallVec;
+
+/// The arguments of one call: by position, then by name.
+pub struct Given<'a, 'py> {
+    /// All arguments; of a method the tensor comes first.
+    pub all: SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>,
+    /// The names of the last ones.
+    pub names: Option<Borrowed<'a, 'py, PyTuple>>,
+}
+
+/// What follows where no overload takes the arguments.
+#[derive(Clone, Copy)]
+enum NoFit {
+    /// A `TypeError` that says why.
+    Raise,
+    /// Python asks the other operand.
+    NotImplemented,
+}
+
+/// Calls the first overload that takes the arguments.
+///
+/// # Errors
+/// No overload does; otherwise those of the function.
+pub fn call(py: Python<'_>, function: &Function, given: &Given<'_, '_>) -> PyResult<Py<PyAny>> {
+    stages(py, function, given, &[], NoFit::Raise)
+}
+
+/// The same, with values for parameters of its one overload that the call leaves out.
+///
+/// # Errors
+/// As [`call`].
+pub fn call_with(
+    py: Python<'_>,
+    function: &Function,
+    given: &Given<'_, '_>,
+    base: &[Option<Arg>],
+) -> PyResult<Py<PyAny>> {
+    stages(py, function, given, base, NoFit::Raise)
+}
+
+/// The same for an operator of Python, whose result is `NotImplemented` where no overload takes the operands.
+///
+/// # Errors
+/// Those of the function.
+pub fn call_operator(py: Python<'_>, function: &Function, given: &Given<'_, '_>) -> PyResult<Py<PyAny>> {
+    stages(py, function, given, &[], NoFit::NotImplemented)
+}
+
+fn stages(
+    py: Python<'_>,
+    function: &Function,
+    given: &Given<'_, '_>,
+    base: &[Option<Arg>],
+    no_fit: NoFit,
+) -> PyResult<Py<PyAny>> {
+    // Found.
+    let overloads = function.overloads(py)?;
+
+    // Bound.
+    let names = given.names.iter().flat_map(|names| names.iter_borrowed());
+    let names: SmallVec<[Borrowed<'_, '_, PyString>; 4]> = names.map(|n| n.cast()).collect::<Result<_, _>>()?;
+    let keywords: SmallVec<[&str; 4]> = names.iter().map(|n| n.to_str()).collect::<PyResult<_>>()?;
+    let values = bind::Given::new(&given.all, &keywords);
+    let fitting = first_fit(&overloads, |o: &Overload| {
+        let mut arguments = Arguments::of(o.makes_tensor, base);
+        let args = bind(&mut arguments, &o.def.sig, o.by_position, &values)?;
+        Ok((args, arguments.requires_grad()))
+    });
+    let (overload, (args, requires_grad)) = match (fitting?, no_fit) {
+        (Ok(fit), _) => fit,
+        (Err(_), NoFit::NotImplemented) => return Ok(py.NotImplemented()),
+        (Err(misfits), NoFit::Raise) => {
+            return Err(call_text::refused(py, function, &overloads, &misfits, &values));
+        }
+    };
+
+    // Entered.
+    context::enter(py)?;
+    let long = context::takes_long(&args, &overload.def);
+    let bound = BoundArgs { args, site: site::caller(py) };
+
+    // Run.
+    let raised = |e| exception(py, call_text::named_in(function, e, &values));
+    let slots = match overload.def.sig.returns {
+        FnReturn::Named(_) => overload.def.outputs(&bound).map_err(raised)?,
+        _ => None,
+    };
+    let run = || match requires_grad {
+        false => overload.def.run(bound),
+        true => overload.def.run(bound).and_then(requiring_grad),
+    };
+    let returned = if long { py.detach(run) } else { run() };
+
+    // Result.
+    match returned {
+        Ok(Returned::Tensors(tensors)) => {
+            let first = given.all.first().and_then(|o| o.cast::<Tensor>().ok());
+            results::tensors(py, &overload.def, tensors, slots.as_deref(), first)
+        }
+        Ok(Returned::Value(value)) => results::value(py, &value),
+        Err(e) => Err(raised(e)),
+    }
+}
+
+/// New tensors as leaves that require a gradient.
+fn requiring_grad(returned: Returned) -> oflow::Result<Returned> {
+    match returned {
+        Returned::Tensors(all) => {
+            Ok(Returned::Tensors(all.into_iter().map(|t| t.requires_grad_(true)).collect::<oflow::Result<_>>()?))
+        }
+        value => Ok(value),
+    }
+}

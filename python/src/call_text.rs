@@ -1,0 +1,80 @@
+//! A call in messages: its text, and the exception of one that no overload takes.
+
+use crate::args::{Arguments, Object};
+use crate::function::{Function, Overload};
+use crate::tensor::Tensor;
+use crate::{site, words};
+use oflow::functional::bind::{Given, Misfit, Misfits};
+use oflow::{Error, ErrorKind};
+use pyo3::Borrowed;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// An object in the text of a call: tensors by their types, and what is long by its class.
+fn short(o: Borrowed<'_, '_, PyAny>, depth: usize) -> String {
+    const LONGEST: usize = 60;
+    if let Ok(t) = o.cast::<Tensor>() {
+        return t.get().inner().short();
+    }
+    let members = match (o.cast::<PyList>(), o.cast::<PyTuple>()) {
+        (Ok(l), _) => Some(l.iter().collect::<Vec<_>>()),
+        (_, Ok(t)) => Some(t.iter().collect()),
+        _ => None,
+    };
+    let class = || o.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+    // The text of a list is not asked of Python: that of a tensor in it may take all ranks.
+    if let Some(members) = members {
+        if members.len() > 8 || depth > 3 {
+            return format!("{} of {}", class(), members.len());
+        }
+        let texts: Vec<String> = members.iter().map(|m| short(m.as_borrowed(), depth + 1)).collect();
+        return format!("[{}]", texts.join(", "));
+    }
+    match o.repr() {
+        Ok(r) if r.len().is_ok_and(|n| n <= LONGEST) => r.to_string(),
+        _ => class(),
+    }
+}
+
+/// The error with the called function in its text: a function that calls others fails in one of them, whose name tells the program
+/// nothing. Errors about other ranks name the ops of all ranks.
+#[cold]
+pub fn named_in(function: &Function, e: Error, given: &Given<'_, Object<'_, '_>>) -> Error {
+    let is_named = |text: &str| text.strip_prefix(function.name()).is_some_and(|rest| rest.starts_with(['(', ':']));
+    let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
+    let text = || given.text(function.full_name(), |o| short(o, 0));
+    if of_ranks || is_named(&e.to_string()) { e } else { e.within(text) }
+}
+
+/// The exception of a call that no overload takes.
+#[cold]
+pub fn refused(
+    py: Python<'_>,
+    function: &Function,
+    overloads: &[Overload],
+    misfits: &Misfits,
+    given: &Given<'_, Object<'_, '_>>,
+) -> PyErr {
+    let (name, site) = (function.full_name(), site::caller(py));
+    let why = |(o, misfit): (&Overload, &Misfit)| misfit.text(&Arguments::of(o.makes_tensor, &[]), &o.def.sig, given);
+    let reasons: Vec<String> = overloads.iter().zip(misfits).map(why).collect();
+    let text = match (overloads, reasons.as_slice()) {
+        ([overload], [reason]) => {
+            format!("{name}(): {reason}\n  at {site}\n  it is: {}", words::python(name, &overload.def))
+        }
+        (all, reasons) => {
+            let kind = |o: Object<'_, '_>| o.get_type().name().map_or_else(|_| "?".to_string(), |n| n.to_string());
+            let got = given.text("", kind);
+            let list: String = all
+                .iter()
+                .zip(reasons)
+                .map(|(o, why)| format!("\n * {}\n      {why}", words::python(name, &o.def)))
+                .collect();
+            format!(
+                "{name}() received an invalid combination of arguments - got {got}, but expected one of:{list}\n  at {site}"
+            )
+        }
+    };
+    PyTypeError::new_err(text)
+}
