@@ -1,22 +1,22 @@
 //! Objects of Python as arguments of functions.
 
 use crate::errors::Unfit;
+use crate::indices::index;
 use crate::numbers::{int, scalar};
 use crate::phrases::in_python;
-use crate::place::Place;
-use crate::signature;
+use crate::place;
+use crate::signature::{self, PLACE};
 use crate::tensor::Tensor;
 use crate::types::{self, Generator};
-use oflow::functional::bind::{Language, Words, attribute};
-use oflow::functional::{Arg, FnParam, FnSig, TensorIndex};
+use oflow::Scalar;
+use oflow::functional::bind::{Language, Words};
+use oflow::functional::{Arg, FnParam, FnSig};
 use oflow::ops::{AttrKind, AttrValue, ParamKind};
-use oflow::{DType, Scalar};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyEllipsis, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString, PyTuple};
 use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// An object that a call is given.
@@ -38,18 +38,18 @@ pub struct Arguments<'b, 'a, 'py> {
     makes_tensor: bool,
     /// Values for parameters that the call leaves out.
     base: &'b [Option<Arg>],
-    place: Place,
-    objects: PhantomData<Object<'a, 'py>>,
+    place: place::Given<'a, 'py>,
+    requires_grad: bool,
 }
 
 impl<'b> Arguments<'b, '_, '_> {
     /// For an overload; `base` has values for parameters that the call leaves out.
     pub fn of(makes_tensor: bool, base: &'b [Option<Arg>]) -> Self {
-        Arguments { makes_tensor, base, place: Place::default(), objects: PhantomData }
+        Arguments { makes_tensor, base, place: Default::default(), requires_grad: false }
     }
     /// Whether the call asks for leaves that require a gradient.
     pub fn requires_grad(&self) -> bool {
-        self.place.requires_grad
+        self.requires_grad
     }
 }
 
@@ -75,14 +75,20 @@ impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
         Ok(Arg::Attr(AttrValue::Ints(all.iter().map(|o| int(*o)).collect::<Result<_, _>>()?)))
     }
     fn other_keyword(&mut self, keyword: &str, o: Object<'a, 'py>) -> Result<bool, Unfit> {
-        if self.makes_tensor { self.place.takes(keyword, o) } else { Ok(false) }
+        let at = PLACE.iter().position(|(name, ..)| *name == keyword).filter(|_| self.makes_tensor);
+        if let Some(at) = at {
+            self.place[at] = Some(o).filter(|o| !o.is_none());
+        }
+        Ok(at.is_some())
     }
     fn supplies(&self, i: usize, p: &FnParam) -> bool {
         p.kind == ParamKind::Target || self.base.get(i).is_some_and(Option::is_some)
     }
     fn left_out(&mut self, i: usize, p: &FnParam) -> Result<Option<Arg>, Unfit> {
         if p.kind == ParamKind::Target {
-            return self.place.target().map(|t| Some(Arg::Target(t)));
+            let (target, requires_grad) = place::target(&self.place)?;
+            self.requires_grad = requires_grad;
+            return Ok(Some(Arg::Target(target)));
         }
         let base = self.base.get(i).cloned().flatten();
         Ok(base.or_else(|| p.default.clone().map(Arg::Attr)))
@@ -153,12 +159,15 @@ pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, Unfit> {
         ParamKind::TensorTuple => {
             members(o)?.iter().map(|m| tensor(m.as_borrowed())).collect::<Result<_, _>>().map(Arg::Tensors)
         }
-        ParamKind::TensorIndex => index(o).map(Arg::Index),
         ParamKind::Generator => {
             Ok(Arg::Generator(o.cast::<Generator>().map_err(|_| Unfit::Type)?.get().inner().clone()))
         }
         ParamKind::Target => Err(Unfit::Type),
-        ParamKind::Attr(kind) => attribute(p, kind, attr(kind, o)?).map_err(|e| Unfit::Text(in_python(e.message()))),
+        ParamKind::Attr(kind) => {
+            let value = attr(kind, o)?;
+            p.accept(kind, value).map(Arg::Attr).map_err(|e| Unfit::Text(in_python(e.message())))
+        }
+        ParamKind::TensorIndex => index(o).map(Arg::Index),
     }
 }
 
@@ -225,10 +234,6 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, Unfit> {
             ),
             Err(e) => return Err(e),
         },
-        AttrKind::DType => AttrValue::DType(types::dtype_of(&o)?),
-        AttrKind::Device => AttrValue::Device(types::device_of(&o)?),
-        AttrKind::Placement => AttrValue::Placement(types::placement_of(&o)?),
-        AttrKind::NdSbp => AttrValue::NdSbp(types::sbp_of(&o)?),
         AttrKind::Bytes => match o.cast::<PyBytes>() {
             Ok(b) => AttrValue::Bytes(Arc::from(b.as_bytes())),
             Err(_) => return Err(Unfit::Type),
@@ -242,59 +247,15 @@ fn attr(kind: AttrKind, o: Object<'_, '_>) -> Result<AttrValue, Unfit> {
             AttrValue::Int(i) => Ok(AttrValue::Ints(SmallVec::from_slice(&[i]))),
             v => Ok(v),
         })?,
+        AttrKind::DType => AttrValue::DType(types::dtype_of(&o)?),
+        AttrKind::Device => AttrValue::Device(types::device_of(&o)?),
+        AttrKind::Placement => AttrValue::Placement(types::placement_of(&o)?),
+        AttrKind::NdSbp => AttrValue::NdSbp(types::sbp_of(&o)?),
         kind => match kind.member() {
             Some(member) => list(o, |m| attr(member, m))?,
             None => return Err(Unfit::Type),
         },
     })
-}
-
-/// An object as an index: one member, or a tuple of them. A list is a tuple if a tensor, a slice, `None` or `...` stands in it, as in
-/// PyTorch; else it is one member, an array of indices.
-pub fn index(o: Object<'_, '_>) -> Result<Vec<TensorIndex>, Unfit> {
-    if let Ok(t) = o.cast::<PyTuple>() {
-        return t.iter_borrowed().map(index_member).collect();
-    }
-    let no_number = |m: &Bound<'_, PyAny>| {
-        m.is_none() || m.is_instance_of::<PySlice>() || m.is_instance_of::<PyEllipsis>() || m.is_instance_of::<Tensor>()
-    };
-    match o.cast::<PyList>() {
-        Ok(l) if l.iter().any(|m| no_number(&m)) => l.iter().map(|m| index_member(m.as_borrowed())).collect(),
-        _ => Ok(vec![index_member(o)?]),
-    }
-}
-
-fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, Unfit> {
-    let py = o.py();
-    if o.is_none() {
-        return Ok(TensorIndex::NewAxis);
-    }
-    if o.is(py.Ellipsis()) || o.is_instance_of::<PyEllipsis>() {
-        return Ok(TensorIndex::Ellipsis);
-    }
-    if let Ok(s) = o.cast::<PySlice>() {
-        let bound = |name: &Bound<'_, PyString>| -> Result<Option<i64>, Unfit> {
-            let b = s.getattr(name)?;
-            if b.is_none() { Ok(None) } else { int(b.as_borrowed()).map(Some) }
-        };
-        let (start, end) = (bound(intern!(py, "start"))?, bound(intern!(py, "stop"))?);
-        let step = bound(intern!(py, "step"))?.unwrap_or(1);
-        return Ok(match (start, end, step) {
-            (None, None, 1) => TensorIndex::Full,
-            _ => TensorIndex::Slice { start, end, step },
-        });
-    }
-    if let Ok(t) = o.cast::<Tensor>() {
-        return Ok(TensorIndex::Tensor(t.get().inner().clone()));
-    }
-    match int(o).map(Scalar::Int).or_else(|no| if let Unfit::Type = no { scalar(o) } else { Err(no) }) {
-        Ok(Scalar::Int(i)) => Ok(TensorIndex::Int(i)),
-        // One new dim of size 1 or 0, as in PyTorch.
-        Ok(Scalar::Bool(b)) => Ok(TensorIndex::Values(crate::data::of_values(&[b], &[], DType::Bool)?)),
-        Ok(Scalar::Float(_) | Scalar::Complex(..)) => Err(Unfit::Type),
-        Err(Unfit::Type) => Ok(TensorIndex::Values(crate::data::index_tensor(o)?)),
-        Err(e) => Err(e),
-    }
 }
 
 /// An object as the attribute that it is like: numbers, texts, lists of these, dtypes.

@@ -13,7 +13,7 @@ use crate::errors::exception;
 use crate::function::{Function, Overload};
 use crate::tensor::Tensor;
 use crate::{call_text, context, results, site};
-use oflow::functional::bind::{self, bind, first_fit};
+use oflow::functional::bind::{self as binder, bind, first_fit};
 use oflow::functional::{Arg, Bound as BoundArgs, FnReturn, Returned};
 use pyo3::Borrowed;
 use pyo3::prelude::*;
@@ -27,6 +27,9 @@ pub struct Given<'a, 'py> {
     /// The names of the last ones.
     pub names: Option<Borrowed<'a, 'py, PyTuple>>,
 }
+
+/// Names of arguments.
+type Names<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyString>; 4]>;
 
 /// What follows where no overload takes the arguments.
 #[derive(Clone, Copy)]
@@ -77,10 +80,13 @@ fn stages(
     let overloads = function.overloads(py)?;
 
     // Bound.
-    let names = given.names.iter().flat_map(|names| names.iter_borrowed());
-    let names: SmallVec<[Borrowed<'_, '_, PyString>; 4]> = names.map(|n| n.cast()).collect::<Result<_, _>>()?;
-    let keywords: SmallVec<[&str; 4]> = names.iter().map(|n| n.to_str()).collect::<PyResult<_>>()?;
-    let values = bind::Given::new(&given.all, &keywords);
+    let names: Names<'_, '_>;
+    let mut keywords = SmallVec::<[&str; 4]>::new();
+    if let Some(all) = &given.names {
+        names = all.iter_borrowed().map(|n| n.cast()).collect::<Result<_, _>>()?;
+        keywords = names.iter().map(|n| n.to_str()).collect::<PyResult<_>>()?;
+    }
+    let values = binder::Given::new(&given.all, &keywords);
     let fitting = first_fit(&overloads, |o: &Overload| {
         let mut arguments = Arguments::of(o.makes_tensor, base);
         let args = bind(&mut arguments, &o.def.sig, o.by_position, &values)?;

@@ -1,7 +1,7 @@
 //! The rank of this process, and when a call lets other threads of Python run.
 
 use crate::errors::{OrRaise, exception};
-use crate::modes;
+use crate::guards;
 use oflow::control::LaunchEnv;
 use oflow::functional::{Arg, FnBody, FnDef};
 use oflow::{RankCtx, World};
@@ -29,7 +29,7 @@ thread_local! {
 /// threads have left.
 #[inline]
 pub fn enter(py: Python<'_>) -> PyResult<()> {
-    if ENTERED.get() && !modes::left_elsewhere() { Ok(()) } else { enter_slowly(py) }
+    if ENTERED.get() && !guards::left_elsewhere() { Ok(()) } else { enter_slowly(py) }
 }
 
 /// While it lives, calls from Python run in the context that the thread has.
@@ -49,7 +49,7 @@ impl Drop for OfTheCaller {
 
 #[cold]
 fn enter_slowly(py: Python<'_>) -> PyResult<()> {
-    modes::end_left();
+    guards::end_left();
     if ENTERED.get() { Ok(()) } else { join(py) }
 }
 
@@ -192,17 +192,4 @@ pub fn takes_long(args: &[Option<Arg>], def: &FnDef) -> bool {
         Arg::Target(_) => true,
         _ => false,
     })
-}
-
-/// Memory of a device that this rank has in use, has cached, and had in use at most, in bytes.
-#[pyfunction]
-#[pyo3(signature = (device=None))]
-pub fn memory_stats<'py>(py: Python<'py>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-    enter(py)?;
-    let device = match device {
-        Some(d) => crate::types::device_of(d).map_err(|no| crate::types::raised(no, d, "a device"))?,
-        None => oflow::placement::Device::Cpu,
-    };
-    let stats = oflow::memory_stats(device).or_raise(py)?;
-    py.import("oflow._memory")?.getattr("MemoryStats")?.call1((stats.live, stats.cached, stats.peak))
 }

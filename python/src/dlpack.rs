@@ -1,8 +1,8 @@
 //! DLPack: tensors of other libraries, and ours for them, without a copy.
 
-use crate::data::{Memory, readable};
 use crate::errors::OrRaise;
 use crate::ffi::{Imported, export_capsule, import_capsule};
+use crate::shared::{Memory, address, readable};
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
 use oflow::DType;
@@ -121,7 +121,8 @@ pub fn export<'py>(
     if !copy {
         local.storage().share_outside();
     }
-    export_capsule(py, local, dtype, versioned, copy)
+    let data = address(&local);
+    export_capsule(py, local, data, dtype, versioned, copy)
 }
 
 /// DLPack's device of a tensor.

@@ -192,16 +192,17 @@ struct Exported {
     _local: LocalTensor,
 }
 
-/// A capsule of DLPack that shares the memory of a local tensor; `versioned` is the protocol from version 1 on.
+/// A capsule of DLPack that shares the memory of a local tensor, whose first element is at `data`; `versioned` is the protocol from version 1 on.
 pub fn export_capsule<'py>(
     py: Python<'py>,
     local: LocalTensor,
+    data: usize,
     dtype: (u8, u8),
     versioned: bool,
     copied: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let flags = if local.is_shard() { dl::READ_ONLY } else { 0 } | if copied { dl::COPIED } else { 0 };
-    let data = std::ptr::with_exposed_provenance_mut(crate::data::address(&local));
+    let data = std::ptr::with_exposed_provenance_mut(data);
     let mut kept = Box::new(Exported {
         shape: local.dims().iter().map(|n| *n as i64).collect(),
         strides: local.strides().iter().map(|s| *s as i64).collect(),

@@ -2,7 +2,7 @@
 //!
 //! Functions are not written here: they are the rows of [`oflow::functional::functions`]. [`call`] tells the way of a call: from
 //! [`trampolines`] through [`args`], which makes arguments of objects, to [`results`], which makes objects of results. `unsafe` is in
-//! [`trampolines`], [`frame`], [`ffi`] and [`owned`] only.
+//! [`trampolines`], [`site`], [`ffi`] and [`owned`] only.
 //!
 //! `optim`, `checkpoint`, `loader` and `nn` wrap the rooms of the library of those names. Modules, groups of parameters
 //! and the sections of checkpoints are written in Python. A call site is a Python line (`site`). Memory is shared with
@@ -22,12 +22,13 @@ mod dlpack;
 mod errors;
 #[allow(unsafe_code)]
 mod ffi;
-#[allow(unsafe_code)]
-mod frame;
 mod function;
+mod guards;
+mod indices;
 mod job;
 mod libraries;
 mod loader;
+mod memory;
 mod modes;
 mod nn;
 mod numbers;
@@ -41,9 +42,12 @@ mod phrases;
 mod place;
 mod receipts;
 mod results;
+mod shared;
 mod signature;
+#[allow(unsafe_code)]
 mod site;
 mod tensor;
+mod tensor_methods;
 #[allow(unsafe_code)]
 mod trampolines;
 mod types;
@@ -136,7 +140,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::world_size, m)?,
         wrap_pyfunction!(context::manual_seed, m)?,
         wrap_pyfunction!(context::barrier, m)?,
-        wrap_pyfunction!(context::memory_stats, m)?,
+        wrap_pyfunction!(memory::memory_stats, m)?,
         wrap_pyfunction!(modes::_enter, m)?,
         wrap_pyfunction!(modes::_leave, m)?,
         wrap_pyfunction!(modes::_modes, m)?,

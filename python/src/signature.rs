@@ -136,7 +136,7 @@ pub struct Parameter {
 }
 
 /// Parameters that say where a new tensor lives, by name.
-const PLACE: [(&str, &str, &str); 4] = [
+pub const PLACE: [(&str, &str, &str); 4] = [
     ("device", "device | str | None", "None"),
     ("placement", "placement | None", "None"),
     ("sbp", "Sbp | Sequence[Sbp] | str | None", "None"),

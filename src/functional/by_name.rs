@@ -1,6 +1,6 @@
 //! Calls by name: the first overload that takes the arguments runs.
 
-use super::bind::{Arg, Bound, ByPosition, Given, Language, Misfits, Unfit, Words, attribute, bind, first_fit};
+use super::bind::{Arg, Bound, ByPosition, Given, Language, Misfits, Unfit, Words, bind, first_fit};
 use super::index::TensorIndex;
 use super::op_form::{OpForm, OutputSlot};
 use super::table::{FnBody, FnDef, overloads};
@@ -42,7 +42,7 @@ impl<'a> Language for ByName<'a> {
             | (Arg::Index(_), ParamKind::TensorIndex) => Ok(value.clone()),
             (one, ParamKind::TensorIndex) => one_index(one).map(Arg::from).ok_or(Unfit::Type),
             (Arg::Attr(v), ParamKind::Attr(kind)) => {
-                attribute(p, kind, v.clone()).map_err(|e| Unfit::Text(e.message().to_string()))
+                p.accept(kind, v.clone()).map(Arg::Attr).map_err(|e| Unfit::Text(e.message().to_string()))
             }
             _ => Err(Unfit::Type),
         }

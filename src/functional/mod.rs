@@ -6,7 +6,8 @@
 //!
 //! # How it works
 //!
-//! A function is a row of the table: a text that declares its parameters, and a body. `cargo xtask codegen` writes the
+//! A function is a row of the table: a text that declares its parameters, and a body. Calls by name, from Python and from
+//! `oflow run` match arguments to the parameters in one place, [`bind`]. `cargo xtask codegen` writes the
 //! methods and functions of Rust from the texts (`generated/`). The body looks up the op once per place of use (the macro
 //! `op!`) and makes a [`Call`], which has the op, its attributes, its inputs, and the user's
 //! file and line. A function that calls other functions, and a call by name, opens a `CallSite::scope`: everything inside

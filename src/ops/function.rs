@@ -132,6 +132,9 @@ impl FnParam {
     /// # Errors
     /// It has another type, or another number of members.
     pub fn accept(&self, kind: AttrKind, value: AttrValue) -> Result<AttrValue> {
+        if self.len.is_none() && kind.holds(&value) && kind != AttrKind::Shape {
+            return Ok(value);
+        }
         let wide = self.len.and_then(|n| repeated(kind, &value, n)).unwrap_or(value);
         let value = kind.accept(&self.name, wide)?;
         match (self.len, members(&value)) {

@@ -15,7 +15,7 @@ mod bound;
 pub use arg::Arg;
 pub use bound::Bound;
 
-use crate::ops::{AttrKind, AttrValue, FnParam, FnSig};
+use crate::ops::{FnParam, FnSig};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -353,18 +353,6 @@ pub fn first_fit<'d, D, T, E>(
         }
     }
     Ok(Err(misfits))
-}
-
-/// An attribute value as the argument of a parameter of that kind: converted where that is lossless, one value repeated where
-/// a list has a length.
-///
-/// # Errors
-/// It is of another type, or has another number of members.
-pub fn attribute(p: &FnParam, kind: AttrKind, value: AttrValue) -> crate::Result<Arg> {
-    if p.len.is_none() && kind.holds(&value) && kind != AttrKind::Shape {
-        return Ok(Arg::Attr(value));
-    }
-    p.accept(kind, value).map(Arg::Attr)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ops::{AttrKind, ParamKind};
 use std::convert::Infallible;
 
 /// Numbers and texts; a text `none` is no argument.
@@ -27,8 +28,8 @@ impl Language for Toy {
     fn convert(&mut self, p: &FnParam, value: Value) -> Result<String, Unfit<&'static str>> {
         match (value, p.kind) {
             (Number(n), _) if n < 0 => Err(Unfit::Raise("a negative number")),
-            (Number(n), crate::ops::ParamKind::Attr(AttrKind::Int | AttrKind::Ints)) => Ok(n.to_string()),
-            (Text(t), crate::ops::ParamKind::Attr(AttrKind::Str)) => Ok(format!("{t:?}")),
+            (Number(n), ParamKind::Attr(AttrKind::Int | AttrKind::Ints)) => Ok(n.to_string()),
+            (Text(t), ParamKind::Attr(AttrKind::Str)) => Ok(format!("{t:?}")),
             (Text("long"), _) => Err(Unfit::Text("too long".into())),
             _ => Err(Unfit::Type),
         }

@@ -22,8 +22,8 @@ struct Start {
     name: &'static str,
     /// File, function and parameter.
     at: (&'static str, &'static str, &'static str),
-    /// Functions of files below this folder are entered.
-    room: &'static str,
+    /// Functions of files below these folders are entered.
+    rooms: &'static [&'static str],
     /// Functions of branches that this call does not take, by their names before and after they moved.
     skips: &'static [&'static str],
 }
@@ -33,7 +33,7 @@ const WALKS: &[Start] = &[
     Start {
         name: "matmul",
         at: ("src/interpreter/stages.rs", "run_op", "call"),
-        room: "src/interpreter/",
+        rooms: &["src/interpreter/"],
         // Views, writes in place, shapes that depend on values, halos.
         skips: &[
             "local_view",
@@ -53,16 +53,29 @@ const WALKS: &[Start] = &[
     Start {
         name: "every branch of a call",
         at: ("src/interpreter/stages.rs", "run_op", "call"),
-        room: "src/interpreter/",
+        rooms: &["src/interpreter/"],
         skips: &[],
     },
     Start {
         name: "boxing",
         at: ("src/interpreter/layout/to_global.rs", "to_global", "call"),
-        room: "src/interpreter/",
+        rooms: &["src/interpreter/"],
         skips: &[],
     },
-    Start { name: "python", at: ("python/src/function.rs", "call", "given"), room: "python/src/", skips: &[] },
+    Start {
+        name: "python",
+        at: ("python/src/call.rs", "call", "given"),
+        // The binder stands in the library.
+        rooms: &["python/src/", "src/functional/bind/"],
+        // Values of an index that become a tensor of their own.
+        skips: &["index_tensor", "of_values"],
+    },
+    Start {
+        name: "python, every argument",
+        at: ("python/src/call.rs", "call", "given"),
+        rooms: &["python/src/", "src/functional/bind/"],
+        skips: &[],
+    },
 ];
 
 /// Runs the command with the arguments after `house`.
@@ -71,8 +84,8 @@ const WALKS: &[Start] = &[
 /// The arguments are not understood, or the sources cannot be read.
 pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
     let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    let (mut json, mut stays, mut cold, mut room, mut words) = (false, false, false, None, vec![]);
-    let mut skips: Vec<&str> = vec![];
+    let (mut json, mut stays, mut cold, mut words) = (false, false, false, vec![]);
+    let (mut rooms, mut skips): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value after it"));
@@ -81,10 +94,10 @@ pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
             "--stays" => stays = true,
             "--cold" => cold = true,
             "--root" => root = PathBuf::from(value()?).canonicalize()?,
-            "--room" => room = Some(value()?.to_string()),
+            "--room" => rooms.extend(value()?.split(',')),
             "--skip" => skips.extend(value()?.split(',')),
             flag if flag.starts_with('-') => {
-                let all = "--json, --stays, --cold, --root DIR, --room DIR and --skip NAME,NAME";
+                let all = "--json, --stays, --cold, --root DIR, --room DIR,DIR and --skip NAME,NAME";
                 return Err(format!("house takes {all}, not {flag}").into());
             }
             word => words.push(word),
@@ -101,7 +114,7 @@ pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
         ["ceilings"] => Ok(ceilings::check(&source)?),
-        ["walk", start] => one_walk(&source, start, (room.as_deref(), &skips, cold), stays),
+        ["walk", start] => one_walk(&source, start, (&rooms, &skips, cold), stays),
         _ => Err("house takes nothing, `ceilings`, or `walk FILE:FUNCTION:PARAMETER`".into()),
     }
 }
@@ -110,7 +123,7 @@ pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
 fn one_walk(
     source: &Source,
     start: &str,
-    (room, skips, cold): (Option<&str>, &[&str], bool),
+    (rooms, skips, cold): (&[&str], &[&str], bool),
     stays: bool,
 ) -> Result<(), Box<dyn Error>> {
     let parts: Vec<&str> = start.split(':').collect();
@@ -119,7 +132,7 @@ fn one_walk(
     };
     let functions = Functions::of(source);
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let limits = Limits { room: room.unwrap_or(folder), skips, cold };
+    let limits = Limits { rooms: if rooms.is_empty() { &[folder] } else { rooms }, skips, cold };
     let walk = walk::walk(source, &functions, (file, function, param), limits)?;
     println!("{start}: {} stays, {} files, {} returns", walk.stays.len(), walk.files(), walk.returns());
     if stays {
@@ -138,7 +151,7 @@ fn walks(source: &Source, cold: bool) -> Vec<(&'static str, Result<walk::Walk, S
     let functions = Functions::of(source);
     WALKS
         .iter()
-        .map(|s| (s.name, walk::walk(source, &functions, s.at, Limits { room: s.room, skips: s.skips, cold })))
+        .map(|s| (s.name, walk::walk(source, &functions, s.at, Limits { rooms: s.rooms, skips: s.skips, cold })))
         .collect()
 }
 

@@ -14,7 +14,7 @@
 //! or a field enters the functions named in the tables (`const`, `static`) that the body names, in their order: a table of
 //! functions does not hide a walk.
 //!
-//! Left out are functions outside of the room, `#[cold]` ones unless they are asked for, and what stands in error paths: arguments of `Err`, closures
+//! Left out are functions outside of the rooms, `#[cold]` ones unless they are asked for, and what stands in error paths: arguments of `Err`, closures
 //! given to `map_err` and `ok_or_else`, and the macros that make text.
 //!
 //! Consecutive functions of one file are one *stay*. A stay in a file that has been left is a *return*: returns = stays − files.
@@ -85,8 +85,8 @@ impl Walk {
 /// Functions that a walk enters.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Folder whose files are entered.
-    pub room: &'a str,
+    /// Folders whose files are entered.
+    pub rooms: &'a [&'a str],
     /// Names of functions that are not entered: branches that the followed call does not take.
     pub skips: &'a [&'a str],
     /// Whether `#[cold]` functions are entered.
@@ -167,9 +167,9 @@ impl<'a> Walker<'a> {
     /// Enters a function with what it is given, unless it has been entered, is cold or stands outside of the room.
     fn enter(&mut self, index: usize, args: &[Val]) {
         let f = &self.functions.all[index];
-        let Limits { room, skips, cold } = self.limits;
+        let Limits { skips, cold, .. } = self.limits;
         let left_out = (f.cold && !cold) || skips.contains(&f.name.as_str());
-        if left_out || !self.source.files[f.file].path.starts_with(room) || !self.seen.insert(index) {
+        if left_out || !self.is_inside(f) || !self.seen.insert(index) {
             return;
         }
         self.entered.push(index);
@@ -514,14 +514,19 @@ impl<'a> Walker<'a> {
         self.go(found, &name, &args, vals, env)
     }
 
-    /// The one method of the room with this name, unless std has methods of this name too.
+    /// Whether a function stands in one of the rooms.
+    fn is_inside(&self, f: &Function<'_>) -> bool {
+        self.limits.rooms.iter().any(|room| self.source.files[f.file].path.starts_with(room))
+    }
+
+    /// The one method of the rooms with this name, unless std has methods of this name too.
     fn only(&self, name: &str) -> Option<usize> {
         if HANDS_ON.contains(&name) || OF_STD.contains(&name) {
             return None;
         }
         let inside = |f: &&usize| {
             let f = &self.functions.all[**f];
-            self.source.files[f.file].path.starts_with(self.limits.room) && f.sig.receiver().is_some()
+            self.is_inside(f) && f.sig.receiver().is_some()
         };
         let mut found = self.functions.with_name(name).iter().filter(inside);
         match (found.next(), found.next()) {

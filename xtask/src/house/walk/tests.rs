@@ -15,7 +15,7 @@ fn walk_of(files: &[(&str, &str)], cold: bool) -> Vec<String> {
         &source,
         &Functions::of(&source),
         ("src/a.rs", "start", "call"),
-        Limits { room: "src/", skips: &[], cold },
+        Limits { rooms: &["src/"], skips: &[], cold },
     )
     .unwrap();
     let name = |s: &Stay| format!("{}: {}", source.files[s.file].path, s.functions.join(" "));
