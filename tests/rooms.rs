@@ -224,9 +224,9 @@ fn the_page_of_the_architecture_has_every_crate_and_room() {
     let map = page.split("## Code map").nth(1).and_then(|p| p.split("\n## ").next()).unwrap();
     let rows = map.lines().filter(|l| l.starts_with("| `"));
     let named: Vec<&str> = rows.flat_map(|l| backticked(l.split('|').nth(1).unwrap())).collect();
-    named
-        .iter()
-        .for_each(|n| assert!(root.join(n).is_dir(), "ARCHITECTURE.md: the code map has '{n}', and no folder has that name"));
+    named.iter().for_each(|n| {
+        assert!(root.join(n).is_dir(), "ARCHITECTURE.md: the code map has '{n}', and no folder has that name")
+    });
     let crates = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).filter(|p| p.join("Cargo.toml").exists());
     let crates = crates.map(|p| p.file_name().unwrap().to_string_lossy().into_owned());
     let rooms = ROOMS.iter().map(|r| format!("src/{r}")).filter(|r| root.join(r).is_dir());

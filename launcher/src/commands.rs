@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem, run};
+use crate::{Failed, calibrate, ckpt, doctor, inspect, postmortem, run};
 
 /// A subcommand of `oflow`.
 pub struct Subcommand {
@@ -22,20 +22,20 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand {
         name: "ops",
         about: "List the ops with signatures, element types and sharding, or show one in full",
-        arguments: ask::ops::arguments,
-        run: ask::ops::run,
+        arguments: inspect::ops::arguments,
+        run: inspect::ops::run,
     },
     Subcommand {
         name: "sbp",
         about: "List the shardings that a call may use, their costs, and the chosen one",
-        arguments: ask::sbp::arguments,
-        run: ask::sbp::run,
+        arguments: inspect::sbp::arguments,
+        run: inspect::sbp::run,
     },
     Subcommand {
         name: "box",
         about: "Print the cheapest way from one layout to another, with bytes and time",
-        arguments: ask::boxing::arguments,
-        run: ask::boxing::run,
+        arguments: inspect::boxing::arguments,
+        run: inspect::boxing::run,
     },
     Subcommand {
         name: "run",

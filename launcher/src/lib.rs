@@ -24,7 +24,6 @@
 //! **Cost model.** `model.rs` finds, reads and writes the file of constants; `calibrate/` measures them with conversions
 //! of one step through the executor. The share of each constant in a price is taken from the model itself.
 
-pub mod ask;
 pub mod calibrate;
 pub mod ckpt;
 pub mod cli;
@@ -34,6 +33,7 @@ pub mod doctor;
 mod doctor_cuda;
 pub mod events;
 pub mod guardian;
+pub mod inspect;
 pub mod job;
 pub mod libraries;
 mod load;

@@ -1,7 +1,7 @@
 //! Layouts from boxes that ranks happen to hold, against a brute force that asks of each element who has it.
 
 use super::oracle::{shard_at, value};
-use super::ranks::{Memory, Draws, Random, room, tag};
+use super::ranks::{Draws, Memory, Random, room, tag};
 use oflow::boxing::{HeldBox, Layout, Model, collect_boxes};
 use oflow::comm::{Communicator, sim};
 use oflow::kernels::view::contiguous_strides;

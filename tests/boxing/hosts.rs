@@ -1,7 +1,7 @@
 //! Boxings on several hosts: the bits of one host, and on the links exactly the bytes that the plans tell.
 
 use super::oracle::{mesh, mesh_of, sbps, shard_size};
-use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
+use super::ranks::{Boxing, Draws, Memory, Random, room, tag, view};
 use oflow::boxing::many::{bytes_by_link_together, bytes_sent_together};
 use oflow::boxing::{
     Algorithm, BoxingPlan, GroupOp, Hosts, Layout, LinkKind, Model, Planner, RankCollective, RankStep,

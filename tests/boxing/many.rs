@@ -1,7 +1,7 @@
 //! Many boxings together: the values and bits of one by one, in the bytes that the plan of the whole says.
 
 use super::oracle::{make, mesh, shard_size, value};
-use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
+use super::ranks::{Boxing, Draws, Memory, Random, room, tag, view};
 use oflow::boxing::many::{BATCH_BYTES, batches, bytes_sent_together, waves};
 use oflow::boxing::{BoxingPlan, GroupOp, Layout, RankStep, plan};
 use oflow::comm::{Communicator, Traffic, sim};

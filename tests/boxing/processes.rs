@@ -5,7 +5,7 @@
 //! every layout (`oracle.rs`) and judges. No rank's shard passes through the code under test on its way to the parent.
 
 use super::oracle::{make, shard_size, value};
-use super::ranks::{Boxing, Memory, Draws, Random, room, tag, view};
+use super::ranks::{Boxing, Draws, Memory, Random, room, tag, view};
 use oflow::boxing::plan;
 use oflow::comm::Communicator;
 use oflow::comm::shm::{ShmArena, ShmOptions};

@@ -16,7 +16,7 @@
 
 use super::hosts::table;
 use super::oracle::shard_size;
-use super::ranks::{Boxing, Memory, Draws, Random, room, tag};
+use super::ranks::{Boxing, Memory, Random, room, tag};
 use oflow::boxing::Planner;
 use oflow::boxing::many::bytes_sent_together;
 use oflow::comm::transport::{Arrived, Head, RunningCall, Segment, Transport};

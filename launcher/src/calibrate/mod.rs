@@ -13,11 +13,11 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use oflow::boxing::Model;
 use serde_json::{Value, json};
 
-use crate::ask::show;
 use crate::cli::Hosts;
 use crate::cli::{MAX_RANKS, Size};
 use crate::cores::Binding;
 use crate::events::Events;
+use crate::inspect::show;
 use crate::job::{self, Job};
 use crate::load::Beside;
 use crate::model::{Calibration, check_writable, default_path, write};

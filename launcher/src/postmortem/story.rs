@@ -194,7 +194,7 @@ fn state(f: &Flight) -> String {
 
 /// Bytes that it is about.
 fn size(c: &CallRecord) -> String {
-    crate::ask::bytes(c.bytes)
+    crate::inspect::bytes(c.bytes)
 }
 
 /// `all_reduce of 'sum' #5 (train.rs:10)`.

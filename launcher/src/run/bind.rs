@@ -282,7 +282,7 @@ fn with_article(noun: &str) -> String {
 }
 
 fn ask_dtype(text: &str) -> Result<oflow::DType, String> {
-    crate::ask::dtype(text)
+    crate::inspect::dtype(text)
 }
 
 fn float(v: &Json) -> Option<f64> {

@@ -4,7 +4,7 @@ use oflow::placement::{Device, Placement};
 
 use super::addends::Addends;
 use super::json::Json;
-use crate::ask;
+use crate::inspect;
 
 /// Most ranks that a line may ask for: each is a thread.
 pub const MOST_RANKS: usize = 64;
@@ -166,7 +166,7 @@ pub fn placement(value: &Json) -> Result<Placement, String> {
             let ranks: Vec<usize> = (0..ranks.ok_or_else(bad)?).collect();
             Placement::new(Device::Cpu, &ranks, &sizes).map_err(|e| format!("is not a mesh: {}", e.message()))
         }
-        Json::Text(text) => ask::mesh(text),
+        Json::Text(text) => inspect::mesh(text),
         Json::Object(members) => {
             let of = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, v)| v);
             if let Some((other, _)) = members.iter().find(|(n, _)| !["mesh", "ranks", "device"].contains(&n.as_str())) {
