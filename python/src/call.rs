@@ -31,7 +31,7 @@ pub struct Given<'a, 'py> {
 /// Names of arguments.
 type Names<'a, 'py> = SmallVec<[Borrowed<'a, 'py, PyString>; 4]>;
 
-/// What follows where no overload takes the arguments.
+/// Outcome of a call that no overload takes.
 #[derive(Clone, Copy)]
 enum NoFit {
     /// A `TypeError` that says why.
@@ -80,11 +80,12 @@ fn stages(
     let overloads = function.overloads(py)?;
 
     // Bound.
-    let names: Names<'_, '_>;
-    let mut keywords = SmallVec::<[&str; 4]>::new();
-    if let Some(all) = &given.names {
-        names = all.iter_borrowed().map(|n| n.cast()).collect::<Result<_, _>>()?;
-        keywords = names.iter().map(|n| n.to_str()).collect::<PyResult<_>>()?;
+    let (mut names, mut keywords) = (Names::new(), SmallVec::<[&str; 4]>::new());
+    for name in given.names.iter().flat_map(|names| names.iter_borrowed()) {
+        names.push(name.cast()?);
+    }
+    for name in &names {
+        keywords.push(name.to_str()?);
     }
     let values = binder::Given::new(&given.all, &keywords);
     let fitting = first_fit(&overloads, |o: &Overload| {

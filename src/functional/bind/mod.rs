@@ -54,7 +54,7 @@ impl<'a, V: Copy> Given<'a, V> {
     }
 }
 
-/// Which parameters a call may give by position.
+/// Parameters that a call may give by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByPosition {
     /// How many parameters, the first ones.
@@ -146,7 +146,7 @@ pub trait Language {
     fn left_out(&mut self, i: usize, p: &FnParam) -> Result<Option<Self::Taken>, Unfit<Self::Error>>;
     /// The type that a parameter has, in the language's words.
     fn type_of(&self, p: &FnParam) -> String;
-    /// What a value is, in the language's words.
+    /// Text of a value in messages, in the language's words.
     fn describe(&self, value: Self::Value) -> String;
 }
 
@@ -236,7 +236,7 @@ impl Misfit {
     }
 }
 
-/// What binding ends with where it gives no arguments.
+/// Failure of a binding.
 #[derive(Debug)]
 pub enum Refused<E> {
     /// This signature does not take the call; another may.
@@ -255,7 +255,7 @@ impl<E> Refused<E> {
     }
 }
 
-/// Which value a keyword gives to which parameter.
+/// Pairs of a parameter and the value that a keyword gives to it, by their positions.
 type Named = SmallVec<[(usize, usize); 8]>;
 
 /// The parameters that the keywords of a call name.
