@@ -112,7 +112,7 @@ pub(crate) trait BoxMemory {
     fn identity(&mut self, out: &View, op: ReduceOp) -> Result<()>;
     /// `out = from[0] op from[1] op …`, halves in f32 and rounded once.
     fn reduce(&mut self, out: Span, from: &[Span], dtype: DType, op: ReduceOp) -> Result<()>;
-    /// Runs a collective of a step's group. Its buffers do not overlap.
+    /// Runs a collective of a step's group. The buffers do not overlap, except that an all-reduce's may be the same memory.
     fn collective(&mut self, members: &Members, call: CollectiveCall<'_, Span, Span>) -> Result<()>;
     /// Messages, at most one in each direction between two ranks; only ranks that have one call this.
     fn exchange(&mut self, among: Among, sends: &[Message], receives: &[Message]) -> Result<()>;

@@ -215,7 +215,7 @@ impl NcclComm {
     ///
     /// # Safety
     /// The buffers are device memory that lives until the stream has executed the call. An all-reduce's are equally long, and
-    /// those of an all-gather and a reduce-scatter have the lengths that `counts` says, one per member.
+    /// may be the same memory; those of an all-gather and a reduce-scatter have the lengths that `counts` says, one per member.
     pub unsafe fn run(
         &self,
         stream: &Stream,
