@@ -15,8 +15,8 @@ pub struct RankProgram {
 }
 
 impl RankProgram {
-    /// Whether a step's output can be written to the destination at once: what follows works in place.
-    pub fn ends_in_place(&self, step: usize) -> bool {
-        self.steps[step + 1..].iter().all(RankStep::is_in_place)
+    /// Whether a step's output is the destination shard: what follows keeps it. A collective never reads and writes the same memory.
+    pub fn writes_destination(&self, step: usize) -> bool {
+        self.steps[step + 1..].iter().all(|s| matches!(s, RankStep::Keep))
     }
 }

@@ -159,15 +159,6 @@ impl RankStep {
         }
     }
 
-    /// Whether the output may be written where the input lies.
-    pub(super) fn is_in_place(&self) -> bool {
-        match self {
-            RankStep::Keep => true,
-            RankStep::Collective(c) => matches!(c.op, GroupOp::AllReduce(_)),
-            _ => false,
-        }
-    }
-
     /// Whether two steps of tensors of one dtype can be carried out as one collective, or as one batch of messages.
     pub(super) fn joins(&self, other: &RankStep) -> bool {
         match (self, other) {

@@ -83,7 +83,7 @@ impl<P: BoxMemory> Run<'_, P> {
         // The room that the shard is in.
         let mut slot = 1;
         for (i, step) in program.steps.iter().enumerate() {
-            let to_dst = program.ends_in_place(i);
+            let to_dst = program.writes_destination(i);
             let next = 1 - slot;
             let input = shard.take();
             shard = self.step(step, input, |place, size| {

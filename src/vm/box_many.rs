@@ -80,7 +80,7 @@ impl Arena {
             let mut size = program.src.clone();
             for (i, step) in program.steps.iter().enumerate() {
                 size = step.size_after(size);
-                if let Some(size) = size.as_ref().filter(|_| !program.ends_in_place(i)) {
+                if let Some(size) = size.as_ref().filter(|_| !program.writes_destination(i)) {
                     needed += room(*dtype, size);
                 }
             }
@@ -139,7 +139,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
     fn output(&mut self, i: usize, number: usize, size: &[usize]) -> View {
         let (dtype, program) = &self.programs[i];
         match self.ends[i].dst {
-            Some(dst) if program.ends_in_place(number) => dst.clone(),
+            Some(dst) if program.writes_destination(number) => dst.clone(),
             _ => self.arena.take(*dtype, size),
         }
     }
@@ -150,7 +150,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         let arena = &mut self.arena;
         let mut run = Run { place: &mut *self.place, plan: &self.plans[i] };
         self.shards[i] = run.step(&program.steps[number], input, |_, size| match dst {
-            Some(dst) if program.ends_in_place(number) => Ok(dst.clone()),
+            Some(dst) if program.writes_destination(number) => Ok(dst.clone()),
             _ => Ok(arena.take(dtype, size)),
         })?;
         Ok(())
