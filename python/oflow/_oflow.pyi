@@ -671,7 +671,7 @@ class Tensor:
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
+        """The covariance matrix of variables. Each row of x is a variable, each column an observation; a 1-d x is one variable. `fweights` are integer frequencies of the observations, `aweights` their importance. The sums are divided by the number of observations (their total weight, if there are weights) less `correction`, as in PyTorch."""
     def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
         """The cross product along a dim of 3 elements."""
     def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1) -> Tensor:
@@ -902,10 +902,10 @@ class Tensor:
         """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
     @overload
     def histogram(self, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths."""
+        """The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length."""
     @overload
     def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """`histogram` with these bounds, which rise."""
+        """`histogram` with `bins` as the bounds of the intervals, in rising order."""
     def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
         """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
     def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
@@ -1169,7 +1169,7 @@ class Tensor:
     def mish_(self) -> Tensor:
         """`mish` in place: the result is written over the first argument."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """The value that is most frequent along `dim`, the smallest of several, and the index of its last element."""
+        """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
     @overload
     def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The dims `source` at the places `destination`; the others keep their order."""
@@ -1207,7 +1207,7 @@ class Tensor:
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are no NaN."""
     def nanquantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-        """`quantile` of the elements that are no NaN; of none it is NaN."""
+        """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum of the elements that are no NaN."""
     def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
@@ -1292,10 +1292,10 @@ class Tensor:
         """The zero point of a quantised tensor."""
     @overload
     def quantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-        """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN."""
+        """The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN."""
     @overload
     def quantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-        """The quantiles for several parts, along a new first dim."""
+        """The quantiles for several fractions `q`, along a new first dim."""
     def quantize(self, dtype: _dtype) -> Tensor:
         """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
     def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -1534,10 +1534,10 @@ class Tensor:
         """The standard deviation: the root of the variance."""
     @overload
     def std(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
-        """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+        """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0."""
     @overload
     def std(self, unbiased: builtins.bool) -> Tensor:
-        """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+        """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
     def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
@@ -1546,10 +1546,10 @@ class Tensor:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
     def std_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+        """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
     def std_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
-        """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+        """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
@@ -1695,10 +1695,10 @@ class Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
     @overload
     def var(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
-        """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+        """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""
     @overload
     def var(self, unbiased: builtins.bool) -> Tensor:
-        """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+        """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
     def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
         """The variance, as `var`, and the mean over dims (none given: all)."""
@@ -1707,10 +1707,10 @@ class Tensor:
         """The variance, as `var`, and the mean over dims (none given: all)."""
     @overload
     def var_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+        """The variance over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
     def var_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
-        """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+        """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     def view_as_complex(self) -> Tensor:
         """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
     def view_as_real(self) -> Tensor:
@@ -2373,7 +2373,7 @@ def count_index(ids: Tensor, size: builtins.int) -> Tensor:
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
 def cov(x: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable. `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less `correction`."""
+    """The covariance matrix of variables. Each row of x is a variable, each column an observation; a 1-d x is one variable. `fweights` are integer frequencies of the observations, `aweights` their importance. The sums are divided by the number of observations (their total weight, if there are weights) less `correction`, as in PyTorch."""
 def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
     """The cross product along a dim of 3 elements."""
 def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1) -> Tensor:
@@ -2627,10 +2627,10 @@ def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: b
     """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
 @overload
 def histogram(x: Tensor, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths."""
+    """The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length."""
 @overload
 def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """`histogram` with these bounds, which rise."""
+    """`histogram` with `bins` as the bounds of the intervals, in rising order."""
 def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
     """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
 def hstack(xs: Sequence[Tensor]) -> Tensor:
@@ -2912,7 +2912,7 @@ def mish(x: Tensor) -> Tensor:
 def mish_(x: Tensor) -> Tensor:
     """`mish` in place: the result is written over the first argument."""
 def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """The value that is most frequent along `dim`, the smallest of several, and the index of its last element."""
+    """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
 @overload
 def movedim(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The dims `source` at the places `destination`; the others keep their order."""
@@ -2950,7 +2950,7 @@ def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | No
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean of the elements that are no NaN."""
 def nanquantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-    """`quantile` of the elements that are no NaN; of none it is NaN."""
+    """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum of the elements that are no NaN."""
 def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
@@ -3053,10 +3053,10 @@ def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
 @overload
 def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN."""
+    """The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN."""
 @overload
 def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
-    """The quantiles for several parts, along a new first dim."""
+    """The quantiles for several fractions `q`, along a new first dim."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
     """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
 def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -3331,10 +3331,10 @@ def std(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correcti
     """The standard deviation: the root of the variance."""
 @overload
 def std(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
-    """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+    """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0."""
 @overload
 def std(x: Tensor, unbiased: builtins.bool) -> Tensor:
-    """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+    """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
 def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
@@ -3343,10 +3343,10 @@ def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, cor
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
 def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
 def std_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
-    """The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
@@ -3501,10 +3501,10 @@ def var(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correcti
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
 @overload
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
-    """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0."""
+    """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""
 @overload
 def var(x: Tensor, unbiased: builtins.bool) -> Tensor:
-    """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0."""
+    """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
 def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
     """The variance, as `var`, and the mean over dims (none given: all)."""
@@ -3513,10 +3513,10 @@ def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, cor
     """The variance, as `var`, and the mean over dims (none given: all)."""
 @overload
 def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    """The variance over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
 def var_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
-    """The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean."""
+    """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 def view_as_complex(x: Tensor) -> Tensor:
     """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
 def view_as_real(x: Tensor) -> Tensor:

@@ -17,14 +17,14 @@ functions! {
     "var_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor var, Tensor mean)" = var_mean;
     /// The standard deviation, as `std`, and the mean over dims (none given: all).
     "std_mean(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> (Tensor std, Tensor mean)" = std_mean;
-    /// The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable.
-    /// `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less
-    /// `correction`.
+    /// The covariance matrix of variables. Each row of x is a variable, each column an observation; a 1-d x is one variable.
+    /// `fweights` are integer frequencies of the observations, `aweights` their importance. The sums are divided by the number of
+    /// observations (their total weight, if there are weights) less `correction`, as in PyTorch.
     "cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor" = cov;
     /// The correlations of variables, the rows of x: their covariances divided by both standard deviations.
     "corrcoef(Tensor x) -> Tensor" = corrcoef;
-    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is
-    /// taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN.
+    /// The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two
+    /// elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -36,52 +36,52 @@ functions! {
     /// # Errors
     /// If `q` is not within 0 and 1, or there are no elements.
     "quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = quantile;
-    /// The quantiles for several parts, along a new first dim.
+    /// The quantiles for several fractions `q`, along a new first dim.
     "quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = quantiles as fn quantiles;
-    /// `quantile` of the elements that are no NaN; of none it is NaN.
+    /// `quantile` of the elements that are not NaN; NaN where all elements are NaN.
     "nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = nanquantile;
-    /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
+    /// The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence.
     "mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)" = mode;
-    /// How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest
-    /// and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has
-    /// its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths.
+    /// The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the
+    /// lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last
+    /// interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length.
     "histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram;
-    /// `histogram` with these bounds, which rise.
+    /// `histogram` with `bins` as the bounds of the intervals, in rising order.
     "histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram_within as fn histogram_within;
 }
 
-/// PyTorch's older way to say the correction: 1 where the estimate is unbiased, else 0.
+/// The correction for PyTorch's older argument `unbiased`: 1 if true, else 0.
 fn correction(unbiased: bool) -> f64 {
     if unbiased { 1.0 } else { 0.0 }
 }
 
 by_name! {
     UNBIASED, "Reductions", ByName;
-    /// The variance over dims, with a correction of 1 where it is `unbiased`, else of 0.
+    /// The variance over dims, with a correction of 1 if `unbiased`, else of 0.
     "var(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> Tensor" = |b| {
         Ok(vec![var(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)?])
     };
-    /// The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0.
+    /// The variance of all elements, with a correction of 1 if `unbiased`, else of 0.
     "var(Tensor x, Bool unbiased) -> Tensor" = |b| Ok(vec![var(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)?]);
-    /// The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0.
+    /// The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0.
     "std(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> Tensor" = |b| {
         Ok(vec![std(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)?])
     };
-    /// The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0.
+    /// The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0.
     "std(Tensor x, Bool unbiased) -> Tensor" = |b| Ok(vec![std(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)?]);
-    /// The variance over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    /// The variance over dims, with a correction of 1 if `unbiased`, else of 0, and the mean.
     "var_mean(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> (Tensor var, Tensor mean)" = |b| {
         var_mean(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)
     };
-    /// The variance of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    /// The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean.
     "var_mean(Tensor x, Bool unbiased) -> (Tensor var, Tensor mean)" = |b| {
         var_mean(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)
     };
-    /// The standard deviation over dims, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    /// The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0, and the mean.
     "std_mean(Tensor x, IntList dims, Bool unbiased, Bool keepdim=false) -> (Tensor std, Tensor mean)" = |b| {
         std_mean(b.given(0)?, b.ints(1)?, b.bool(3)?, correction(b.bool(2)?), b.site)
     };
-    /// The standard deviation of all elements, with a correction of 1 where it is `unbiased`, else of 0, and the mean.
+    /// The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean.
     "std_mean(Tensor x, Bool unbiased) -> (Tensor std, Tensor mean)" = |b| {
         std_mean(b.given(0)?, &[], false, correction(b.bool(1)?), b.site)
     };
@@ -109,7 +109,7 @@ pub(super) fn std_mean(
     Ok(vec![std, super::reduce::mean(x, dims, keepdim, site)?])
 }
 
-/// Variables by observations, in floats.
+/// A matrix of floats, `[variables, observations]`; a 1-d x is one variable.
 fn observations(x: &Tensor) -> Result<Tensor> {
     let x = match x.ndim() {
         0 | 1 => x.reshape([1, x.numel()])?,
@@ -144,13 +144,13 @@ pub(super) fn cov(
         }
         for (name, w) in [("fweights", fweights), ("aweights", aweights)] {
             let Some(w) = w.filter(|w| w.numel() > 0) else { continue };
-            // No number is below zero in dtypes without a sign, and of NaN PyTorch says nothing either.
+            // Unsigned weights always pass. So does NaN, as in PyTorch.
             let least = w.detach().amin(())?.item()?;
             if least < 0.0 {
                 return Err(Error::argument(format!("expected {name} of at least 0; the smallest is {least}")));
             }
         }
-        // Weights keep their dtype: the wider one is that of the result, as in PyTorch.
+        // Weights keep their dtype, which is promoted with that of x, as in PyTorch.
         let weights = match (fweights, aweights) {
             (None, None) => None,
             (Some(w), None) | (None, Some(w)) => Some(w.clone()),
@@ -177,7 +177,7 @@ pub(super) fn cov(
     site.run(body).map_err(|e| e.within(|| format!("cov({})", x.short())))
 }
 
-/// Of one variable a number.
+/// The covariance of a single variable as a 0-d tensor; of several the matrix as it is.
 fn reduced(table: &Tensor) -> Result<Tensor> {
     if table.shape() == [1, 1] { table.reshape([0usize; 0]) } else { Ok(table.clone()) }
 }
@@ -198,7 +198,7 @@ pub(super) fn corrcoef(x: &Tensor, site: CallSite) -> Result<Tensor> {
     site.run(body).map_err(|e| e.within(|| format!("corrcoef({})", x.short())))
 }
 
-/// Where between two elements a quantile lies.
+/// How a quantile between two elements is interpolated.
 #[derive(Clone, Copy, PartialEq)]
 enum Between {
     Linear,
@@ -223,7 +223,7 @@ impl Between {
         })
     }
 
-    /// The lower element, and how far from it towards the next one.
+    /// For a fractional index `rank`: the element to start from, and the fraction of the way to the next one.
     fn place(self, rank: f64) -> (usize, f64) {
         let (low, rest) = (rank.floor(), rank.fract());
         match self {
@@ -236,7 +236,7 @@ impl Between {
     }
 }
 
-/// Lines of x, sorted: x, the dim, and the shape of the result.
+/// Returns x sorted along `dim` (flattened first without `dim`), the sorted dim, and the shape of a quantile.
 fn lines(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<(Tensor, i64, Vec<usize>)> {
     if !x.dtype().is_float() {
         return Err(
@@ -266,7 +266,7 @@ fn within_one(q: f64) -> Result<()> {
     }
 }
 
-/// A quantile of sorted lines, which keep their dim.
+/// The quantile `q` along dim `d` of a sorted tensor; dim `d` is kept, with size 1.
 fn of_sorted(sorted: &Tensor, d: i64, q: f64, between: Between) -> Result<Tensor> {
     let n = sorted.shape()[d as usize];
     let (low, rest) = between.place(q * (n - 1) as f64);
@@ -275,12 +275,12 @@ fn of_sorted(sorted: &Tensor, d: i64, q: f64, between: Between) -> Result<Tensor
         true => a.lerp(&sorted.narrow(d, low as i64 + 1, 1)?, rest)?,
         false => a,
     };
-    // NaN come last, where there are any.
+    // NaN are sorted last: if the last element is NaN, the quantile is.
     let last = sorted.narrow(d, n as i64 - 1, 1)?;
     where_(&last.isnan()?, &last, &y)
 }
 
-/// Quantiles of lines of x, which keep their dim, and the shape of each as a result.
+/// One quantile of x for each `q`, with the reduced dim kept, and the shape to which the caller reshapes each.
 fn of_lines(
     x: &Tensor,
     q: &[f64],
@@ -345,7 +345,7 @@ pub(super) fn nanquantile(
         within_one(q)?;
         let between = Between::named(interpolation)?;
         let (sorted, d, shape) = lines(x, dim, keepdim)?;
-        // Each line has a length of its own: how many of its elements are no NaN.
+        // Along `d`, the number of elements that are not NaN.
         let count = sorted.detach().isnan()?.logical_not()?.sum_keepdim(d)?.cast(DType::F64)?;
         let rank = count.sub(1.0)?.clamp_min(0.0)?.mul(q)?;
         let (low, rest) = match between {
@@ -361,7 +361,7 @@ pub(super) fn nanquantile(
             Some(rest) => {
                 let next = low.add(1i64)?.clamp_max(sorted.shape()[d as usize] as i64 - 1)?;
                 let rest = rest.cast(sorted.dtype())?;
-                // What lies behind the last number is NaN, and counts for nothing.
+                // The element after the last number is NaN: it must not enter where `rest` is 0.
                 let b = where_(&rest.gt(0.0)?, &sorted.gather(d, &next)?, &a)?;
                 a.lerp(&b, &rest)?
             }
@@ -386,7 +386,7 @@ pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Resul
         let d = d as i64;
         let ordered = line.detach().sort_with(d, false, &super::SortOptions { stable: true })?;
         let (sorted, at) = (&ordered[0], &ordered[1]);
-        // The place in its run of equal elements: how far behind the last place at which a run began.
+        // An element's position in its run of equal values: its index less the index at which the run begins.
         let mut beside = vec![1; line.ndim()];
         beside[d as usize] = n as usize;
         let place = super::pieces::numbers_beside(x, 0, n, 1, site)?.reshape(beside)?.expand(line.shape())?;
@@ -415,7 +415,7 @@ pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Resul
     site.run(body).map_err(|e| e.within(|| format!("mode({})", x.short())))
 }
 
-/// Counts between bounds.
+/// The histogram of x in the intervals between `edges`, and `edges`.
 fn counted(x: &Tensor, edges: &Tensor, weight: Option<&Tensor>, density: bool) -> Result<Vec<Tensor>> {
     let bins = edges.numel() as i64 - 1;
     let flat = x.detach().reshape([x.numel()])?;

@@ -1,13 +1,13 @@
-//! Norms over the channels of images.
+//! Norms over channels: batch norm and group norm.
 
 use super::{Buffer, init};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{IntoTarget, full};
 use crate::tensor::Tensor;
 
-/// Batch norm: each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, then a scale and a shift. While training mean
-/// and variance are those of the whole logical batch, however it is split, and running ones are kept; in evaluation mode
-/// ([`Module::train`](super::Module::train)) these are used.
+/// Batch norm: normalises each channel, dim 1 of `[batch, channels, …]`, to mean 0 and variance 1, then scales and shifts it. Training
+/// mode uses mean and variance of the whole logical batch, whatever its SBP, and updates the running statistics; evaluation mode
+/// ([`Module::train`](super::Module::train)) uses the running statistics.
 pub struct BatchNorm {
     /// Scale, one number a channel; ones at first.
     pub weight: Tensor,
@@ -17,17 +17,17 @@ pub struct BatchNorm {
     pub running_mean: Buffer,
     /// The running variance, unbiased; ones at first.
     pub running_var: Buffer,
-    /// The part that a batch has in the running statistics; 0.1 at first.
+    /// Weight of the new batch when the running statistics are updated; 0.1 at first.
     pub momentum: f64,
     /// Added to the variance; 1e-5 at first.
     pub eps: f64,
-    /// Whether the statistics of the batch are used.
+    /// Whether the statistics of the batch are used, or the running ones.
     pub training: Mode,
 }
 crate::module!(BatchNorm { weight, bias, running_mean, running_var, training });
 
 impl BatchNorm {
-    /// Makes a norm for so many channels, in training mode.
+    /// Makes a norm for `channels` channels, in training mode.
     #[track_caller]
     pub fn new(channels: usize, target: impl IntoTarget) -> Result<BatchNorm> {
         let t = target.into_target();
@@ -41,7 +41,7 @@ impl BatchNorm {
             training: Mode(true),
         })
     }
-    /// Normalises the channels of `[batch, channels, …]`.
+    /// Normalises the channels of x, `[batch, channels, …]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
@@ -50,7 +50,7 @@ impl BatchNorm {
     }
 }
 
-/// Whether a module is in training mode: a part of modules that behave differently in it.
+/// Whether a module is in training mode: a field of modules that compute differently in evaluation mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(pub bool);
 
@@ -64,8 +64,8 @@ impl super::Part for Mode {
     }
 }
 
-/// Group norm: the channels, dim 1 of `[batch, channels, …]`, in groups of as many, each group of each image with mean 0 and variance 1,
-/// then a scale and a shift.
+/// Group norm: divides the channels, dim 1 of `[batch, channels, …]`, into groups of equal size, normalises each group of each sample
+/// to mean 0 and variance 1, then scales and shifts each channel.
 pub struct GroupNorm {
     /// Scale, one number a channel; ones at first.
     pub weight: Tensor,
@@ -79,7 +79,7 @@ pub struct GroupNorm {
 crate::module!(GroupNorm { weight, bias });
 
 impl GroupNorm {
-    /// Makes a norm.
+    /// Makes a norm of `groups` groups over `channels` channels.
     ///
     /// # Errors
     /// If the groups do not divide the channels.
@@ -98,7 +98,7 @@ impl GroupNorm {
             eps: 1e-5,
         })
     }
-    /// Normalises the groups of `[batch, channels, …]`.
+    /// Normalises the groups of x, `[batch, channels, …]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.group_norm(self.groups, Some(&self.weight), Some(&self.bias), self.eps)

@@ -1,4 +1,4 @@
-//! A table of vectors.
+//! The module `Embedding`: a table of vectors, read by index.
 
 use super::init;
 use crate::context::no_grad;
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 pub struct Embedding {
     /// The table, `[rows, width]`.
     pub weight: Tensor,
-    /// Index of the vector that is not trained: its gradient is 0.
+    /// Row that is not trained, if any: its gradient is 0.
     pub padding_idx: Option<usize>,
 }
 crate::module!(Embedding { weight });
@@ -28,10 +28,10 @@ impl Embedding {
     pub fn with_std(rows: usize, width: usize, std: f64, target: impl IntoTarget) -> Result<Embedding> {
         Ok(Embedding { weight: init::normal([rows, width], std, target)?, padding_idx: None })
     }
-    /// The same table with a vector that is 0 and stays so, for ids that mean nothing.
+    /// Sets row `index` to 0 and excludes it from training, for padding ids.
     ///
     /// # Errors
-    /// If the table has no such row.
+    /// If `index` is not a row of the table.
     #[track_caller]
     pub fn with_padding(self, index: usize) -> Result<Embedding> {
         let (_quiet, site) = (no_grad(), CallSite::here());
@@ -50,7 +50,7 @@ impl Embedding {
         self.weight.copy_(&self.weight.detach().masked_fill(&zero, 0.0)?)?;
         Ok(Embedding { padding_idx: Some(index), ..self })
     }
-    /// Returns the vectors of integer `ids` of any shape, `[ids…, width]`.
+    /// Returns the vectors of integer `ids`, which may have any shape; the result's shape is `[ids…, width]`.
     #[track_caller]
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         let y = self.weight.embedding(ids)?;

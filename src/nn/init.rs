@@ -1,4 +1,4 @@
-//! Initial values of parameters. On a global target they come from the global generator, so they do not depend on placement
+//! Initial values of parameters. On a global target random values come from the global generator, so they do not depend on placement
 //! or SBP; make parameters in the same order on every rank.
 
 use crate::error::{CallSite, Result};
@@ -8,7 +8,8 @@ use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
-/// Draws from one of the two random sources, whose runtime attributes are two floats and the drawn numbers.
+/// Makes a parameter with the op `rand` or `randn`. Runtime attributes: the op's two floats (bounds, or mean and standard deviation),
+/// seed and ordinal.
 fn drawn(
     op: Result<&'static crate::ops::Op>,
     (a, b): (f64, f64),
@@ -41,7 +42,7 @@ pub fn constant(shape: impl AsRef<[usize]>, value: f64, target: impl IntoTarget)
     full(shape, value, target)?.requires_grad_(true)
 }
 
-/// `a.b`, or `b` at the top: the name of a part inside a module.
+/// Returns the dotted name of a part of a module: `name.part`, or `part` if `name` is empty (the outermost module).
 pub fn dotted(name: &str, part: &str) -> String {
     if name.is_empty() { part.to_string() } else { format!("{name}.{part}") }
 }

@@ -18,24 +18,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How much longer than the control plane a link waits for a silent peer: the control plane knows more, and is to decide first.
+/// How much longer than the control plane a link waits for a silent peer, so that the control plane, which knows causes, reports first.
 const AFTER_CONTROL: Duration = Duration::from_secs(1);
-/// Interval at which a waiting rank sends a keep-alive and asks the kernel for the state of the link.
+/// Interval at which a waiting rank asks the kernel for the state of the link.
 const LOOK: Duration = Duration::from_millis(250);
+/// Interval at which a waiting rank sends a keep-alive frame.
 const BEAT: Duration = Duration::from_secs(1);
-/// A longer wait is logged.
+/// Duration of a wait after which a warning is logged.
 const LONG: Duration = Duration::from_secs(5);
-/// How long a rank whose link is lost waits for the control plane to say why: it knows more.
+/// How long a rank whose link is lost waits for the control plane to report the cause.
 const GRACE: Duration = Duration::from_millis(700);
-/// How long a rank that ends gives its last posts at least to reach the peers' kernels.
+/// An ending rank waits for the peers' kernels to acknowledge its last posts: up to this time, or the links' `silence` if longer.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How long the peer's kernel may owe an answer before a link is lost.
+/// How long the peer's kernel may leave data or probes unacknowledged before the link counts as lost.
 pub(super) fn silence(outage: Outage) -> Duration {
     outage.patience() + AFTER_CONTROL
 }
 
-/// Set when the job has failed, on any thread; ends every wait.
+/// Flag that any thread raises when the job has failed. A raised alarm ends every wait.
 pub struct Alarm {
     event: Option<OwnedFd>,
     why: OnceLock<String>,
@@ -52,7 +53,7 @@ impl Alarm {
     pub fn raise(&self, why: impl Into<String>) {
         let _an_earlier_one_counts = self.why.set(why.into());
         if let Some(event) = &self.event {
-            // It fails only when the counter is full, and then the event is set.
+            // The write fails only when the eventfd's counter is full; then the event is set already.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
         }
     }
@@ -60,7 +61,7 @@ impl Alarm {
     pub fn failure(&self) -> Option<Error> {
         self.why.get().map(|why| Error::peer(format!("the job has failed: {why}")))
     }
-    /// Sleeps until it is raised, or for that long.
+    /// Sleeps until the alarm is raised, for at most `limit`.
     pub(super) fn wait(&self, limit: Duration) {
         let mut fds: SmallVec<[PollFd; 1]> = self.event.iter().map(|e| PollFd::new(e, PollFlags::IN)).collect();
         let _ = rustix::event::poll(&mut fds, Some(&timespec(limit)));
@@ -77,18 +78,18 @@ pub(super) fn timespec(d: Duration) -> Timespec {
 /// The state of a rank's links, for other threads.
 pub struct News {
     gone: Vec<AtomicBool>,
-    /// By rank; none for ranks of this host.
+    /// Byte counters, indexed by rank; `None` for ranks of this host, which have no link.
     tallies: Vec<Option<Arc<Tally>>>,
-    /// 0, or the rank that is waited for and 1.
+    /// The rank that this rank waits for, plus 1; 0 while it does not wait.
     awaited: AtomicUsize,
 }
 
 impl News {
-    /// Returns whether a rank has closed its link.
+    /// Returns whether reading from a rank has ended: by a goodbye, a closed connection or an error.
     pub fn has_gone(&self, rank: usize) -> bool {
         self.gone.get(rank).is_some_and(|g| g.load(Ordering::Acquire))
     }
-    /// Returns the rank that is waited for.
+    /// Returns the rank that this rank waits for, if it waits.
     pub fn waits_for(&self) -> Option<usize> {
         self.awaited.load(Ordering::Relaxed).checked_sub(1)
     }
@@ -101,16 +102,16 @@ impl News {
 /// The connections of a rank to all ranks of other hosts. Used by one thread at a time.
 pub struct Connections {
     me: usize,
-    /// By rank; none for ranks of this host.
+    /// Links, indexed by rank; `None` for ranks of this host.
     peers: Vec<Option<RefCell<Connection>>>,
     /// The ranks that have a link.
     remote: Vec<usize>,
     /// Name of each rank's host, for messages.
     names: Vec<String>,
     pool: RefCell<Pool>,
-    /// Posts from each outbox buffer and from callers' memory that the kernel has not taken.
+    /// Number of posts that the kernel has not taken yet, from each outbox buffer and, at [`MEMORY`], from callers' memory.
     unwritten: [Cell<usize>; MEMORY + 1],
-    /// When the links were last looked at for news.
+    /// When [`progress`](Self::progress) last counted, in the tallies, the links without input.
     looked: Cell<Instant>,
     alarm: Arc<Alarm>,
     news: Arc<News>,
@@ -139,17 +140,17 @@ impl Connections {
         Connections { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout, silence }
     }
 
-    /// The news of failures that these links listen to.
+    /// The alarm that ends the waits of these links.
     pub fn alarm(&self) -> &Arc<Alarm> {
         &self.alarm
     }
 
-    /// State of the links that other threads may read; kept up by the rank's waits.
+    /// State of the links for other threads, updated while this rank waits.
     pub fn news(&self) -> &Arc<News> {
         &self.news
     }
 
-    /// Whether a rank is reached by a link.
+    /// Whether there is a link to a rank.
     pub fn reaches(&self, rank: usize) -> bool {
         self.peers.get(rank).is_some_and(Option::is_some)
     }
@@ -161,16 +162,16 @@ impl Connections {
         }
     }
 
-    /// Posts bytes of a caller's memory to a rank, at once as far as the socket takes them.
+    /// Queues a post of bytes in a caller's memory to a rank, and writes as much of it as the socket takes.
     ///
     /// # Safety
     /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
     pub unsafe fn post_from(&self, call: &RunningCall, to: usize, total: u64, bytes: Lent) {
-        // SAFETY: handed on.
+        // SAFETY: this function has the same contract.
         unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
     }
 
-    /// Posts bytes of an outbox buffer to a rank, at once as far as the socket takes them.
+    /// Queues a post of bytes in an outbox buffer to a rank, and writes as much of it as the socket takes.
     ///
     /// # Safety
     /// The bytes stay as they are until [`written`](Self::written) has returned for the buffer.
@@ -178,9 +179,9 @@ impl Connections {
         let Ok(mut link) = self.link(to) else { return };
         let waiting = link.has_output();
         self.unwritten[slot].set(self.unwritten[slot].get() + 1);
-        // SAFETY: handed on.
+        // SAFETY: this function has the same contract.
         unsafe { link.post(call, total, bytes, slot) };
-        // What waits already was refused by the socket a moment ago.
+        // If earlier posts still wait, the socket was full a moment ago.
         if !waiting {
             self.write(&mut link);
         }
@@ -213,13 +214,13 @@ impl Connections {
         Ok(())
     }
 
-    /// Waits until the kernel has taken everything.
+    /// Waits until the kernel has taken all posts.
     pub fn flush(&self, call: &RunningCall) -> Result<()> {
         (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
     }
 
-    /// Ends a call that has failed: nothing points to its caller's memory or to an outbox any more. What was posted from there
-    /// and is not written yet is copied, so that it still arrives.
+    /// Ends a call that has failed: afterwards no link points to its caller's memory or to an outbox. Posts that are not written yet
+    /// are copied, so that they still arrive.
     pub fn abandon(&self) {
         for rank in &self.remote {
             if let Ok(mut link) = self.link(*rank) {
@@ -242,12 +243,12 @@ impl Connections {
         Ok(Arrived { head, data, len })
     }
 
-    /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
-    /// before and is no longer than that.
+    /// As [`receive`](Self::receive), but without a copy if possible: the post is received into `room` if it belongs to this call and
+    /// to a message of `total` bytes, fits, and had not arrived whole before.
     pub fn receive_into(&self, call: &RunningCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
         let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
         let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
-        // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
+        // SAFETY: `room` is writable and only ours while it is borrowed; the post is released or the offer retracted before.
         unsafe { self.link(from)?.offer(offer, &mut self.pool.borrow_mut()) };
         let arrived = self.receive(call, from);
         if arrived.is_err() {
@@ -256,7 +257,7 @@ impl Connections {
         arrived
     }
 
-    /// Gives the received post back.
+    /// Releases the received post, whose memory the link may then reuse.
     pub fn release(&self, from: usize) {
         if let Ok(mut link) = self.link(from) {
             link.release(&mut self.pool.borrow_mut());
@@ -276,7 +277,7 @@ impl Connections {
         }
     }
 
-    /// Reads and writes what can be, and sleeps for at most `limit` if nothing can. Whether anything could.
+    /// Reads and writes every ready link; sleeps for at most `limit` if none is. Returns whether a link was ready or the alarm raised.
     pub fn progress(&self, limit: Duration) -> bool {
         let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
         let mut ready: SmallVec<[PollFlags; 16]> = SmallVec::new();
@@ -296,7 +297,7 @@ impl Connections {
                 }
             }
             fds.extend(self.alarm.fd());
-            // An interrupted poll is one that found nothing, but not one that has looked.
+            // After a poll that a signal interrupted, nothing is ready, and links without input are not counted.
             let found = rustix::event::poll(&mut fds, Some(&timespec(limit)));
             let now = Instant::now();
             if found.is_ok() && now - self.looked.get() >= LOOK {
@@ -324,7 +325,8 @@ impl Connections {
         true
     }
 
-    /// Waits for rank `on` until `done`. Meanwhile reads and writes all links.
+    /// Waits for rank `on` until `done` returns true: first spins on its link, then sleeps and serves all links. `what` says, for messages,
+    /// what the rank is to do.
     fn wait(&self, call: &RunningCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         for _ in 0..self.spins {
             {
@@ -387,7 +389,7 @@ impl Connections {
         }
     }
 
-    /// Why a wait for rank `on` cannot end well any more.
+    /// Returns an error if a wait for rank `on` cannot succeed any more.
     fn check(&self, call: &RunningCall, on: usize, line: &dyn Fn() -> String) -> Result<()> {
         if let Some(theirs) = self.link(on)?.rejected.clone() {
             return Err(diverged((self.me, &call.describe()), (on, &theirs)));
@@ -400,7 +402,7 @@ impl Connections {
             if link.over.is_none() {
                 self.look(&mut link);
             }
-            // Nothing can be written, and there is no room to read why.
+            // Writing has failed, and there is no room to read the peer's last frames, which might say why.
             let stuck = link.over.is_none() && !link.wants_input();
             if let Some(e) = link.deaf.filter(|_| stuck) {
                 link.over = Some(End::Failed(e));
@@ -435,7 +437,7 @@ impl Connections {
     fn look(&self, link: &mut Connection) {
         let Some(h) = socket::health(&link.stream) else { return };
         let now = Instant::now();
-        // A peer that does not read has answered all probes; what it owes nothing for says nothing.
+        // The kernel of a peer that does not read still answers probes. With nothing left to answer, silence means nothing.
         if !(h.in_flight || h.unsent > 0 && h.probes > 0) {
             link.unanswered = None;
             return;
@@ -453,8 +455,8 @@ impl Connections {
 }
 
 impl Drop for Connections {
-    /// Says goodbye, and stays until the peers' kernels have everything: a socket that is closed with something unread
-    /// throws away what it had to send.
+    /// Sends a goodbye, and waits until the peers' kernels have acknowledged everything. Input is read meanwhile: closing a socket with
+    /// unread input resets the connection and discards its unsent output.
     fn drop(&mut self) {
         let end = now_ns() + LINGER.max(self.silence).as_nanos() as u64;
         for rank in &self.remote {

@@ -1,4 +1,4 @@
-//! The few calls on sockets that the rest of this room needs.
+//! System calls on TCP sockets: options, non-blocking I/O, the kernel's state of a connection.
 
 use rustix::io::Errno;
 use std::io::{IoSlice, IoSliceMut};
@@ -6,13 +6,14 @@ use std::net::TcpStream;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Keepalive probes of the kernel: the first after a second of silence, then one a second, or as many as there may be in the time
-/// that silence is waited for. The peer's kernel answers them, whatever its process does.
+/// Time of silence before the kernel's first keepalive probe, and the shortest interval between probes. The peer's kernel answers
+/// them even if its process is stopped or busy.
 const PROBE: Duration = Duration::from_secs(1);
+/// Most keepalive probes of a connection; a longer silence has longer intervals. Linux allows 127.
 const MOST_PROBES: u32 = 100;
 
-/// Prepares a connection: no delays, no blocking, probes that end it after `silence`. `buffer` limits what the kernel keeps, for
-/// tests.
+/// Prepares a connection: non-blocking, `TCP_NODELAY`, keepalive probes that end it after `silence`. `buffer` sets the size in bytes
+/// of the kernel's send and receive buffers, for tests.
 pub(super) fn prepare(stream: &TcpStream, silence: Duration, buffer: Option<usize>) -> std::io::Result<()> {
     use rustix::net::sockopt;
     let every = Duration::from_secs(silence.as_secs().div_ceil(MOST_PROBES.into())).max(PROBE);
@@ -29,10 +30,10 @@ pub(super) fn prepare(stream: &TcpStream, silence: Duration, buffer: Option<usiz
     Ok(())
 }
 
-/// Option of Linux 6.15 and later, which the libc crate does not name yet.
+/// Socket option of Linux 6.15 and later: the longest retransmission time-out, in ms. The libc crate does not name it yet.
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
-/// Bounds the pause before the kernel sends again what was not acknowledged, for a second to two minutes. Returns whether it can.
+/// Bounds the kernel's pause between retransmissions to `most`, clamped to 1 to 120 s. Returns whether the kernel can do so.
 pub(super) fn bound_pauses(stream: BorrowedFd<'_>, most: Duration) -> bool {
     let ms = most.as_millis().clamp(1000, 120_000) as libc::c_int;
     // SAFETY: the option's value is one int, which lives until the call returns.
@@ -50,15 +51,15 @@ pub(super) fn bound_pauses(stream: BorrowedFd<'_>, most: Duration) -> bool {
 
 /// Result of a non-blocking call.
 pub(super) enum Did {
-    /// That many bytes.
+    /// Number of bytes sent or received.
     Bytes(usize),
-    /// Nothing: the socket is not ready.
+    /// The socket is not ready (`EAGAIN`).
     Nothing,
     /// The other side has closed.
     Closed,
 }
 
-/// Writes what the socket takes.
+/// Writes as many bytes as the socket takes without blocking.
 pub(super) fn send(stream: &TcpStream, parts: &[IoSlice]) -> Result<Did, Errno> {
     let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
     loop {
@@ -71,7 +72,7 @@ pub(super) fn send(stream: &TcpStream, parts: &[IoSlice]) -> Result<Did, Errno> 
     }
 }
 
-/// Reads what is there.
+/// Reads the bytes that have arrived, as far as they fit, without blocking.
 pub(super) fn receive(stream: &TcpStream, parts: &mut [IoSliceMut]) -> Result<Did, Errno> {
     loop {
         match rustix::io::readv(stream, parts) {
@@ -89,17 +90,17 @@ pub(super) fn receive(stream: &TcpStream, parts: &mut [IoSliceMut]) -> Result<Di
 pub(super) struct Health {
     /// Whether something was sent that the peer's kernel has not acknowledged.
     pub(super) in_flight: bool,
-    /// Bytes that the kernel has not sent yet, because the peer's buffers are full or the network is slow.
+    /// Bytes in the kernel's send queue: not sent yet, or not acknowledged yet.
     pub(super) unsent: u32,
-    /// Time since the peer's kernel last acknowledged something.
+    /// Time since the last acknowledgement from the peer's kernel.
     pub(super) last_answer: Duration,
-    /// Probes of a full peer that were not answered.
+    /// Unanswered zero-window probes, which the kernel sends while the peer's receive buffer is full.
     pub(super) probes: u32,
 }
 
 /// Asks the kernel about a connection.
 pub(super) fn health(stream: &TcpStream) -> Option<Health> {
-    // SAFETY: plain integers, for which zero is a value.
+    // SAFETY: `tcp_info` consists of integers, for which all-zero bytes are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the pointer is to `len` writable bytes; the kernel writes no more and says how many.
@@ -120,7 +121,7 @@ pub(super) fn health(stream: &TcpStream) -> Option<Health> {
     })
 }
 
-/// Bytes in the kernel's send queue, acknowledged or not.
+/// Bytes in the kernel's send queue: not sent yet, or not acknowledged yet; 0 if the kernel does not say.
 pub(super) fn unsent(stream: &TcpStream) -> u32 {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ (SIOCOUTQ) writes one int.

@@ -1,11 +1,11 @@
-//! Ends a rank that does not end by itself after its job has failed, as oflaunch does for its ranks.
+//! Signals that end a rank which does not exit by itself after its job has failed; oflaunch does the same for ranks that it starts.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
-/// From SIGTERM to SIGKILL.
+/// Time from SIGTERM to SIGKILL.
 const TERMINATE: Duration = Duration::from_secs(1);
 
 pub(super) struct Ending {
@@ -20,7 +20,7 @@ impl Ending {
         Ending { rank, grace, cancelled: Mutex::new(false), wake: Condvar::new() }
     }
 
-    /// The job has failed: if this rank has not left when the time is up it gets SIGTERM, and then SIGKILL. Does not block.
+    /// To be called when the job has failed. If this rank has not left after `grace`, it gets SIGTERM, then SIGKILL. Does not block.
     pub(super) fn begin(self: &Arc<Self>, why: &str) {
         let (ending, why) = (self.clone(), why.to_string());
         let wait = move || {
@@ -28,7 +28,7 @@ impl Ending {
                 return;
             }
             eprintln!("oflow: rank {} has not ended although its job has failed ({why}); it is ended now", ending.rank);
-            // A signal to ourselves can only fail where nothing could be done about it.
+            // If a process cannot signal itself, there is nothing else to try.
             let _sent = kill_process(getpid(), Signal::TERM);
             if !ending.left_within(TERMINATE) {
                 let _sent = kill_process(getpid(), Signal::KILL);
@@ -39,7 +39,7 @@ impl Ending {
         }
     }
 
-    /// The rank leaves by itself.
+    /// To be called when the rank leaves by itself: it gets no signal.
     pub(super) fn cancel(&self) {
         *self.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.wake.notify_all();

@@ -1,4 +1,4 @@
-//! A connection that has proved itself, with TLS or without, as tonic's server takes it.
+//! The type of connection that tonic's server gets: TCP or TLS, from a client that has proved that it knows the job's token.
 
 use std::io;
 use std::pin::Pin;
@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-/// Both directions of a connection.
+/// A byte stream in both directions, TCP or TLS.
 pub(super) trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
 
-/// An admitted connection.
+/// A connection whose client has proved that it knows the job's token.
 pub(super) struct Admitted(pub(super) Box<dyn Both>);
 
 impl Connected for Admitted {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::view::contiguous_strides;
 use crate::{DType, Dims, Scalar, Strides, View};
 
-/// Memory with dims and a dtype.
+/// A contiguous tensor that owns its memory.
 pub(crate) struct Owned {
     // Atomic only so that views may write through a shared reference.
     memory: Vec<AtomicU64>,
@@ -37,7 +37,7 @@ impl Owned {
     }
 
     pub(crate) fn view(&self) -> View {
-        // SAFETY: the memory lives as long as `self`, is aligned to 8 and initialised; tests keep `self` alive and use
+        // SAFETY: the memory lives as long as `self`, is aligned to 8 bytes and initialised; tests keep `self` alive and use
         // one output at a time.
         unsafe {
             View::from_raw(
@@ -62,7 +62,7 @@ impl Owned {
     }
 }
 
-/// The elements of a view in logical order.
+/// The elements of a view as f64, in row-major order.
 pub(crate) fn read(v: &View) -> Vec<f64> {
     (0..v.len())
         .map(|mut i| {

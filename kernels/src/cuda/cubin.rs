@@ -1,12 +1,12 @@
-//! The resources of a compiled program, read from its machine code: an ELF file whose section `.nv.info` lists attributes of
-//! functions.
+//! Registers, stack and shared memory of compiled CUDA kernels, read from a CUBIN: an ELF file whose section `.nv.info` lists
+//! attributes of functions.
 
 use crate::{KernelError, Result};
 
-/// The resources of an entry of a program.
+/// Resources of one kernel (`__global__` function).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Name of the entry.
+    /// Name of the kernel's symbol.
     pub entry: String,
     /// Registers per thread.
     pub registers: u32,
@@ -16,16 +16,17 @@ pub struct Usage {
     pub shared: u32,
 }
 
-/// From CUDA's `EIATTR_*`.
+/// Attribute `EIATTR_FRAME_SIZE`: bytes of stack per thread.
 const FRAME_SIZE: u8 = 0x11;
+/// Attribute `EIATTR_REGCOUNT`: registers per thread.
 const REGISTER_COUNT: u8 = 0x2f;
-/// An attribute whose value is as long as it says.
+/// Format `EIFMT_SVAL`: the header's last two bytes are the length of the value that follows it.
 const SIZED: u8 = 4;
 
-/// Returns the entries of a CUBIN, by name.
+/// Returns the resources of each kernel of a CUBIN, sorted by name.
 ///
 /// # Errors
-/// If `code` is no CUBIN.
+/// If `code` is not a CUBIN.
 pub fn usage(code: &[u8]) -> Result<Vec<Usage>> {
     parse(code).ok_or_else(|| KernelError::device("not machine code of a GPU (a CUBIN)"))
 }
@@ -73,7 +74,7 @@ fn parse(code: &[u8]) -> Option<Vec<Usage>> {
     let strings = sections.get(symbols.link)?.at;
     let symbol = |i: u32| text(code, strings + word(code, symbols.at + i as usize * 24)? as usize);
     let mut found: Vec<Usage> = vec![];
-    // Where a driver's own shared memory lies in each block, the section counts it too.
+    // On GPUs where CUDA reserves shared memory in each block, the size of `.nv.shared.*` includes it.
     for s in &sections {
         if let Some(entry) = s.name.strip_prefix(".nv.constant0.") {
             let shared =

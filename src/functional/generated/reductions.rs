@@ -219,7 +219,7 @@ impl Default for CumulativeTrapezoidOptions {
     }
 }
 
-/// The quantiles for several parts, along a new first dim.
+/// The quantiles for several fractions `q`, along a new first dim.
 ///
 /// ```text
 /// quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
@@ -246,7 +246,7 @@ pub fn quantiles_with(
     super::super::statistics::quantiles(x, q.as_ref(), dim, false, options.interpolation, CallSite::here())
 }
 
-/// `histogram` with these bounds, which rise.
+/// `histogram` with `bins` as the bounds of the intervals, in rising order.
 ///
 /// ```text
 /// histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)
@@ -677,9 +677,9 @@ impl Tensor {
         super::super::statistics::std_mean(self, &dims.ints(), false, options.correction, CallSite::here())
     }
 
-    /// The covariances of variables. Each row of x is a variable, each column an observation of all of them; a list is one variable.
-    /// `fweights` says how often each observation counts, `aweights` how much. The sums are divided by the number of observations less
-    /// `correction`.
+    /// The covariance matrix of variables. Each row of x is a variable, each column an observation; a 1-d x is one variable.
+    /// `fweights` are integer frequencies of the observations, `aweights` their importance. The sums are divided by the number of
+    /// observations (their total weight, if there are weights) less `correction`, as in PyTorch.
     ///
     /// ```text
     /// cov(Tensor x, *, Int correction=1, Tensor? fweights, Tensor? aweights) -> Tensor
@@ -705,8 +705,8 @@ impl Tensor {
         super::super::statistics::corrcoef(self, CallSite::here())
     }
 
-    /// The number below which the part `q` of the elements along `dim` lies; without `dim`, of all elements. `interpolation` says what is
-    /// taken between two elements: `linear`, `lower`, `higher`, `midpoint` or `nearest`. A line with a NaN gives NaN.
+    /// The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two
+    /// elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN.
     ///
     /// ```text
     /// quantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
@@ -743,7 +743,7 @@ impl Tensor {
         super::super::statistics::quantile(self, q, dim, false, options.interpolation, CallSite::here())
     }
 
-    /// `quantile` of the elements that are no NaN; of none it is NaN.
+    /// `quantile` of the elements that are not NaN; NaN where all elements are NaN.
     ///
     /// ```text
     /// nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation="linear") -> Tensor
@@ -770,7 +770,7 @@ impl Tensor {
         super::super::statistics::nanquantile(self, q, dim, false, options.interpolation, CallSite::here())
     }
 
-    /// The value that is most frequent along `dim`, the smallest of several, and the index of its last element.
+    /// The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence.
     ///
     /// ```text
     /// mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)
@@ -786,9 +786,9 @@ impl Tensor {
         super::super::statistics::mode(self, dim.int(), true, CallSite::here())
     }
 
-    /// How many elements, or how much of `weight`, lie in each of `bins` equal intervals, and the bounds of these. `range` is the lowest
-    /// and the highest bound; without it they are the smallest and the largest element, for which the call waits. The last interval has
-    /// its upper bound; what lies outside does not count. With `density` the counts are divided by their sum and the intervals' lengths.
+    /// The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the
+    /// lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last
+    /// interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length.
     ///
     /// ```text
     /// histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)
