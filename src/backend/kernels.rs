@@ -1,6 +1,7 @@
 //! Kernels that run an op on a device: those that the op brings itself, those that stand in the table here by op name, and
 //! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
 
+use super::op_kernels::OpKernel;
 use super::table::{built_in, entries, entry};
 use crate::control::EXPERIMENTAL_VARIABLE;
 use crate::error::{Error, Result};
@@ -13,9 +14,6 @@ use oflow_kernels::expr::Expr;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
-
-/// A kernel and the name of its op.
-pub type OpKernel = (&'static str, KernelDef);
 
 type Table = FixedMap<SmolStr, Vec<KernelDef>>;
 

@@ -21,7 +21,8 @@ mod table;
 
 pub(crate) use dry::{no_values, open as open_dry};
 pub(crate) use kernels::copy_plan;
-pub use kernels::{Experimental, OpKernel, add_kernel, kernels_of, select, use_experimental};
+pub use kernels::{Experimental, add_kernel, kernels_of, select, use_experimental};
+pub use op_kernels::OpKernel;
 pub use primitive::Primitive;
 pub use staged::{SyncDevice, staged};
 pub(crate) use table::of;

@@ -3,8 +3,7 @@
 mod elementwise;
 mod widened;
 
-use super::kernels::OpKernel;
-use super::op_kernels;
+use super::op_kernels::{self, OpKernel};
 use crate::ops::KernelDef;
 use oflow_kernels::cpu;
 

@@ -3,7 +3,7 @@
 //! Elementwise kernels convert chunk by chunk by themselves, and kernels that move elements take any bytes. What is left works on
 //! copies of its inputs and outputs.
 
-use crate::backend::kernels::OpKernel;
+use crate::backend::op_kernels::OpKernel;
 use crate::error::Result;
 use crate::memory::with_room;
 use crate::ops::{DTypeClass, KernelCx};

@@ -37,19 +37,21 @@ mod place;
 mod streams;
 mod waits;
 
-use super::{Backend, BoxingPlace, DeviceRt, OpKernel, Opening};
+use super::op_kernels::OpKernel;
+use super::{Backend, BoxingPlace, DeviceRt, Opening};
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, AllocatorOptions, MemorySource, Region};
-use crate::ops::{KernelCx, KernelDef};
+use crate::ops::KernelDef;
 use crate::placement::Device;
 use crate::vm::Vm;
 pub(crate) use links::check_wish as check_links;
 use oflow_kernels::cuda::probe::probe;
-use oflow_kernels::cuda::{DeviceMemory, Gpu, Queue};
+use oflow_kernels::cuda::{DeviceMemory, Gpu};
 use oflow_kernels::expr::Expr;
 use std::sync::Arc;
-use streams::{CudaStreams, OnStream};
+use streams::CudaStreams;
+pub use streams::queue;
 
 /// The backend of [`Device::Cuda`].
 pub(super) struct Cuda;
@@ -108,14 +110,4 @@ impl MemorySource for GpuMemory {
         // SAFETY: memory of the GPU, freed when `memory` is dropped; only work on the GPU's streams uses it.
         Ok(unsafe { Region::new(memory.data(), memory) })
     }
-}
-
-/// The queue that a CUDA kernel puts its work on.
-///
-/// # Errors
-/// The kernel does not run on a GPU.
-pub fn queue<'a>(cx: &KernelCx<'a>) -> Result<Queue<'a>> {
-    let stream = cx.stream.and_then(|s| s.downcast_ref::<OnStream>());
-    let stream = stream.ok_or_else(|| Error::device(format!("{}: a CUDA kernel without a stream", cx.op.sig.name)))?;
-    Ok(stream.queue())
 }

@@ -15,6 +15,7 @@ use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
+use crate::ops::KernelCx;
 use crate::vm::{Instruction, StreamKind, Streams, Work};
 use oflow_kernels::cuda::{Event, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
@@ -423,4 +424,14 @@ impl Streams for CudaStreams {
     fn counts(&self) -> (u64, u64) {
         (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
+}
+
+/// The queue that a CUDA kernel puts its work on.
+///
+/// # Errors
+/// The kernel does not run on a GPU.
+pub fn queue<'a>(cx: &KernelCx<'a>) -> Result<Queue<'a>> {
+    let stream = cx.stream.and_then(|s| s.downcast_ref::<OnStream>());
+    let stream = stream.ok_or_else(|| Error::device(format!("{}: a CUDA kernel without a stream", cx.op.sig.name)))?;
+    Ok(stream.queue())
 }

@@ -6,7 +6,8 @@
 mod streams;
 mod thread;
 
-use super::{Backend, BoxingPlace, DeviceRt, OpKernel, Opening, cpu};
+use super::op_kernels::OpKernel;
+use super::{Backend, BoxingPlace, DeviceRt, Opening, cpu};
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::memory::{Allocator, AllocatorOptions};

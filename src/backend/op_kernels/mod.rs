@@ -29,10 +29,12 @@ mod sort;
 mod strided;
 
 use super::cuda::queue;
-use super::kernels::OpKernel;
 use crate::error::Result;
 use crate::ops::{InferCtx, KernelCx, KernelDef, TensorType};
 use oflow_kernels::cuda::Queue;
+
+/// A kernel and the name of its op.
+pub type OpKernel = (&'static str, KernelDef);
 
 /// The device of a call.
 #[derive(Clone, Copy)]
