@@ -1,4 +1,4 @@
-//! Every collective, written once over a [`Transport`]. Here are the session of a call and what its steps share; [`direct`](super::direct)
+//! Every collective, written once over a [`Transport`]. Here are the session of a call and what its steps share; `direct.rs`
 //! chooses a way for each collective and has those between members that send directly to each other.
 //!
 //! | collective | steps | payload bytes a rank sends (m members, n bytes) |
@@ -6,7 +6,7 @@
 //! | barrier | everyone posts nothing to everyone | 0 |
 //! | barrier, short all_reduce or all_gather of many members | up a binomial tree and down again (`tree`) | what those below it contribute, and the result for each child |
 //! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
-//! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
+//! | all_reduce, n ≤ [`one_phase_bytes`](oflow_base::spread::one_phase_bytes)`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
 //! | all_gather | everyone posts its part to everyone | (m - 1) own |
 //! | reduce_scatter | everyone posts to each the part that it reduces | n - own |
