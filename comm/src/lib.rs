@@ -122,15 +122,15 @@ pub trait Communicator: Send + Sync {
     fn world(&self) -> usize;
     /// Runs a collective of a group.
     fn run(&self, group: &Group, tag: &Tag, call: CollectiveCall<'_>) -> Result<()>;
-    /// Runs [`CollectiveCall::Barrier`].
+    /// Waits until every member of the group has called this, by [`CollectiveCall::Barrier`].
     fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
         self.run(group, tag, CollectiveCall::Barrier)
     }
-    /// Runs [`CollectiveCall::Broadcast`].
+    /// Copies the bytes of member `root` to all members, by [`CollectiveCall::Broadcast`].
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buffer: &mut [u8]) -> Result<()> {
         self.run(group, tag, CollectiveCall::Broadcast { root, buffer })
     }
-    /// Runs [`CollectiveCall::AllReduce`].
+    /// Reduces the contributions of all members into each one's destination, by [`CollectiveCall::AllReduce`].
     fn all_reduce(
         &self,
         group: &Group,
@@ -142,7 +142,7 @@ pub trait Communicator: Send + Sync {
     ) -> Result<()> {
         self.run(group, tag, CollectiveCall::AllReduce { send, receive, dtype, op })
     }
-    /// Runs [`CollectiveCall::AllGather`].
+    /// Concatenates the parts of all members on each one, by [`CollectiveCall::AllGather`].
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], receive: &mut [u8], counts: &[usize]) -> Result<()> {
         self.run(group, tag, CollectiveCall::AllGather { send, receive, counts })
     }

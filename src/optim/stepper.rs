@@ -45,7 +45,8 @@ pub trait OptimizerRule: Copy {
     }
     /// The op of many parameters.
     fn op(&self) -> Result<&'static Op>;
-    /// The settings of the op for a parameter. Parameters with the same ones go together.
+    /// The settings of the op for a parameter. They depend on the parameter by [`ParamState::steps`], where the rule counts them, and
+    /// [`ParamState::is_new`] only: parameters that have these in common go together.
     fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs;
     /// Carries out the step of parameters with the same layout and the same [`settings`](OptimizerRule::settings).
     fn run(&self, due: &[ParamState<'_>], site: CallSite) -> Result<()> {
@@ -152,13 +153,12 @@ impl<R: OptimizerRule> Stepper<R> {
         if self.options.initial() != 0.0 { t.add(self.options.initial()) } else { Ok(t) }
     }
 
-    /// Makes the missing state of parameter `i`.
-    fn ready(&mut self, i: usize) -> Result<()> {
-        let state = self.options.state();
+    /// Makes the missing state of parameter `i`; `state` is what the settings need.
+    fn ready(&mut self, i: usize, state: &[(&str, bool)]) -> Result<()> {
         let mut kept = self.kept[i].take().unwrap_or_default();
         kept.tensors.resize(state.len(), None);
         for (t, (_, needed)) in kept.tensors.iter_mut().zip(state) {
-            match (needed, &t) {
+            match (*needed, &t) {
                 (false, _) => *t = None,
                 (true, None) => {
                     *t = Some(self.fresh(&self.parameters[i])?);
@@ -200,7 +200,7 @@ impl<R: OptimizerRule> Stepper<R> {
             if !state.iter().any(|(name, needed)| *needed && from.has(&format!("{i}.{name}"))) {
                 continue;
             }
-            self.ready(i)?;
+            self.ready(i, &state)?;
             let Some(kept) = &mut self.kept[i] else { continue };
             (kept.steps, kept.new) = (steps.get(i).copied().unwrap_or(0), false);
             for ((name, _), t) in state.iter().zip(&kept.tensors) {
@@ -219,9 +219,10 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         self.options.check().map_err(|e| e.at(site))?;
         self.checks.before(&self.parameters, self.lr(), site)?;
         let _quiet = no_grad();
+        let state = self.options.state();
         for i in 0..self.parameters.len() {
             if self.parameters[i].grad().is_some() {
-                self.ready(i)?;
+                self.ready(i, &state)?;
             }
         }
         let mut due = vec![];
@@ -232,7 +233,8 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
             let target = self.masters.of(i, p)?;
             due.push(ParamState { number: i, target, grad, state: &kept.tensors, steps: kept.steps, new });
         }
-        for group in groups(due, |p| &p.target, |p| self.options.settings(p)) {
+        let counts = self.options.counts_steps();
+        for group in groups(due, |p| &p.target, |p| (counts.then_some(p.steps), p.new)) {
             self.options.run(&group, site)?;
             group.iter().try_for_each(|d| self.masters.store(d.number, &self.parameters[d.number]))?;
         }
