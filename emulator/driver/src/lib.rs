@@ -14,7 +14,7 @@
 //! | `OFLOW_EMULATOR_MEMORY_MB` | 4096 | memory of each |
 //! | `OFLOW_EMULATOR_DELAY_US` | 0 | each operation of a stream first sleeps up to so long, at random: missing waits show |
 //! | `OFLOW_EMULATOR_ORDER` | 0 | in which order threads run, a sum of: 1 lanes from the last, 2 every thread as far as it gets before any goes on, 4 blocks from the last; 8: another order each launch |
-//! | `OFLOW_EMULATOR_STRICT` | 1 | 0: host code may touch device memory while streams are idle |
+//! | `OFLOW_EMULATOR_STRICT` | 1 | 0: host code may touch device memory while streams are idle; 2: as 1, without protection keys of the CPU |
 //! | `OFLOW_EMULATOR_NCCL_TIMEOUT_S` | 120 | how long ranks wait for each other |
 //! | `OFLOW_EMULATOR_CACHE` | a folder in the temporary one | where compiled kernels are kept |
 //!

@@ -7,78 +7,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_uint, c_void};
 use std::sync::Mutex;
-use std::sync::OnceLock;
 
 use super::codes::*;
+use super::gate::{self, AtWork, HUGE};
 use super::*;
 
 const GARBAGE: u8 = 0xCB;
 const GRAIN: usize = 512;
-const HUGE: usize = 2 << 20;
 const QUARANTINE: usize = 32 << 20;
 /// Of blocks larger than twice this only the ends are made garbage, so that big reservations stay cheap.
 const GARBAGE_END: usize = 16 << 20;
-
-// ---- the gate -------------------------------------------------------------------------------------------------------
-
-/// Gate to device memory: number of threads at work, and each GPU's range as far as it was ever used.
-struct Gate {
-    open: usize,
-    ranges: Vec<(usize, usize)>,
-}
-static GATE: Mutex<Gate> = Mutex::new(Gate { open: 0, ranges: Vec::new() });
-
-fn strict() -> bool {
-    static STRICT: OnceLock<bool> = OnceLock::new();
-    *STRICT.get_or_init(|| setting("OFLOW_EMULATOR_STRICT", 1) != 0)
-}
-
-fn protect(start: usize, len: usize, open: bool) {
-    let rights = if open { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-    // SAFETY: the range lies in a reservation of this file, which nothing else manages.
-    let failed = len > 0 && unsafe { libc::mprotect(start as *mut c_void, len, rights) } != 0;
-    assert!(!failed, "mprotect of emulated device memory failed: {}", std::io::Error::last_os_error());
-}
-
-/// While this lives, device memory may be touched.
-pub struct AtWork(());
-
-impl AtWork {
-    pub fn begin() -> AtWork {
-        if strict() {
-            let mut gate = lock(&GATE);
-            gate.open += 1;
-            if gate.open == 1 {
-                gate.ranges.iter().for_each(|&(start, len)| protect(start, len, true));
-            }
-        }
-        AtWork(())
-    }
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        if strict() {
-            let mut gate = lock(&GATE);
-            gate.open -= 1;
-            if gate.open == 0 {
-                gate.ranges.iter().for_each(|&(start, len)| protect(start, len, false));
-            }
-        }
-    }
-}
-
-/// The range that begins at `base` is now used for `len` bytes.
-fn raise(base: usize, len: usize) {
-    let mut gate = lock(&GATE);
-    let open = gate.open > 0 || !strict();
-    if let Some(range) = gate.ranges.iter_mut().find(|range| range.0 == base)
-        && range.1 < len
-    {
-        protect(base + range.1, len - range.1, open);
-        range.1 = len;
-    }
-}
 
 // ---- the heap of a GPU ----------------------------------------------------------------------------------------------
 
@@ -139,7 +77,7 @@ impl Heap {
         let base = (base as usize).next_multiple_of(HUGE);
         // SAFETY: the aligned part of the mapping. With huge pages, opening and closing the gate costs little.
         unsafe { libc::madvise(base as *mut c_void, reserve, libc::MADV_HUGEPAGE) };
-        lock(&GATE).ranges.push((base, 0));
+        gate::add(base);
         Heap {
             base,
             capacity,
@@ -175,7 +113,7 @@ impl Heap {
             self.free.insert(start + need, len - need);
         }
         self.high = self.high.max((start + need - self.base).next_multiple_of(HUGE));
-        raise(self.base, self.high);
+        gate::raise(self.base, self.high);
         // What was used before was left as garbage; what never was is zero.
         let zero = start.max(self.fresh);
         if start + need > zero {

@@ -5,6 +5,7 @@ pub mod codes;
 pub mod copy;
 pub mod device;
 pub mod event;
+mod gate;
 pub mod launch;
 pub mod memory;
 pub mod module;

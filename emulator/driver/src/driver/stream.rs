@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::codes::*;
-use super::memory::AtWork;
+use super::gate::AtWork;
 use super::*;
 
 /// Failure while a stream worked: a CUresult and a text.
@@ -75,7 +75,8 @@ impl Stream {
     }
 
     fn serve(&self, mut worker: Worker) {
-        // Kept over entries that follow each other: opening and closing device memory costs more than a small kernel.
+        // Kept over entries that follow each other: without protection keys opening and closing device memory costs more than a small
+        // kernel.
         let mut at_work: Option<AtWork> = None;
         loop {
             let entry = {
