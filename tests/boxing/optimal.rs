@@ -1,13 +1,13 @@
 //! Plans cost what the cheapest of all paths of up to eight moves costs. Moves, their legality and their price are worked
 //! out here from boxes of all ranks; only the constants come from the library.
 
-use super::oracle::{coords, mesh_of, nd_sbps, shard_at};
+use super::oracle::{Index, coords, mesh_of, nd_sbps, shard_at};
 use oflow::boxing::{Layout, plan};
 use oflow::kernels::{DType, ReduceOp};
 use oflow::sbp::{NdSbp, Sbp};
 use oflow::spread::one_phase_bytes;
 
-type Box3 = (Vec<usize>, Vec<usize>);
+type Box3 = (Index, Index);
 // The fixed constants of the model, in picoseconds.
 const LOCAL_PS: u64 = 200_000;
 const LOCAL_EXCHANGE_PS: u64 = 250_000;

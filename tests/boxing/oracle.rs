@@ -5,6 +5,10 @@ use oflow::boxing::Layout;
 use oflow::kernels::{DType, ReduceOp};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::{NdSbp, Sbp};
+use smallvec::{SmallVec, smallvec};
+
+/// Coordinates, offsets or sizes: made for each element, so not on the heap.
+pub type Index = SmallVec<[usize; 4]>;
 
 /// The seven SBPs of the pair tests that exist for a rank and dtype.
 pub fn sbps(rank: usize, dtype: DType) -> Vec<Sbp> {
@@ -94,7 +98,7 @@ fn decode(dtype: DType, b: &[u8]) -> Num {
 fn reduce(dtype: DType, op: ReduceOp, a: Num, b: Num) -> Num {
     match (op, a, b) {
         (ReduceOp::Sum, I(a), I(b)) => {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(8);
             encode(dtype, a.wrapping_add(b), &mut bytes);
             decode(dtype, &bytes)
         }
@@ -112,8 +116,8 @@ fn part(len: usize, parts: usize, index: usize) -> (usize, usize) {
     (before, len / parts + usize::from(index < len % parts))
 }
 
-pub fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
-    let mut c = vec![0; dims.len()];
+pub fn coords(dims: &[usize], mut position: usize) -> Index {
+    let mut c: Index = smallvec![0; dims.len()];
     for a in (0..dims.len()).rev() {
         c[a] = position % dims[a];
         position /= dims[a];
@@ -122,8 +126,8 @@ pub fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
 }
 
 /// Offset and size of the shard at mesh coordinates.
-fn shard(shape: &[usize], l: &Layout, coord: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    let (mut offset, mut size) = (vec![0; shape.len()], shape.to_vec());
+fn shard(shape: &[usize], l: &Layout, coord: &[usize]) -> (Index, Index) {
+    let (mut offset, mut size): (Index, Index) = (smallvec![0; shape.len()], shape.into());
     for (a, c) in coord.iter().enumerate() {
         if let Sbp::Split(d) = l.sbp[a] {
             let (start, len) = part(size[d], l.placement.dims()[a], *c);
@@ -135,18 +139,18 @@ fn shard(shape: &[usize], l: &Layout, coord: &[usize]) -> (Vec<usize>, Vec<usize
 }
 
 /// Offset and size of the shard at a mesh position.
-pub fn shard_at(shape: &[usize], l: &Layout, position: usize) -> (Vec<usize>, Vec<usize>) {
+pub fn shard_at(shape: &[usize], l: &Layout, position: usize) -> (Index, Index) {
     shard(shape, l, &coords(l.placement.dims(), position))
 }
 
 /// Sizes of the shard at a mesh position.
-pub fn shard_size(shape: &[usize], l: &Layout, position: usize) -> Vec<usize> {
+pub fn shard_size(shape: &[usize], l: &Layout, position: usize) -> Index {
     shard_at(shape, l, position).1
 }
 
-fn indices(size: &[usize]) -> Vec<Vec<usize>> {
+fn indices(size: &[usize]) -> impl Iterator<Item = Index> {
     let count: usize = size.iter().product();
-    (0..count).map(|i| coords(size, i)).collect()
+    (0..count).map(move |i| coords(size, i))
 }
 
 /// Shards of some value in a layout: small integers from a hash of the logical index and the coordinates on P axes, so B
@@ -188,10 +192,10 @@ pub fn value(shape: &[usize], dtype: DType, l: &Layout, shards: &[Vec<u8>]) -> R
             return Err(format!("shards {first} and {p} should be copies"));
         }
     }
-    Ok(indices(shape).iter().map(|x| at(shape, dtype, l, shards, x, &mut Vec::new())).collect())
+    Ok(indices(shape).map(|x| at(shape, dtype, l, shards, &x, &mut Index::new())).collect())
 }
 
-fn at(shape: &[usize], dtype: DType, l: &Layout, shards: &[Vec<u8>], x: &[usize], coord: &mut Vec<usize>) -> Num {
+fn at(shape: &[usize], dtype: DType, l: &Layout, shards: &[Vec<u8>], x: &[usize], coord: &mut Index) -> Num {
     let axis = coord.len();
     let dims = l.placement.dims();
     if axis == dims.len() {

@@ -41,7 +41,7 @@ fn table(dims: &[usize], layouts: &[NdSbp]) -> String {
 
 #[test]
 fn the_tables_of_the_page_are_what_the_planner_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/boxing.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/boxing.md");
     let line: Vec<NdSbp> = SBPS.iter().map(|s| NdSbp::new(&[*s])).collect();
     let plane: Vec<NdSbp> = SBPS.iter().flat_map(|a| SBPS.iter().map(|b| NdSbp::new(&[*a, *b]))).collect();
     let tables = [("[4]", table(&[4], &line)), ("[2, 2]", table(&[2, 2], &plane))];

@@ -27,11 +27,11 @@ fn every_signature_of_every_op_gives_the_single_device_result() {
         all.extend(found);
     }
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let whole = oflow_tests::cases::whole();
     for (k, mesh) in MESHES.into_iter().chain(LARGE_MESHES).enumerate() {
         let large = LARGE_MESHES.contains(&mesh);
         let mut cases: Vec<Case> = vec![];
-        let every = if mesh.len() == 1 { 3 } else { 9 };
+        let every = if mesh.len() == 1 { 9 } else { 25 };
         let here = |i: usize| whole || mesh == [2] || (i + k).is_multiple_of(every);
         for (_, trial) in all.iter().enumerate().filter(|(i, t)| here(*i) && (!large || t.size == "as given")) {
             match trial.cases(mesh) {
@@ -71,7 +71,7 @@ fn every_signature_of_every_op_gives_the_single_device_result() {
 fn layouts_do_not_change_what_ops_make_of_special_numbers() {
     let (mut wrong, mut all): (Vec<String>, Vec<SpecialTrial>) = (vec![], vec![]);
     built_in_ops().into_iter().for_each(|op| all.extend(special_trials(op, &mut wrong).unwrap()));
-    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let whole = oflow_tests::cases::whole();
     let (mut total, mut backward) = (0, 0);
     for (k, mesh) in MESHES.into_iter().enumerate().skip(1) {
         let start = std::time::Instant::now();

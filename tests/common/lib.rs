@@ -1,6 +1,7 @@
 //! What test programs share. The op harness is the library's: `oflow::testing`.
 
 pub mod bag;
+pub mod cases;
 pub mod cpp;
 pub mod golden;
 pub mod gpus;

@@ -35,7 +35,7 @@ fn every_op_has_a_kernel_or_says_that_it_has_none() {
 /// Whether a sample of op number `k` runs daily: complex numbers only for every fourth op and as c64, because the emulator compiles every
 /// text for them anew. `OFLOW_CASES=all` runs all, and so does a real GPU.
 fn runs(k: usize, s: &Sample) -> bool {
-    let whole = super::real() || std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let whole = super::real() || oflow_tests::cases::whole();
     let mut complex = s.inputs.iter().flatten().map(|s| s.dtype).filter(|d| d.is_complex()).peekable();
     whole || complex.peek().is_none() || (k.is_multiple_of(4) && complex.all(|d| d == DType::C64))
 }
@@ -47,7 +47,7 @@ fn every_op_gives_the_cpus_result() {
     if !super::cuda() {
         return;
     }
-    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let whole = oflow_tests::cases::whole();
     let (mut wrong, mut total) = (vec![], 0);
     for (k, op) in ops().into_iter().enumerate() {
         let samples = Sample::all(op).unwrap();
@@ -56,7 +56,9 @@ fn every_op_gives_the_cpus_result() {
         let here = |i: usize| (whole || !derived || one(i)) && runs(k, &samples[i]);
         for (i, s) in samples.iter().enumerate().filter(|(i, _)| here(*i)) {
             for (word, v) in variants(op, s) {
-                for exact in [true, false] {
+                // Exact numbers or random ones, in turn.
+                let even = total % 2 == 0;
+                for exact in [true, false].into_iter().filter(|exact| whole || *exact == even) {
                     let what = format!("{} sample {i} ({word})", op.name());
                     let backward = differentiable(op) && word != "small";
                     // Sizes that the CPU refuses too are not tested.
@@ -81,7 +83,7 @@ fn narrow_integers_give_the_cpus_result() {
         return;
     }
     const NARROW: [DType; 3] = [DType::I16, DType::U16, DType::U32];
-    let whole = std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    let whole = oflow_tests::cases::whole();
     let (mut wrong, mut total) = (vec![], 0);
     let expressions = |o: &&'static Op| !o.name().contains(".grad.");
     for (k, op) in ops().into_iter().filter(expressions).enumerate() {
@@ -107,9 +109,9 @@ fn every_gradient_equals_finite_differences() {
         return;
     }
     let (mut wrong, mut total) = (vec![], 0);
-    let whole = super::real() || std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
-    // Gradients are calls of ops, whose values the test above compares: those of every other op, unless all are asked for.
-    for (number, op) in ops().into_iter().enumerate().filter(|(number, _)| whole || number % 2 == 0) {
+    let whole = super::real() || oflow_tests::cases::whole();
+    // Gradients are calls of ops, whose values the test above compares: those of every fourth op, unless all are asked for.
+    for (number, op) in ops().into_iter().enumerate().filter(|(number, _)| whole || number % 4 == 0) {
         if matches!(op.grad, Grad::None | Grad::Missing) || op.sig.inputs.iter().any(|i| i.mutable) {
             continue;
         }
@@ -143,11 +145,11 @@ fn signatures_over_ranks_give_the_cpus_result() {
     }
     let mut total = 0;
     let meshes: &[&[usize]] = &[&[1], &[2], &[4], &[2, 2]];
-    // Emulated kernels are slow: each sample runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
-    let whole = super::real() || std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all");
+    // Emulated kernels are slow: one of two samples runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
+    let whole = super::real() || oflow_tests::cases::whole();
     for (k, mesh) in meshes.iter().enumerate() {
         let mut cases: Vec<Case> = vec![];
-        let here = |i: usize| whole || i % meshes.len() == k;
+        let here = |i: usize| whole || i % (2 * meshes.len()) == k;
         for (_, (plan, sample, word)) in plans.iter().enumerate().filter(|(i, _)| here(*i)) {
             let limit = match (mesh.len(), *word, super::real()) {
                 (1, _, true) => usize::MAX,

@@ -4,8 +4,8 @@
 use oflow::ErrorKind;
 use oflow::ops::{Grad, KernelDef, Op, OpDef, Priority, register};
 use oflow::prelude::*;
-use oflow::testing::{self, bad_arguments, completeness, conformance};
-use oflow_tests::built_in_ops;
+use oflow::testing::{self, bad_arguments, completeness, conformance, seed};
+use oflow_tests::{built_in_ops, cases};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn planted(def: OpDef) -> &'static Op {
@@ -187,7 +187,8 @@ fn no_bad_argument_of_a_built_in_op_panics() {
     assert!(total > 2000 && wrong.is_empty(), "{} of {total}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The list in `undeclared.tsv`: each signature that the search finds once, under a reason of `docs/undeclared.md`, and no other.
+/// The list in `undeclared.tsv`: each signature that the search finds once, under a reason of `docs/undeclared.md`, and no other. Searched for
+/// one of three ops; for all with `OFLOW_CASES=all`.
 #[test]
 fn what_built_in_ops_do_not_declare() {
     let (mut listed, mut used, mut wrong) = (BTreeSet::new(), BTreeSet::new(), vec![]);
@@ -200,7 +201,10 @@ fn what_built_in_ops_do_not_declare() {
         include_str!("../../docs/undeclared.md").lines().filter_map(|l| l.strip_prefix("## ")).collect();
     assert_eq!(used, reasons, "reasons in tests/undeclared.tsv and headings of docs/undeclared.md");
     let (mut tried, mut declared, mut found) = (0, 0, BTreeMap::<_, Vec<usize>>::new());
-    for op in built_in_ops() {
+    let ops: Vec<&'static Op> =
+        built_in_ops().into_iter().filter(|o| cases::whole() || seed(o.name()).is_multiple_of(3)).collect();
+    let searched: BTreeSet<&str> = ops.iter().map(|o| o.name()).collect();
+    for op in ops {
         let c = completeness(op).unwrap();
         (tried, declared) = (tried + c.tried, declared + c.declared);
         for u in c.undeclared {
@@ -211,8 +215,8 @@ fn what_built_in_ops_do_not_declare() {
     // A new one is declared at its op or gets a row; a row without one says something about an op that is no longer so.
     let new = found.iter().filter(|(row, _)| !listed.contains(*row));
     wrong.extend(new.map(|((op, s), samples)| format!("not in the list: {op}: {s}, right on samples {samples:?}")));
-    let old = listed.iter().filter(|row| !found.contains_key(*row));
+    let old = listed.iter().filter(|row| searched.contains(row.0) && !found.contains_key(*row));
     wrong.extend(old.map(|(op, s)| format!("in the list, but not found: {op}: {s}")));
     assert!(wrong.is_empty(), "tests/undeclared.tsv (docs/undeclared.md has the reasons):\n{}", wrong.join("\n"));
-    assert!(tried > 5000 && declared > 1000, "{tried} {declared}");
+    assert!(tried > 1500 && declared > 300, "{tried} {declared}");
 }

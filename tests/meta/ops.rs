@@ -71,21 +71,22 @@ fn all(cases: &[(&'static Op, Sample, u64)]) -> Result<Vec<String>> {
     Ok(lines)
 }
 
+/// One of three calls; all with `OFLOW_CASES=all`.
 #[test]
 fn every_op_tells_what_it_tells_with_data() {
     derive_all().unwrap();
-    let mut cases = vec![];
+    let (mut cases, mut take) = (vec![], oflow_tests::cases::one_in(3));
     // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/tensors/global/counted.rs`.
     let known = |op: &&'static Op| op.length.is_none() && op.name() != "masked_spread";
     for op in oflow::ops::all().into_iter().filter(known) {
         for sample in Sample::all(op).unwrap() {
-            for (word, s) in variants(op, &sample) {
+            for (word, s) in variants(op, &sample).into_iter().filter(|_| take()) {
                 let seed = seed(&format!("{} {word} {s:?}", op.name()));
                 cases.push((op, s, seed));
             }
         }
     }
-    assert!(cases.len() > 1000, "{}", cases.len());
+    assert!(cases.len() > 500, "{}", cases.len());
     let real = crate::real(4, |_| all(&cases));
     for (rank, real) in real.iter().enumerate() {
         let dry = oflow::dry_run(4, rank, |_| all(&cases)).unwrap();
