@@ -4,13 +4,13 @@
 //! cargo run --release --bin oflaunch -- --nproc 2 examples/gpt.rs -- --parallel tp
 //! ```
 //!
-//! The model is in `common/model.rs`, batches of text in `common/tokens.rs`; options, checkpoints and output as in `train.rs`.
+//! The model is in `common/model.rs`, batches of text and sampling in `common/tokens.rs`; options, checkpoints and output as in `train.rs`.
 
 #[path = "common/mod.rs"]
 mod common;
 
 use common::model::{Config, Gpt};
-use common::tokens::{BYTES, draw, synthetic_loader, text_loader, uniform};
+use common::tokens::{BYTES, sample, synthetic_loader, text_loader};
 use common::{OPTIONS, Options, Setup};
 use oflow::functional::CrossEntropyOptions;
 use oflow::nn::{Module, ZeroOptions, zero};
@@ -40,22 +40,6 @@ Options:
   --sample N       bytes to generate at the end  [default: 300 after a text, else 0]
   --temperature X  of the sample; 0 takes the most likely byte  [default: 0.7]
 ";
-
-/// Continues `prompt` by `count` bytes. Reading the logits gives every rank the same numbers, so all draw the same bytes.
-fn sample(model: &Gpt, mesh: &Placement, seq: usize, prompt: &str, count: usize, t: f64, seed: u64) -> Result<String> {
-    let _guard = no_grad();
-    let mut text = prompt.as_bytes().to_vec();
-    for i in 0..count {
-        // The window has a fixed length. Attention is causal, so the padding after the last byte has no effect.
-        let window = &text[text.len().saturating_sub(seq)..];
-        let mut ids: Vec<i64> = window.iter().map(|b| i64::from(*b)).collect();
-        ids.resize(seq, 0);
-        let logits = model.forward(&from_vec(ids, [1, seq], (mesh, sbp![B, B]))?)?.to_f64_vec()?;
-        let next = draw(&logits[(window.len() - 1) * BYTES..][..BYTES], t, uniform(seed, i as u64));
-        text.push(next as u8);
-    }
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
 
 fn main() -> Result<()> {
     let mut o = Options::from_args([USAGE, OPTIONS].concat());
@@ -120,9 +104,9 @@ fn main() -> Result<()> {
 
     model.train(false);
     if count > 0 {
-        outcome.say(&sample(&model, &mesh, c.seq, "The ", count, temperature, seed)?);
+        outcome.say(&sample(|ids| model.forward(ids), &mesh, c.seq, "The ", count, temperature, seed)?);
     }
-    outcome.print(&[("tokens_per_s", (batch * c.seq) as f64 / outcome.step_seconds)])?;
+    outcome.print(&[("tokens_per_s", (batch * c.seq) as f64 / outcome.step_seconds)]);
     let learned = synthetic || outcome.last < 0.7 * outcome.first;
     outcome.expect(200, learned, &format!("the loss is still {:.2}, after {:.2}", outcome.last, outcome.first))
 }

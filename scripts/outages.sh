@@ -42,10 +42,13 @@ outage() { # add|del, host
 }
 
 wanted=${WANTED:-$work/wanted}
-[ -s "$wanted" ] || OFLOW_MODEL=default oflaunch -n "$n" --threads 1 "$1" -- "${@:2}" --losses "$wanted" > "$work/out" 2>&1
+if ! [ -s "$wanted" ]; then
+    OFLOW_MODEL=default oflaunch -n "$n" --threads 1 "$1" -- "${@:2}" > "$work/out" 2> "$work/err" || { cat "$work/err"; exit 1; }
+    "$here/losses.sh" list "$work/out" > "$wanted"
+fi
 # The port is free to all: each run has namespaces of its own.
 HOSTS_NAME=$name OFLOW_MODEL=default "$here/hosts.sh" "$n" oflaunch -n 1 --threads 1 --nnodes "$n" ${OUTAGE_OPTIONS:-} "$1" -- "${@:2}" \
-    --losses "$work/losses" > "$work/out" 2> "$work/err" &
+    > "$work/out" 2> "$work/err" &
 job=$!
 until grep -qs ' parameters on ' "$work/out" || ! kill -0 $job 2> /dev/null; do sleep 0.1; done
 there=0
@@ -62,6 +65,7 @@ done
 status=0
 wait $job || status=$?
 same=no
+"$here/losses.sh" list "$work/out" > "$work/losses"
 cmp -s "$wanted" "$work/losses" && same=yes
 restarts=$(grep -c 'oflaunch: start ' "$work/err" || true)
 echo "$n hosts, $seconds s, $way: $there outages, exit $status, same bits: $same, lines about restarts: $restarts"

@@ -16,26 +16,26 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that leaves out the first `warmup` steps.
+    /// A meter that leaves the first `warmup` steps out of [`median`](Self::median) and [`steps_per_s`](Self::steps_per_s).
     pub fn new(warmup: usize) -> Meter {
         Meter { warmup, from: None, windows: vec![], steps: 0, seconds: 0.0 }
     }
-    /// Ends a window after `done` steps, which the host has waited for. Returns seconds per step since the last call, NaN if
-    /// no window was open.
+    /// Ends a window after `done` steps, which the host has waited for. Returns seconds per step since the last call, NaN in the
+    /// first one.
     pub fn mark(&mut self, done: usize) -> f64 {
         let now = Instant::now();
         let each = match self.from {
             Some((from, at)) if done > from => {
                 let (steps, seconds) = (done - from, (now - at).as_secs_f64());
-                (self.steps, self.seconds) = (self.steps + steps, self.seconds + seconds);
-                self.windows.push(seconds / steps as f64);
+                if from >= self.warmup {
+                    (self.steps, self.seconds) = (self.steps + steps, self.seconds + seconds);
+                    self.windows.push(seconds / steps as f64);
+                }
                 seconds / steps as f64
             }
             _ => f64::NAN,
         };
-        if done >= self.warmup {
-            self.from = Some((done, now));
-        }
+        self.from = Some((done, now));
         each
     }
     /// Seconds per step, the median over the windows.

@@ -5,7 +5,6 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod digits;
-mod losses;
 pub mod meter;
 pub mod model;
 mod options;

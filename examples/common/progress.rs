@@ -1,47 +1,45 @@
-//! A progress bar for rank 0: on a terminal one line that is redrawn, elsewhere one line for each tenth.
+//! Progress of a training on rank 0: on a terminal a bar that is redrawn, elsewhere a line on stdout for each logged step.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A progress bar on stderr.
+/// Shows the steps that are done.
 pub struct Progress {
     shown: bool,
     total: usize,
     began: Instant,
-    /// Tenths already printed, where stderr is no terminal.
-    tenths: usize,
+    /// When the bar was last drawn.
     drawn: Option<Instant>,
 }
 
 impl Progress {
-    /// A bar over `total` steps; silent on ranks that do not show it.
+    /// Progress over `total` steps; silent if not `shown`.
     pub fn new(total: usize, shown: bool) -> Progress {
-        Progress { shown, total: total.max(1), began: Instant::now(), tenths: 0, drawn: None }
+        Progress { shown, total: total.max(1), began: Instant::now(), drawn: None }
     }
-    /// Shows that `done` steps are done, with a text after the numbers.
-    pub fn at(&mut self, done: usize, text: impl FnOnce() -> String) {
+    /// Shows that `done` steps are done, the last logged one with this loss. `each` is the time of a step since the one logged before,
+    /// in seconds; NaN if there was none. The line has all digits of the loss, so that runs can be compared.
+    pub fn at(&mut self, done: usize, loss: &str, each: f64) {
         if !self.shown {
             return;
         }
-        let (tenths, last) = (done * 10 / self.total, done >= self.total);
+        if !std::io::stdout().is_terminal() {
+            let time = if each.is_nan() { String::new() } else { format!(" ({:.3} ms)", each * 1e3) };
+            println!("step {done}/{}: loss {loss}{time}", self.total);
+            return;
+        }
+        let last = done >= self.total;
+        if !last && self.drawn.is_some_and(|d| d.elapsed() < Duration::from_millis(50)) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let filled = done * 30 / self.total;
+        let bar = format!("{}{}", "█".repeat(filled), "░".repeat(30 - filled));
+        let seconds = self.began.elapsed().as_secs_f64();
+        let end = if last { "\n" } else { "" };
         let mut out = std::io::stderr().lock();
-        // Progress is decoration: a closed stderr does not stop the training.
-        let _ = if out.is_terminal() {
-            if !last && self.drawn.is_some_and(|d| d.elapsed() < Duration::from_millis(50)) {
-                return;
-            }
-            self.drawn = Some(Instant::now());
-            let filled = done * 30 / self.total;
-            let bar = format!("{}{}", "█".repeat(filled), "░".repeat(30 - filled));
-            let seconds = self.began.elapsed().as_secs_f64();
-            let end = if last { "\n" } else { "" };
-            write!(out, "\r{bar} {done}/{} {} {seconds:.1} s\x1b[K{end}", self.total, text())
-        } else if tenths > self.tenths {
-            self.tenths = tenths;
-            writeln!(out, "{:3} % {}", tenths * 10, text())
-        } else {
-            Ok(())
-        };
+        // The bar is decoration: a closed stderr does not stop the training.
+        let _ = write!(out, "\r{bar} {done}/{} loss {loss} {seconds:.1} s\x1b[K{end}", self.total);
         let _ = out.flush();
     }
 }

@@ -40,9 +40,34 @@ pub fn uniform(seed: u64, position: u64) -> f64 {
     ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
+/// Continues `prompt` by `count` bytes, with `forward` giving logits of the next byte at each of `seq` positions. Reading the logits gives
+/// every rank the same numbers, so all draw the same bytes.
+pub fn sample(
+    forward: impl Fn(&Tensor) -> Result<Tensor>,
+    mesh: &Placement,
+    seq: usize,
+    prompt: &str,
+    count: usize,
+    temperature: f64,
+    seed: u64,
+) -> Result<String> {
+    let _guard = no_grad();
+    let mut text = prompt.as_bytes().to_vec();
+    for i in 0..count {
+        // The window has a fixed length. Attention is causal, so the padding after the last byte has no effect.
+        let window = &text[text.len().saturating_sub(seq)..];
+        let mut ids: Vec<i64> = window.iter().map(|b| i64::from(*b)).collect();
+        ids.resize(seq, 0);
+        let logits = forward(&from_vec(ids, [1, seq], (mesh, sbp![B, B]))?)?.to_f64_vec()?;
+        let next = draw(&logits[(window.len() - 1) * BYTES..][..BYTES], temperature, uniform(seed, i as u64));
+        text.push(next as u8);
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Draws an index with probability proportional to exp(logit / temperature), from `u` in [0, 1). A temperature of 0 gives
 /// the largest logit.
-pub fn draw(logits: &[f64], temperature: f64, u: f64) -> usize {
+fn draw(logits: &[f64], temperature: f64, u: f64) -> usize {
     let best = (0..logits.len()).fold(0, |b, i| if logits[i] > logits[b] { i } else { b });
     if temperature <= 0.0 {
         return best;

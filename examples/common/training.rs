@@ -1,8 +1,7 @@
-//! The frame around a training loop: mesh and precision from the command line, checkpoints, losses, measurements, output.
+//! The frame around a training loop: mesh and precision from the command line, checkpoints, measurements, output.
 //!
 //! [`Setup`] reads the common options, [`Training`] accompanies the loop, [`Outcome`] prints the result.
 
-use super::losses::Losses;
 use super::meter::{self, Meter};
 use super::options::{Options, Parallel};
 use super::progress::Progress;
@@ -22,18 +21,15 @@ pub const OPTIONS: &str = "\
   --autocast T     bf16 or f16: precision of products; weights stay f32  [default: off]
   --dtype T        f32 or f64: of weights and activations  [default: f32]
   --seed N         seed of weights, dropout and order  [default: 0]
-  --log N          reads the loss every N steps; between reads the host does not wait for the device  [default: 1]
-  --warmup N       number of first steps that the measured speed leaves out  [default: 3]
+  --log-every N    prints the loss every N steps; between two the host does not wait for the device  [default: 1]
   --checkpoint DIR saves model, optimizer, position in the data and random state to DIR, in the background
   --save-every N   saves every N steps  [default: 100]
   --keep K         keeps the last K checkpoints; 0 keeps all  [default: 3]
   --resume         resumes from the latest checkpoint in DIR, if any, on any number of ranks and in any layout
-  --losses FILE    writes the losses that were read, one per line
-  --compare FILE   fails if the losses differ from those in FILE
-  --tolerance X    largest difference that --compare accepts (relative above 1)  [default: 0.0001]
-  --report         lists the communication of the last training steps, by source line
-  --json           prints one line of JSON per loss, and one with the result
   --help           prints this";
+
+/// Number of first steps that the measured speed leaves out.
+const WARMUP: usize = 3;
 
 /// The common options of a training program.
 pub struct Setup {
@@ -48,13 +44,8 @@ pub struct Setup {
     /// Seed of weights, dropout and order.
     pub seed: u64,
     device: Device,
-    log: usize,
-    warmup: usize,
-    report: bool,
-    json: bool,
+    log_every: usize,
     speaks: bool,
-    world: usize,
-    losses: Losses,
     saving: Saving,
 }
 
@@ -74,13 +65,8 @@ impl Setup {
             dtype: o.dtype()?,
             seed: o.or("--seed", 0)?,
             device,
-            log: o.count("--log", 1)?,
-            warmup: o.or("--warmup", 3)?,
-            report: o.flag("--report"),
-            json: o.flag("--json"),
+            log_every: o.count("--log-every", 1)?,
             speaks: world.rank() == 0,
-            world: world.size(),
-            losses: Losses::from_options(&mut o)?,
             saving: Saving::from_options(&mut o)?,
         };
         o.done()?;
@@ -91,7 +77,7 @@ impl Setup {
     /// Prints the parameters of a model and their layouts on rank 0: those outside of lists, and of each list the first
     /// element's.
     pub fn describe(&self, model: &dyn Module) {
-        if !self.speaks || self.json {
+        if !self.speaks {
             return;
         }
         println!("{} parameters on {}, autocast {}", model.parameter_count(), self.mesh, self.precision);
@@ -111,13 +97,10 @@ impl Setup {
         all.extend(scaler.0.as_mut().map(|s| ("scaler", s as &mut dyn Stateful)));
         all.extend(state.iter_mut().map(|(name, s)| (*name, &mut **s as &mut dyn Stateful)));
         let first = self.saving.load(&mut all)?;
-        let mut meter = Meter::new((first + self.warmup).min(total.saturating_sub(1)));
+        let mut meter = Meter::new((first + WARMUP).min(total.saturating_sub(1)));
         meter.mark(first);
-        // The first step makes all plans. Receipts are kept for about 20 of the others.
-        let reported = total.saturating_sub(first + 1).clamp(1, 20);
-        oflow::take_receipts();
-        let bar = Progress::new(total, self.speaks && !self.json);
-        Ok(Training { setup: self, first, total, reported, history, meter, bar, began: Instant::now(), scaler })
+        let progress = Progress::new(total, self.speaks);
+        Ok(Training { setup: self, first, total, history, meter, progress, began: Instant::now(), scaler })
     }
 }
 
@@ -128,11 +111,9 @@ pub struct Training {
     setup: Setup,
     first: usize,
     total: usize,
-    /// How many of the last steps `--report` covers.
-    reported: usize,
     history: History,
     meter: Meter,
-    bar: Progress,
+    progress: Progress,
     began: Instant,
 }
 
@@ -148,71 +129,43 @@ impl Training {
     /// If reading the loss or saving fails.
     pub fn after(&mut self, step: usize, loss: &Tensor, state: &[(&str, &dyn Stateful)]) -> Result<()> {
         let (done, s) = (step + 1, &self.setup);
-        let logs = done % s.log == 0 || done == self.total;
-        if logs || done == self.first + s.warmup {
-            let loss = loss.item()?;
+        let logs = done % s.log_every == 0 || done == self.total;
+        if logs || done == self.first + WARMUP {
+            let value = loss.item()?;
             // The device has computed the loss before it has finished the step.
             oflow::synchronize(s.device)?;
             let seconds = self.meter.mark(done);
             // The read after the warm-up serves the measurement. It depends on where the run began; logged losses must not.
             if logs {
-                self.history.0.push(loss);
-                self.bar.at(done, || format!("loss {loss:.4}"));
-            }
-            if logs && s.json && s.speaks {
-                let ms = if seconds.is_nan() { "null".into() } else { format!("{:.3}", seconds * 1e3) };
-                println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {ms}}}");
+                self.history.0.push(value);
+                let digits = if loss.dtype() == DType::F64 { value.to_string() } else { (value as f32).to_string() };
+                self.progress.at(done, &digits, seconds);
             }
         }
         let mut all: Vec<(&str, &dyn Stateful)> = vec![("losses", &self.history)];
         all.extend(self.scaler.0.as_ref().map(|s| ("scaler", s as &dyn Stateful)));
         all.extend_from_slice(state);
-        self.setup.saving.after(done, &all)?;
-        if done + self.reported == self.total {
-            oflow::take_receipts();
-        }
-        Ok(())
+        self.setup.saving.after(done, &all)
     }
 
-    /// Call it after the last step. Waits for the last save and prints what `--report` asks for.
+    /// Call it after the last step. Waits for the last save.
     ///
     /// # Errors
     /// If the last save failed.
     pub fn finish(self) -> Result<Outcome> {
-        let Training { setup: s, total, reported, history, meter, began, scaler, .. } = self;
+        let Training { setup: s, total, history, meter, began, scaler, .. } = self;
         let seconds = began.elapsed().as_secs_f64();
         s.saving.finish()?;
-        let report = oflow::report();
-        if s.report && s.speaks && s.json {
-            println!("{{\"reported_steps\": {reported}, \"report\": {}}}", report.to_json());
-        } else if s.report && s.speaks {
-            println!("the last {reported} steps on {}: {report}", s.mesh);
-        }
         let (losses, step_seconds, rate) = (history.0, meter.median(), meter.steps_per_s());
         let last = losses.iter().rev().take(10).sum::<f64>() / losses.len().min(10) as f64;
         let first = losses.first().copied().unwrap_or(f64::NAN);
         let (ms, skipped, peak) = (step_seconds * 1e3, scaler.skipped(), meter::peak_mib(s.device)?);
-        let json = format!(
-            "\"steps\": {total}, \"first\": {first}, \"loss\": {last}, \"seconds\": {seconds}, \"world\": {}, \"ms\": {ms}, \
-             \"steps_per_s\": {rate}, \"peak_mib\": {peak:.1}, \"device\": \"{}\", \"autocast\": \"{}\", \"skipped\": {skipped}",
-            s.world, s.device, s.precision
-        );
-        let text = format!(
+        let left_out = if skipped > 0 { format!(", {skipped} skipped by the loss scaler") } else { String::new() };
+        let line = format!(
             "{total} steps in {seconds:.1} s ({ms:.1} ms a step, {rate:.2} steps/s, {peak:.0} MiB): \
-             loss {first:.4} -> {last:.4} (mean of the last ten)"
+             loss {first:.4} -> {last:.4} (mean of the last ten){left_out}"
         );
-        let line = if s.json { json } else { text };
-        Ok(Outcome {
-            steps: total,
-            first,
-            last,
-            step_seconds,
-            losses,
-            line,
-            json: s.json,
-            speaks: s.speaks,
-            checks: s.losses,
-        })
+        Ok(Outcome { steps: total, first, last, step_seconds, line, speaks: s.speaks })
     }
 }
 
@@ -226,35 +179,22 @@ pub struct Outcome {
     pub last: f64,
     /// Median time of a step, in seconds.
     pub step_seconds: f64,
-    losses: Vec<f64>,
     line: String,
-    json: bool,
     speaks: bool,
-    checks: Losses,
 }
 
 impl Outcome {
-    /// Prints the result on rank 0 with further numbers of the program, then does what `--losses` and `--compare` ask for.
-    ///
-    /// # Errors
-    /// If a file cannot be written or read, or if the losses differ from those of `--compare`.
-    pub fn print(&self, more: &[(&str, f64)]) -> Result<()> {
-        if !self.speaks {
-            return Ok(());
-        }
-        if self.json {
-            let more: String = more.iter().map(|(name, x)| format!(", \"{name}\": {x}")).collect();
-            println!("{{{}{more}}}", self.line);
-        } else {
+    /// Prints the result on rank 0 with further numbers of the program.
+    pub fn print(&self, more: &[(&str, f64)]) {
+        if self.speaks {
             let more: String = more.iter().map(|(name, x)| format!(", {name} {x:.4}")).collect();
             println!("{}{more}", self.line);
         }
-        self.checks.done(&self.losses)
     }
 
-    /// Prints a text on rank 0, unless `--json` is given.
+    /// Prints a text on rank 0.
     pub fn say(&self, text: &str) {
-        if self.speaks && !self.json {
+        if self.speaks {
             println!("{text}");
         }
     }

@@ -60,11 +60,11 @@ const TRAIN: &str = "../examples/train.rs";
 const GPT: &str = "../examples/gpt.rs";
 const VICTIM: &str = "programs/victim.rs";
 const GPT_ARGS: &[&str] =
-    &["--steps", "4", "--json", "--dim", "64", "--layers", "2", "--seq", "32", "--sample", "0", "--parallel", "2d"];
+    &["--steps", "4", "--dim", "64", "--layers", "2", "--seq", "32", "--sample", "0", "--parallel", "2d"];
 
 const KINDS: &[Kind] = &[
-    Kind { name: "train-dp", program: TRAIN, args: &["--steps", "60", "--json"], ..STEPS },
-    Kind { name: "train-tp", program: TRAIN, args: &["--steps", "60", "--json", "--parallel", "tp"], ..STEPS },
+    Kind { name: "train-dp", program: TRAIN, args: &["--steps", "60"], ..STEPS },
+    Kind { name: "train-tp", program: TRAIN, args: &["--steps", "60", "--parallel", "tp"], ..STEPS },
     Kind { name: "gpt", program: GPT, args: GPT_ARGS, ..STEPS },
     Kind { name: "steps", args: &["--steps", "300"], ..STEPS },
     Kind { name: "boxes", args: &["--steps", "100", "--fault", "boxes"], ..STEPS },

@@ -48,7 +48,7 @@ fn main() -> Res<()> {
     }
     let sides = Sides::find(option("--peers").unwrap_or("torch,jax"))?;
     let mut common: Vec<String> = model.split(' ').map(String::from).collect();
-    common.extend(["--steps", &steps.to_string(), "--warmup", &warmup.to_string()].map(String::from));
+    common.extend(["--steps", &steps.to_string()].map(String::from));
     // The first run builds the script.
     let tiny = ["--steps", "1", "--dim", "8", "--heads", "1", "--layers", "1"].map(String::from);
     sides.own(1, "single", &tiny).output()?;
@@ -57,8 +57,8 @@ fn main() -> Res<()> {
     for _ in 0..rounds {
         for ((mode, ranks), runs) in MODES.into_iter().zip(&mut runs) {
             for (side, all) in runs.iter_mut().enumerate() {
-                let Some(mut command) = sides.command(side, mode, ranks, &common) else { continue };
-                let run = if side == 0 { run_own(&mut command, ranks)? } else { run_peer(&mut command)? };
+                let Some(mut command) = sides.command(side, mode, ranks, &common, warmup) else { continue };
+                let run = if side == 0 { run_own(&mut command, ranks, warmup)? } else { run_peer(&mut command)? };
                 all.get_or_insert_default().add(run);
             }
         }
@@ -160,11 +160,11 @@ impl Sides {
         c.env("OFLOW_MODEL", "default");
         c.args(["-n", &ranks.to_string(), "--threads", "1", "--no-prefix", "--profile", "release"]);
         c.arg(self.root.join("examples/gpt.rs")).args(["--", "--parallel", mode]).args(options);
-        c.args(["--clip", "0", "--sample", "0", "--json"]);
+        c.args(["--clip", "0", "--sample", "0"]);
         c
     }
 
-    fn command(&self, side: usize, mode: &str, ranks: usize, options: &[String]) -> Option<Command> {
+    fn command(&self, side: usize, mode: &str, ranks: usize, options: &[String], warmup: usize) -> Option<Command> {
         if side == 0 {
             return Some(self.own(ranks, mode, options));
         }
@@ -177,7 +177,7 @@ impl Sides {
         if side == 1 && ranks > 1 {
             c.args(["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", &ranks.to_string()]);
         }
-        c.arg(script).args(["--parallel", mode]).args(options);
+        c.arg(script).args(["--parallel", mode]).args(options).args(["--warmup", &warmup.to_string()]);
         Some(c)
     }
 }
@@ -201,8 +201,15 @@ fn run_peer(command: &mut Command) -> Res<Run> {
     }
 }
 
-/// Runs ours, which prints one line of JSON for each step; times of the first steps are null.
-fn run_own(command: &mut Command, ranks: usize) -> Res<Run> {
+/// Step (from 1), loss and milliseconds of the line that an example prints for a step: `step 3/15: loss 5.41 (12.345 ms)`.
+fn step(line: &str) -> Option<(usize, f64, f64)> {
+    let (step, rest) = line.strip_prefix("step ")?.split_once('/')?;
+    let (loss, ms) = rest.split_once(": loss ")?.1.split_once(" (")?;
+    Some((step.parse().ok()?, loss.parse().ok()?, ms.strip_suffix(" ms)")?.parse().ok()?))
+}
+
+/// Runs ours, which prints loss and time of each step. Times of the first `warmup` steps do not count.
+fn run_own(command: &mut Command, ranks: usize, warmup: usize) -> Res<Run> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let launcher = PathBuf::from(format!("/proc/{}", child.id()));
     // Peak memory in KiB, by process.
@@ -220,11 +227,9 @@ fn run_own(command: &mut Command, ranks: usize) -> Res<Run> {
     let output = child.wait_with_output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut run = Run { peak_mib: peaks.values().sum::<u64>() as f64 / 1024.0, ..Run::default() };
-    for told in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-        if told["step"].is_u64() {
-            run.ms.extend(told["ms"].as_f64());
-            run.losses.extend(told["loss"].as_f64());
-        }
+    for (done, loss, ms) in text.lines().filter_map(step) {
+        run.losses.push(loss);
+        run.ms.extend((done > warmup).then_some(ms));
     }
     if !output.status.success() || run.ms.is_empty() || peaks.len() != ranks {
         let errors = String::from_utf8_lossy(&output.stderr);

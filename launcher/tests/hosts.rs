@@ -1,19 +1,21 @@
 //! Jobs on two and three hosts, which are agents on this machine with a shared memory of their own each: the examples give
 //! the losses of a run on one host, bit for bit, and what goes over the links is what the plans say.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use common::losses_of;
 use oflow_faults::Setup;
 use oflow_faults::job::{self, Order, Started};
 
 const LONG: Duration = Duration::from_secs(120);
-const TRAIN: &[&str] = &["--steps", "25", "--json"];
-const GPT: &[&str] =
-    &["--steps", "3", "--dim", "32", "--heads", "2", "--layers", "1", "--seq", "16", "--sample", "0", "--json"];
+const TRAIN: &[&str] = &["--steps", "25"];
+const GPT: &[&str] = &["--steps", "3", "--dim", "32", "--heads", "2", "--layers", "1", "--seq", "16", "--sample", "0"];
 
 fn setup() -> Setup {
     let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hosts");
@@ -36,17 +38,13 @@ fn built(name: &'static str) -> PathBuf {
     all[name].clone()
 }
 
-/// Runs an example to its good end on hosts with so many ranks each.
-fn run(name: &str, program: &'static str, ranks: &[usize], args: &[&str]) -> Vec<u8> {
-    let setup = setup();
-    let losses = setup.work.join(format!("{name}-losses"));
-    let mut all: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    all.extend(["--losses".into(), losses.display().to_string()]);
-    let order = Order { ranks: ranks.to_vec(), options: Vec::new(), program: built(program), args: all };
-    finished(name, setup.start(name, &order).unwrap());
-    let text = fs::read(&losses).unwrap();
-    assert!(!text.is_empty());
-    text
+/// Runs an example to its good end on hosts with so many ranks each. Returns the loss of each step.
+fn run(name: &str, program: &'static str, ranks: &[usize], args: &[&str]) -> BTreeMap<usize, f64> {
+    let args = args.iter().map(|a| a.to_string()).collect();
+    let order = Order { ranks: ranks.to_vec(), options: Vec::new(), program: built(program), args };
+    let losses = losses_of(&finished(name, setup().start(name, &order).unwrap()).stdout(0));
+    assert!(!losses.is_empty());
+    losses
 }
 
 /// Waits for a job's good end.

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
@@ -90,7 +91,7 @@ fn train() -> &'static str {
     BUILT.get_or_init(|| built(&script, &["--", "--steps", "1"]))
 }
 
-/// A job of two ranks, each on a host of the net, that writes its losses.
+/// A job of two ranks, each on a host of the net.
 fn start(net: &Net, folder: &Folder, options: &[&str], args: &[&str]) -> [Running; 2] {
     let rdzv = format!("{}:{}", address(0), free_port());
     [0, 1].map(|host| {
@@ -98,24 +99,23 @@ fn start(net: &Net, folder: &Folder, options: &[&str], args: &[&str]) -> [Runnin
         command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("OFLOW_MODEL", "default");
         command.args(["netns", "exec", &net.host(host), env!("CARGO_BIN_EXE_oflaunch")]).env("OFLOW_TOKEN", TOKEN);
         command.args(["-n", "1", "--threads", "1", "--nnodes", "2", "--rdzv", &rdzv, "--node-rank", &host.to_string()]);
-        command.args(options).args([train(), "--", "--losses", "losses"]).args(args);
+        command.args(options).args([train(), "--"]).args(args);
         Running::of(&mut command)
     })
 }
 
 /// The losses of the same training on one host.
-fn wanted(args: &[&str]) -> Vec<u8> {
-    let folder = Folder::new();
-    let output = run(&folder, &[&["-n", "2", "--threads", "1", train(), "--", "--losses", "losses"], args].concat());
+fn wanted(args: &[&str]) -> BTreeMap<usize, f64> {
+    let output = run(&Folder::new(), &[&["-n", "2", "--threads", "1", train(), "--"], args].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    std::fs::read(folder.path().join("losses")).unwrap()
+    losses_of(&stdout(&output))
 }
 
-/// Waits until rank 0 has told of its model, that is until the ranks have met; the rest of what it says is read away.
-fn wait_for_training(zero: &mut Running) -> std::thread::JoinHandle<()> {
+/// Waits until rank 0 has printed its model, that is until the ranks have met. A thread reads on and returns the losses.
+fn wait_for_training(zero: &mut Running) -> std::thread::JoinHandle<BTreeMap<usize, f64>> {
     let mut lines = BufReader::new(zero.stdout()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains(" parameters on ")));
-    std::thread::spawn(move || lines.for_each(drop))
+    std::thread::spawn(move || lines.filter_map(|line| step_of(&line)).collect())
 }
 
 /// What both hosts told, if all went well.
@@ -133,13 +133,12 @@ fn outages_are_told_and_survived_with_the_same_bits() {
     let (folder, args) = (Folder::new(), ["--steps", "4000", "--epochs", "1000"]);
     let wanted = wanted(&args);
     let mut jobs = start(&net, &folder, &[], &args);
-    let rest = wait_for_training(&mut jobs[0]);
+    let losses = wait_for_training(&mut jobs[0]);
     net.outage(&[0, 1], Duration::from_secs(4));
     net.outage(&[1], Duration::from_secs(1));
     net.outage(&[0], Duration::from_secs(2));
     let told = finished(jobs);
-    rest.join().unwrap();
-    assert!(std::fs::read(folder.path().join("losses")).unwrap() == wanted);
+    assert!(losses.join().unwrap() == wanted);
     for (text, other) in told.iter().zip([1, 0]) {
         assert!(
             text.contains(&format!("oflaunch: node {other} (")) && text.contains(") has been silent for 3 s: "),
@@ -158,11 +157,10 @@ fn after_a_longer_outage_the_job_restarts_from_its_last_checkpoint() {
     let options = ["--outage-limit", "1", "--max-restarts", "1", "--timeout", "1"];
     let saving = [&args[..], &["--checkpoint", "saved", "--save-every", "20", "--resume"]].concat();
     let mut jobs = start(&net, &folder, &options, &saving);
-    let rest = wait_for_training(&mut jobs[0]);
+    let losses = wait_for_training(&mut jobs[0]);
     net.outage(&[0, 1], Duration::from_secs(8));
     let told = finished(jobs);
-    rest.join().unwrap();
-    assert!(std::fs::read(folder.path().join("losses")).unwrap() == wanted);
+    assert!(losses.join().unwrap() == wanted);
     for (text, other) in told.iter().zip([1, 0]) {
         let lost = text
             .lines()

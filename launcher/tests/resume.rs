@@ -28,8 +28,8 @@ const STEPS: usize = 12;
 const RUN: Duration = Duration::from_secs(120);
 
 fn sizes() -> Vec<&'static str> {
-    "--synthetic --vocab 256 --layers 2 --dim 32 --heads 4 --seq 16 --batch 4 --dropout 0.1 --steps 12 --sample 0 --json \
-     --checkpoint c --save-every 2 --resume --losses losses"
+    "--synthetic --vocab 256 --layers 2 --dim 32 --heads 4 --seq 16 --batch 4 --dropout 0.1 --steps 12 --sample 0 \
+     --checkpoint c --save-every 2 --resume"
         .split(' ')
         .collect()
 }
@@ -41,10 +41,10 @@ fn train(folder: &Folder, ranks: &str, more: &[&str]) -> Vec<f64> {
     losses(folder)
 }
 
-/// The losses that a run has written in the end.
+/// The losses since step 1 that a run has saved in its last checkpoint.
 fn losses(folder: &Folder) -> Vec<f64> {
-    let text = fs::read_to_string(folder.path().join("losses")).unwrap();
-    text.lines().map(|l| l.parse().unwrap()).collect()
+    let last = list(&folder.path().join("c")).unwrap().into_iter().last().unwrap();
+    Checkpoint::open(&last.path).unwrap().value("losses.losses").unwrap()
 }
 
 /// The checkpoints in the folder of a run.
@@ -73,7 +73,7 @@ fn killed(folder: &Folder, ranks: usize, more: &[&str], after: usize, victim: us
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let seen = lines.map_while(Result::ok).filter(|l| l.contains("\"step\": ")).take(after).count();
+    let seen = lines.map_while(Result::ok).filter(|l| step_of(l).is_some()).take(after).count();
     let pids = folder.pids(ranks);
     if seen == after {
         kill(pids[victim], Signal::KILL);
@@ -140,8 +140,8 @@ fn read_losses(lines: &mut impl Iterator<Item = String>, folder: &Folder, start:
     let mut seen = 0;
     while seen < count {
         let line = lines.next().expect("the job ended before it was killed");
-        let Some((_, rest)) = line.split_once("\"step\": ") else { continue };
-        steps.push(rest.split(',').next().unwrap().parse().unwrap());
+        let Some((step, _)) = step_of(&line) else { continue };
+        steps.push(step);
         seen += usize::from(begun());
     }
     steps
@@ -164,11 +164,11 @@ fn a_job_that_starts_again_goes_on_with_its_bits() {
         kill(pids[random(4)], Signal::KILL);
         assert_gone(&pids);
     }
-    steps.extend(lines.filter_map(|l| l.split_once("\"step\": ")?.1.split(',').next()?.parse::<usize>().ok()));
+    steps.extend(lines.filter_map(|l| Some(step_of(&l)?.0)));
     let (status, text) = job.finish_within(RUN);
     assert_eq!(status.code(), Some(0), "{text}");
     assert!(text.contains("start 2 of at most 3: 4 ranks") && text.contains("start 3 of at most 3: 4 ranks"), "{text}");
-    assert_eq!(steps.iter().filter(|s| **s == 0).count(), 1, "it began anew: {steps:?}");
+    assert_eq!(steps.iter().filter(|s| **s == 1).count(), 1, "it began anew: {steps:?}");
     assert!(steps.windows(2).filter(|w| w[1] <= w[0]).count() <= 2, "{steps:?}");
     assert_eq!(losses(&cut), want);
     assert_gone(&pids_of(&cut, 4, 2));
@@ -234,7 +234,7 @@ fn hosts_without_a_shared_folder_are_told_at_the_first_save() {
     let other = hosts.folder.path().join("other");
     // The second host has one too, from an earlier attempt.
     fs::create_dir_all(other.join("c/.saving-step-000002")).unwrap();
-    let args: Vec<&str> = sizes().into_iter().filter(|a| !["--losses", "losses"].contains(a)).collect();
+    let args = sizes();
     let zero = hosts.start_with(0, 2, gpt(), &args);
     let mut one = hosts.command(2, gpt());
     one.args(["--node-rank", "1", "--"]).args(&args).current_dir(&other);
@@ -258,7 +258,7 @@ fn hosts_without_a_shared_folder_are_told_at_the_first_save() {
 #[test]
 fn losses_that_are_read_now_and_then_are_those_of_the_whole_run() {
     let folder = Folder::new();
-    let way = ["--log", "5", "--keep", "0"];
+    let way = ["--log-every", "5", "--keep", "0"];
     let want = train(&folder, "1", &way);
     assert_eq!(want.len(), 3, "of steps 5, 10 and 12");
     let c = folder.path().join("c");
@@ -343,7 +343,7 @@ fn a_save_that_fails_on_one_rank_ends_the_job_with_a_clear_error() {
     let limit = "if [ $RANK = 1 ]; then ulimit -f 8; fi";
     folder.sh("start", &format!("{limit}; exec '{}' \"$@\"", gpt()));
     let mut args = vec!["-n", "2", "./start", "--"];
-    args.extend(sizes().into_iter().filter(|a| !["--losses", "losses"].contains(a)));
+    args.extend(sizes());
     let output = run(&folder, &args);
     assert_eq!(code(&output), 1);
     let text = stderr(&output);

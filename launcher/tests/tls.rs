@@ -131,7 +131,7 @@ fn a_program_trains_on_two_hosts_that_speak_tls() {
         ranks: vec![1, 1],
         options: vec!["--tls-dir".into(), dir.display().to_string()],
         program: job::build(&setup, &program).unwrap(),
-        args: ["--steps", "5", "--json"].map(String::from).into(),
+        args: ["--steps", "5"].map(String::from).into(),
     };
     let mut job = setup.start("train", &order).unwrap();
     assert!(job.wait(5 * LONG).unwrap(), "{:?}", job.processes());

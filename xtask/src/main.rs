@@ -2,7 +2,7 @@
 //! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
 //! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print;
-//! `cargo xtask house` measures how the sources are read, and `cargo xtask prose` checks docs and messages.
+//! `cargo xtask house` measures how the sources are read, and `cargo xtask prose` checks docs, messages and examples.
 
 mod bench;
 mod codegen;
@@ -45,7 +45,7 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
        cargo xtask house walk FILE:FUNCTION:PARAMETER [--room DIR] [--stays] [--cold]
                                              the files that one value is followed through
        cargo xtask prose [--root DIR]
-                                             docs and messages that break the rules of prose";
+                                             docs, messages and examples that break the rules of prose";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

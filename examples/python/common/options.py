@@ -20,17 +20,11 @@ class Parser(argparse.ArgumentParser):
         add("--autocast", choices=("bf16", "f16", "off"), default="off", help="precision of products; weights stay f32")
         add("--dtype", choices=("f32", "f64"), default="f32", help="of weights and activations")
         add("--seed", type=int, default=0, help="of weights, dropout and order")
-        add("--log", type=count, default=1, help="read the loss every so many steps")
-        add("--warmup", type=int, default=3, help="first steps that the measured speed leaves out")
+        add("--log-every", type=count, default=1, help="print the loss every so many steps")
         add("--checkpoint", metavar="DIR", help="save model, optimizer, position in the data and random state")
         add("--save-every", type=count, default=100, help="save every so many steps")
         add("--keep", type=int, default=3, help="checkpoints to keep; 0 keeps all")
         add("--resume", action="store_true", help="resume from the latest checkpoint, if any, on any number of ranks")
-        add("--losses", metavar="FILE", help="write the losses that were read, one per line")
-        add("--compare", metavar="FILE", help="fail if the losses differ from those in FILE")
-        add("--tolerance", type=float, default=1e-4, help="largest difference that --compare accepts (relative above 1)")
-        add("--report", action="store_true", help="list the communication of the last training steps, by source line")
-        add("--json", action="store_true", help="print a line of JSON for each loss, and one with the result")
 
     def print_help(self, file=None):
         if os.environ.get("RANK", "0") == "0":

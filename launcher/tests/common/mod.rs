@@ -4,6 +4,7 @@
 pub mod hosts;
 pub mod tap;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -25,6 +26,18 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Optio
         assert!(Instant::now() < deadline, "waited {limit:?} for {what}");
         std::thread::yield_now();
     }
+}
+
+/// Step (from 1) and loss of a line that an example prints for a step: `step 3/12: loss 5.41 (12.3 ms)`, maybe after `[rank 0] `.
+pub fn step_of(line: &str) -> Option<(usize, f64)> {
+    let (step, rest) = line.strip_prefix("[rank 0] ").unwrap_or(line).strip_prefix("step ")?.split_once('/')?;
+    let loss = rest.split_once(": loss ")?.1.split(' ').next()?;
+    Some((step.parse().ok()?, loss.parse().ok()?))
+}
+
+/// Loss of each step in the output of an example. A step that was run again after a restart has the later loss.
+pub fn losses_of(output: &str) -> BTreeMap<usize, f64> {
+    output.lines().filter_map(step_of).collect()
 }
 
 pub struct Folder {

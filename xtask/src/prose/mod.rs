@@ -1,12 +1,14 @@
-//! `cargo xtask prose`: rules for docs and messages that a program can check.
+//! `cargo xtask prose`: rules for docs, messages and examples that a program can check.
 //!
 //! 1. The doc of a public item has three words or more.
 //! 2. No doc begins with a pronoun: nothing stands before it that it could mean.
 //! 3. No message says "is no X" or "there are no X": the plain form says what was given and what is allowed.
+//! 4. An example is short and has no options for tests (`examples.rs`).
 //!
 //! Code for tests and generated code are left out. What breaks a rule for a reason stands in [`EXCEPTIONS`].
 
 mod docs;
+mod examples;
 mod messages;
 
 use crate::source::Source;
@@ -31,6 +33,10 @@ pub enum Rule {
     Pronoun,
     /// A message says "is no" or "are no".
     IsNo,
+    /// An example has too many lines.
+    LongExample,
+    /// An example has an option that only tests and benches need.
+    HarnessOption,
 }
 
 /// Places that may break a rule: the beginning of the path, the text or a part of it ("" for any), and the reason.
@@ -74,17 +80,21 @@ pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
         ["--root", root] => PathBuf::from(root).canonicalize()?,
         _ => return Err("prose takes nothing but --root DIR".into()),
     };
-    let (found, unused) = faults(&Source::read(&root)?)?;
+    let (mut found, unused) = faults(&Source::read(&root)?)?;
+    found.extend(examples::faults(&root)?);
     for f in &found {
         println!("{}:{}: {}: {}", f.path, f.line, says(f.rule), f.text);
     }
     unused.iter().for_each(|e| println!("this exception meets nothing: {e}"));
     let of = |rule| found.iter().filter(|f| f.rule == rule).count();
     println!(
-        "{} docs under three words, {} docs that begin with a pronoun, {} messages with \"is no\"; {} exceptions",
+        "{} docs under three words, {} docs that begin with a pronoun, {} messages with \"is no\", {} long examples, {} options \
+         for tests in examples; {} exceptions",
         of(Rule::ShortDoc),
         of(Rule::Pronoun),
         of(Rule::IsNo),
+        of(Rule::LongExample),
+        of(Rule::HarnessOption),
         EXCEPTIONS.len()
     );
     if found.is_empty() && unused.is_empty() { Ok(()) } else { Err("the rules of prose are broken".into()) }
@@ -95,6 +105,8 @@ fn says(rule: Rule) -> &'static str {
         Rule::ShortDoc => "say what, in which unit and when",
         Rule::Pronoun => "begin with the thing that is meant",
         Rule::IsNo => "say what was given and what is allowed",
+        Rule::LongExample => "move what is not the subject to a module",
+        Rule::HarnessOption => "let tests and benches read what the program prints",
     }
 }
 
