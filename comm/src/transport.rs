@@ -32,7 +32,7 @@ pub struct RunningCall<'a> {
     pub arrived: &'a Cell<u64>,
 }
 
-/// The one form in which messages name a call.
+/// The form in which all messages name a call.
 macro_rules! named {
     ($kind:expr, $op:expr, $ordinal:expr, $file:expr, $line:expr) => {
         format_args!("{} of '{}' #{} ({}:{})", $kind, $op, $ordinal, $file, $line)
@@ -52,12 +52,12 @@ impl fmt::Display for RunningCall<'_> {
     }
 }
 
-/// The name of a call whose parts another rank sent.
+/// Describes a call of another rank, from its parts.
 pub(super) fn describe(kind: &str, op: &str, ordinal: u64, file: &str, line: u32) -> String {
     named!(kind, op, ordinal, file, line).to_string()
 }
 
-/// The parts of a call's name that `named!` has made, also where it stands at the end of a longer text.
+/// Parses the description of a call, as `named!` makes it, at the end of `text`. Returns `None` if the text does not end in one.
 pub fn place_of(rank: usize, text: &str) -> Option<Place> {
     let (_, rest) = text.rsplit_once(" of '")?;
     let (op, rest) = rest.split_once("' #")?;
@@ -67,7 +67,8 @@ pub fn place_of(rank: usize, text: &str) -> Option<Place> {
     Some(Place { rank, op: op.into(), ordinal: ordinal.parse().ok()?, file: file.into(), line })
 }
 
-/// The error of both ends of a mismatch. The lower rank comes first, so that all reports of a divergence have the same text.
+/// The error of two ranks, each with the description of its call, that issued different ops. The lower rank is named first, so that the
+/// reports of both ranks have the same text.
 pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
     let (x, y) = if a.0 <= b.0 { (a, b) } else { (b, a) };
     Error::diverged(format!(
@@ -78,7 +79,7 @@ pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
     .help("every rank must issue the same ops in the same order; look for a branch on the rank or on rank-local data")
 }
 
-/// The error of a wait for a rank that has left the job. `waiting` says who waits for what.
+/// The error of a wait for a rank that has left the job. `waiting` says which rank waits for what.
 pub(super) fn ended(rank: usize, waiting: &str) -> Error {
     Error::peer(format!("rank {rank} has ended while {waiting}")).missing(rank).help(
         "if that rank has not failed, it issued fewer ops: all ranks issue the same ones, and a global tensor is read (`item`, \
@@ -245,7 +246,7 @@ impl<'a, T: Transport> Piece<'a, T> {
         Self::check(link, call, from, total, arrived)
     }
 
-    /// Waits for the next post of `from`, checks it, and has it copied to the start of `room`. Its length.
+    /// Receives the next post of `from` to the start of `room`, checked as in [`receive`](Self::receive). Returns its length in bytes.
     pub(super) fn receive_into(
         link: &'a T,
         call: &RunningCall,
@@ -305,8 +306,8 @@ impl<T: Transport> Drop for Piece<'_, T> {
     }
 }
 
-/// A rank's bookkeeping: which buffer is next, which posts must have been read before it is used again, and how many posts
-/// went to and came from each rank. Counters wrap at 2³⁰.
+/// A rank's counters: which outbox buffer is next, which posts must have been read before it is reused, and the number of posts sent to
+/// and received from each rank. Counters wrap at 2³⁰.
 pub(super) struct Ledger {
     posts: usize,
     pending: [SmallVec<[(usize, u32); 8]>; SLOTS],
@@ -325,15 +326,15 @@ impl Ledger {
     pub(super) fn slot(&self) -> usize {
         self.posts % SLOTS
     }
-    /// Readers of the last post from that buffer, each with the count it must have taken.
+    /// Readers of the last posts from a buffer, each with the number of posts it must have read before the buffer may be reused.
     pub(super) fn pending(&self, slot: usize) -> &[(usize, u32)] {
         &self.pending[slot]
     }
-    /// Drops the readers of a buffer, which have read it.
+    /// Forgets the readers of a buffer, after all have read it.
     pub(super) fn clear(&mut self, slot: usize) {
         self.pending[slot].clear();
     }
-    /// Notes a post to a reader from the current buffer; returns its number.
+    /// Counts a post to a reader from the current buffer; returns its number.
     pub(super) fn post_to(&mut self, reader: usize) -> u32 {
         let n = self.sent[reader].wrapping_add(1) & COUNT_MASK;
         self.sent[reader] = n;
@@ -341,7 +342,7 @@ impl Ledger {
         self.pending[slot].push((reader, n));
         n
     }
-    /// The current buffer is posted.
+    /// Moves on to the next buffer, after the current one is posted.
     pub(super) fn advance(&mut self) {
         self.posts += 1;
     }
@@ -349,11 +350,11 @@ impl Ledger {
     pub(super) fn expected(&self, from: usize) -> u32 {
         self.received[from].wrapping_add(1) & COUNT_MASK
     }
-    /// Posts of a rank that were read and given back.
+    /// Number of posts of a rank that have been released.
     pub(super) fn received(&self, from: usize) -> u32 {
         self.received[from]
     }
-    /// One more post of a rank was given back; returns their number.
+    /// Counts a released post of a rank; returns their number.
     pub(super) fn release(&mut self, from: usize) -> u32 {
         let n = self.expected(from);
         self.received[from] = n;
@@ -361,7 +362,7 @@ impl Ledger {
     }
 }
 
-/// Whether a wrapping 30-bit counter has come to `wanted`.
+/// Whether a wrapping 30-bit counter has reached `wanted`.
 pub(super) fn reached(count: u32, wanted: u32) -> bool {
     (count.wrapping_sub(wanted) << 2) as i32 >= 0
 }

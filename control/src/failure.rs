@@ -108,7 +108,7 @@ impl Failure {
         Failure { rank: None, kind, message: message.into(), places: Vec::new(), missing: None }
     }
 
-    /// Adds what ranks were doing.
+    /// Adds the positions of ranks at the failure.
     #[must_use]
     pub fn in_places(mut self, places: impl IntoIterator<Item = Place>) -> Failure {
         self.places.extend(places);
@@ -119,7 +119,8 @@ impl Failure {
     pub fn of_error(rank: usize, error: &Error) -> Failure {
         let kind = kind_of(error);
         let message = match (kind, error.help_text()) {
-            // It names the places of both ranks; that of one more would be in the way.
+            // The message of a divergence names the positions of both ranks. The call site of this rank, which the full text of the error
+            // adds, would only repeat one of them.
             (FailureKind::Diverged, Some(help)) => format!("{}\n  help: {help}", error.message()),
             (FailureKind::Diverged, None) => error.message().to_string(),
             _ => error.to_string(),
@@ -127,7 +128,7 @@ impl Failure {
         Failure::of_rank(rank, kind, message).in_places(error.places().iter().cloned())
     }
 
-    /// Returns what the failure means for the ranks that wait for the failed one. `code` is that of its process, if known.
+    /// Returns how the ranks that wait for the failed one report it. `code` is the exit code of its process, if known.
     pub fn loss(&self, code: Option<u8>) -> Loss {
         match (self.kind, code) {
             (FailureKind::Stopped, _) => Loss::Stopped,
@@ -143,7 +144,7 @@ impl Failure {
 
     /// Returns the failure as JSON, the form in which it is sent.
     pub fn to_json(&self) -> String {
-        // Strings and numbers alone cannot fail to be written.
+        // Serialising strings and numbers cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -178,7 +179,7 @@ fn kind_of(error: &Error) -> FailureKind {
     }
 }
 
-/// Whether a cause of the error says that the file system takes no more data.
+/// Whether the error was caused by a file system that does not accept more data: full, over quota, read-only or at a size limit.
 fn cannot_store(error: &Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);

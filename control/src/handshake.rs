@@ -1,5 +1,5 @@
 //! The handshake of a connection to the control service: both ends prove that they know the job's token before anything else
-//! is said. The token itself is never sent, so whoever listens in node 0's place learns nothing of use.
+//! is sent. The token itself is never sent, so an attacker who listens in place of node 0 does not learn it.
 //!
 //! ```text
 //! connecting end                                        listening end
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! All messages have a fixed length. [`Proof`] says why neither end's MAC can be replayed or reflected. The connecting end
-//! speaks its MAC only to a listener that has proved itself. Who can change what is sent between two hosts can take a
-//! connection over after its handshake: against that there is TLS (`--tls-dir`).
+//! sends its MAC only to a listener that has proved itself. An attacker who can change packets between two hosts can take over a
+//! connection after its handshake; TLS (`--tls-dir`) prevents that.
 
 use std::fmt;
 use std::future::Future;
@@ -36,10 +36,10 @@ const VERSION: u32 = 1;
 const GREETING: usize = 8 + 4 + 4 + NONCE;
 const WELCOME: [u8; 4] = *b"oflw";
 
-/// Bytes of the listening end's answer.
+/// Length in bytes of the listening end's answer.
 const ANSWER: usize = GREETING + MAC;
 
-/// First message of an end of a connection.
+/// The first message of each end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Greeting {
     version: u32,
@@ -94,7 +94,7 @@ pub enum Refused {
     Io(io::Error),
 }
 
-/// The root cause of an error of the transport, whose own text is only `transport error`.
+/// Text of the innermost source of a transport error. Its own text is only `transport error`.
 pub(crate) fn innermost(error: &tonic::transport::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
@@ -129,7 +129,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Refused {
-    /// The refusal at the bottom of an error of the transport.
+    /// Returns the refusal among the sources of a transport error, if there is one.
     pub fn of<'a>(mut error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Refused> {
         loop {
             if let Some(found) = error.downcast_ref() {
@@ -140,17 +140,17 @@ impl Refused {
     }
 }
 
-/// The connecting end's part, without I/O.
+/// The connecting end of a handshake, without I/O.
 struct Handshake {
     hello: [u8; GREETING],
     tls: bool,
 }
 
 impl Handshake {
-    /// Starts a handshake. `tls`: TLS follows it.
+    /// Starts a handshake. `tls` is whether TLS follows.
     ///
     /// # Errors
-    /// If there are no random numbers.
+    /// If the system gives no random numbers for the nonce.
     fn new(tls: bool) -> io::Result<Handshake> {
         Ok(Handshake { hello: Greeting::new(tls)?.encode(), tls })
     }
@@ -160,10 +160,10 @@ impl Handshake {
         &self.hello
     }
 
-    /// Message that proves the token to a listener that has answered this.
+    /// Checks the listener's answer, and returns the MAC that proves the token to it.
     ///
     /// # Errors
-    /// If the listener does not know the token, or the ends do not fit.
+    /// If the listener does not know the token, or if version or TLS of the two ends differ.
     fn prove(&self, token: &Token, answer: &[u8; ANSWER]) -> Result<[u8; MAC], Refused> {
         let (said, mac) = answer.split_at(GREETING);
         let listener = said.try_into().ok().and_then(Greeting::decode).ok_or(Refused::Stranger)?;
@@ -185,7 +185,7 @@ impl Handshake {
 pub struct Connector {
     /// The job's token.
     pub token: Token,
-    /// TLS follows the handshake.
+    /// Whether TLS follows the handshake.
     pub tls: bool,
     /// The longest outage of the network that connections survive.
     pub outage: Outage,
@@ -218,7 +218,7 @@ impl Connector {
         let handshake = Handshake::new(self.tls)?;
         stream.write_all(handshake.hello()).await?;
         let mut answer = [0; ANSWER];
-        // Who speaks another protocol may say less than an answer, and wait.
+        // A listener of another protocol may send fewer bytes than an answer and then wait: compare the first bytes first.
         stream.read_exact(&mut answer[..MAGIC.len()]).await?;
         if answer[..MAGIC.len()] != MAGIC {
             return Err(Refused::Stranger);
@@ -249,7 +249,7 @@ impl Service<Uri> for Connector {
 struct Answer {
     /// Bytes of the answer.
     said: [u8; ANSWER],
-    /// Whether the ends fit. One that does not is told all the same what this end is.
+    /// Whether version and TLS of the two ends agree. The answer is sent in either case, so that the other end can say what differs.
     fits: Result<(), Refused>,
 }
 
@@ -268,7 +268,7 @@ fn answer(token: &Token, tls: bool, hello: &[u8; GREETING]) -> Result<Answer, Re
     Ok(Answer { said, fits })
 }
 
-/// Whether a MAC is that of a connecting end that knows the token, has said this hello and was answered so.
+/// Whether a MAC proves that the connecting end knows the token, and belongs to this hello and this answer.
 fn proved(token: &Token, hello: &[u8; GREETING], said: &[u8; ANSWER], mac: &[u8; MAC]) -> bool {
     proof(token, hello, &said[..GREETING]).connector_holds(mac)
 }
@@ -276,7 +276,7 @@ fn proved(token: &Token, hello: &[u8; GREETING], said: &[u8; ANSWER], mac: &[u8;
 /// The listening end of a handshake, on a new connection.
 pub(crate) async fn admit(stream: &mut TcpStream, token: &Token, tls: bool) -> Result<(), Refused> {
     let mut hello = [0; GREETING];
-    // Who speaks another protocol may say less than a hello, and wait.
+    // A client of another protocol may send fewer bytes than a hello and then wait: compare the first bytes first.
     stream.read_exact(&mut hello[..MAGIC.len()]).await?;
     if hello[..MAGIC.len()] != MAGIC {
         return Err(Refused::Stranger);
@@ -286,7 +286,7 @@ pub(crate) async fn admit(stream: &mut TcpStream, token: &Token, tls: bool) -> R
     stream.write_all(&said).await?;
     fits?;
     let mut mac = [0; MAC];
-    // An end with another token does not believe the answer, and goes.
+    // A connecting end with another token rejects the answer and closes the connection.
     stream.read_exact(&mut mac).await.map_err(|_| Refused::Unproved)?;
     if !proved(token, &hello, &said, &mac) {
         return Err(Refused::Token);
@@ -294,7 +294,7 @@ pub(crate) async fn admit(stream: &mut TcpStream, token: &Token, tls: bool) -> R
     Ok(stream.write_all(&WELCOME).await?)
 }
 
-/// For `cargo xtask fuzz`: both ends hear the same bytes.
+/// For `cargo xtask fuzz`: feeds bytes to both ends.
 #[doc(hidden)]
 pub mod fuzz {
     use super::*;
@@ -303,14 +303,15 @@ pub mod fuzz {
         "5a".repeat(32).parse().map_err(|_| "no token".to_string())
     }
 
-    /// A hello for the listening end, an answer for the connecting one. Nobody without the token is believed.
+    /// Takes the input as a hello for the listening end, followed by an answer for the connecting end. Fails if an end without the token
+    /// is accepted.
     pub fn heard(input: &[u8]) -> Result<bool, String> {
         let token = token()?;
         let Some(hello) = input.first_chunk::<GREETING>() else { return Ok(false) };
         let known = answer(&token, false, hello).is_ok();
         if let Some(said) = input[GREETING..].first_chunk::<ANSWER>() {
             let handshake = Handshake { hello: *hello, tls: false };
-            // Bytes that were made before the nonce was known prove nothing.
+            // The input was made before the fresh nonce, so it cannot contain a valid answer to it.
             let fresh = Handshake::new(false).map_err(|e| e.to_string())?;
             if fresh.prove(&token, said).is_ok() {
                 return Err("an old answer is believed".into());
@@ -320,7 +321,7 @@ pub mod fuzz {
         Ok(known)
     }
 
-    /// A whole conversation.
+    /// Valid inputs for [`heard`], to start from: a hello with its answer, and a hello alone.
     pub fn recorded() -> Vec<Vec<u8>> {
         let (Ok(token), Ok(handshake)) = (token(), Handshake::new(false)) else { return vec![] };
         let Ok(Answer { said, .. }) = answer(&token, false, &handshake.hello) else { return vec![] };

@@ -449,7 +449,7 @@ class Tensor:
     def baddbmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
     def batch_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
-        """Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is normalised with."""
+        """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
     def batch_norm_grad(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of batch_norm_train."""
     def batch_norm_train(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -857,7 +857,7 @@ class Tensor:
     def grid_sample(self, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
-        """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+        """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
     def grouped_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
         """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
     def grouped_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -947,7 +947,7 @@ class Tensor:
     def index_sum(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
     def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
-        """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+        """Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch. Without `use_input_stats`, x is normalised by the running statistics."""
     def int_repr(self) -> Tensor:
         """The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32."""
     @overload
@@ -1071,7 +1071,7 @@ class Tensor:
     def logit_within(self, eps: builtins.float = -1.0) -> Tensor:
         """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+        """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
     def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
     def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -1140,7 +1140,7 @@ class Tensor:
     def maximum_(self, b: Tensor) -> Tensor:
         """`maximum` in place: the result is written over the first argument."""
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum)."""
+        """The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum)."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -1205,11 +1205,11 @@ class Tensor:
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The mean of the elements that are no NaN."""
+        """The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none."""
     def nanquantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The sum of the elements that are no NaN."""
+        """The sum over dims (none given: all), with NaN counted as 0."""
     def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
         """`len` elements of a dim from `start` on."""
     @overload
@@ -1235,7 +1235,7 @@ class Tensor:
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
         """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
     def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
-        """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
+        """x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`."""
     def numel(self) -> builtins.int:
         """The number of elements."""
     def one_hot(self, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
@@ -1689,10 +1689,10 @@ class Tensor:
         """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
     @overload
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
     @overload
     def var(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
     @overload
     def var(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
         """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""
@@ -2133,7 +2133,7 @@ def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number 
 def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Bartlett window, which rises and falls in straight lines."""
 def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
-    """Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is normalised with."""
+    """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
 def batch_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of batch_norm_train."""
 def batch_norm_train(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -2578,7 +2578,7 @@ def glu(x: Tensor, dim: builtins.int = -1) -> Tensor:
 def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
-    """The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`, which have one number a channel."""
+    """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
 def grouped_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
     """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
 def grouped_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -2676,7 +2676,7 @@ def index_select(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
 def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
-    """Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them."""
+    """Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch. Without `use_input_stats`, x is normalised by the running statistics."""
 def int_repr(x: Tensor) -> Tensor:
     """The integers that the elements of a quantised tensor are stored as: i8, u8, i16 or i32."""
 @overload
@@ -2812,7 +2812,7 @@ def logit_within(x: Tensor, eps: builtins.float = -1.0) -> Tensor:
 def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
+    """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
 def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
 def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -2881,7 +2881,7 @@ def maximum(a: Tensor, b: Tensor) -> Tensor:
 def maximum_(a: Tensor, b: Tensor) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum)."""
+    """The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum)."""
 @overload
 def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -2948,11 +2948,11 @@ def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The mean of the elements that are no NaN."""
+    """The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none."""
 def nanquantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The sum of the elements that are no NaN."""
+    """The sum over dims (none given: all), with NaN counted as 0."""
 def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
     """`len` elements of a dim from `start` on."""
 def ndim(x: Tensor) -> builtins.int:
@@ -2987,7 +2987,7 @@ def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> 
 def normal_(x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
     """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
 def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
-    """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
+    """x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`."""
 def numel(x: Tensor) -> builtins.int:
     """The number of elements."""
 def one_hot(ids: Tensor, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
@@ -3495,10 +3495,10 @@ def vander(x: Tensor, columns: builtins.int | None = None, increasing: builtins.
     """The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to the power 0, or with `increasing` the other way round."""
 @overload
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
 @overload
 def var(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
 @overload
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
     """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""

@@ -14,14 +14,14 @@ use std::mem::replace;
 struct Modes {
     grad: bool,
     no_sync: bool,
-    /// Calls look for NaN in what they make.
+    /// Calls check their outputs for NaN.
     detect: bool,
-    /// Inputs stay as they are where a signature takes them so.
+    /// Ops run on the layouts of their inputs if a signature accepts these.
     keep: bool,
     autocast: Autocast,
-    /// Number from which on requests are in force; older ones are not.
+    /// Requests with a smaller number are suspended.
     asked_from: u64,
-    /// Inside a function that calls several ops: what was asked of functions before this number is not asked of them.
+    /// Inside a function that calls several ops: requests for functions with a smaller number do not apply to these ops.
     inner_from: u64,
 }
 
@@ -29,28 +29,28 @@ thread_local! {
     static MODES: Cell<Modes> =
         const { Cell::new(Modes { grad: true, no_sync: false, detect: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
-    /// The modes that guards hold, each with the value before it.
+    /// The modes set by guards that are alive, each with the value before it.
     static HELD: RefCell<Held<Mode>> = const { RefCell::new(Held::new()) };
-    /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
+    /// Number of requests in `ASKED`, and number of the next request. A call without requests reads only the first.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// A layout that the program asks for.
+/// A layout that the program has requested.
 #[derive(Clone)]
 pub struct AskedSbp {
-    /// Grows with each on this thread.
+    /// Number of the request, counted on this thread.
     number: u64,
-    /// nd-SBP that output 0 is to have.
+    /// nd-SBP requested for output 0.
     pub sbp: NdSbp,
-    /// Of that op only ([`pin_sbp`]); else of every call ([`with_sbp`], [`with_grad_sbp`]).
+    /// The op that the request is for ([`pin_sbp`]); `None` for every call ([`with_sbp`], [`with_grad_sbp`]).
     pub op: Option<&'static Op>,
-    /// Of the gradient of output 0, not of the output itself.
+    /// Whether the request is for the gradient of output 0, not for the output itself.
     of_grad: bool,
-    /// Where it is asked.
+    /// Line of the program that made the request.
     pub site: CallSite,
 }
 
-/// One of the thread's modes, with a value.
+/// One mode of the thread, with a value.
 #[derive(Clone, Copy)]
 pub(super) enum Mode {
     Grad(bool),
@@ -62,7 +62,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Puts the value in force, and returns the one before.
+    /// Sets the mode to this value, and returns the value before.
     fn exchange(self) -> Mode {
         let mut m = MODES.get();
         let before = match self {
@@ -81,11 +81,11 @@ impl Mode {
     }
 }
 
-/// Gives a guard the form that cannot be dropped unseen: `no_grad().run(|| …)`.
+/// Gives a guard the method `run`, which cannot drop it too early: `no_grad().run(|| …)`.
 macro_rules! runs_closures {
     ($guard:ty) => {
         impl $guard {
-            /// Runs `f`; what the guard stands for ends with it.
+            /// Runs `f`, and then drops the guard.
             pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
                 f()
             }
@@ -106,7 +106,7 @@ runs_closures!(ModeGuard);
 
 impl Drop for ModeGuard {
     fn drop(&mut self) {
-        // The list is gone only when the thread ends.
+        // `try_with` fails only while the thread ends.
         let same = |a: &Mode, b: &Mode| std::mem::discriminant(a) == std::mem::discriminant(b);
         let now = HELD.try_with(|held| held.borrow_mut().end(self.number, same));
         if let Ok(Some(mode)) = now {
@@ -152,7 +152,7 @@ pub fn set_grad_enabled(on: bool) -> ModeGuard {
     change(Mode::Grad(on))
 }
 
-/// Leaf gradients are not reduced until the guard is dropped: they keep the SBP of the backward, usually P. So micro-batches
+/// Turns off the reduction of leaf gradients until the guard is dropped: they keep the SBP of the backward, usually P. So micro-batches
 /// accumulate without communication, and the first `backward()` afterwards reduces the sum.
 pub fn no_sync() -> ModeGuard {
     change(Mode::NoSync(true))
@@ -163,9 +163,9 @@ pub fn is_no_sync() -> bool {
     MODES.get().no_sync
 }
 
-/// Searches for the first NaN until the guard is dropped: each call on this thread, forward and in backward, looks at what it has
-/// made, and the first one that has made a NaN returns an error that names op and line. In backward the line is that of the forward
-/// call whose gradient it is. Each rank looks at its own shards; the rank that finds one ends the job.
+/// Searches for the first NaN until the guard is dropped: each call on this thread, forward and in backward, checks its outputs, and the
+/// first call with a NaN in them returns an error that names op and line. In backward the line is that of the forward call. Each rank
+/// checks its own shards; a rank that finds a NaN ends the job.
 ///
 /// For debugging: every call waits for its result.
 ///
@@ -182,13 +182,13 @@ pub fn detect_anomaly() -> ModeGuard {
     change(Mode::Detect(true))
 }
 
-/// Without that search, until the guard is dropped.
+/// Turns off the search of [`detect_anomaly`] until the guard is dropped.
 pub(crate) fn undetected() -> ModeGuard {
     change(Mode::Detect(false))
 }
 
-/// Until the guard is dropped an op that can run on the layouts of its inputs runs on them, forward and in backward, also where
-/// moving an input first would cost less (see [how an op chooses](crate::docs::boxing)). Lowerings choose by themselves.
+/// Makes ops run on the layouts of their inputs if they can, until the guard is dropped, forward and in backward, even if boxing an input
+/// first would cost less (see [how an op chooses](crate::docs::boxing)). Ops inside a lowering are not affected.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -218,7 +218,7 @@ pub fn autocast_mode() -> Autocast {
     MODES.get().autocast
 }
 
-/// Sets that mode. Users call [`autocast`](crate::autocast), which also forgets the casts that it kept.
+/// Sets the autocast mode. Users call [`autocast`](crate::autocast), which also drops its cached casts at the end.
 pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
     change(Mode::Autocast(mode))
 }
@@ -235,7 +235,7 @@ runs_closures!(PinGuard);
 
 impl Drop for PinGuard {
     fn drop(&mut self) {
-        // The table is gone only when the thread ends.
+        // `try_with` fails only while the thread ends.
         let _ = ASKED.try_with(|a| {
             let mut a = a.borrow_mut();
             a.retain(|s| s.number != self.number);
@@ -340,9 +340,9 @@ pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
     Ok(ask(sbp.into(), Some(op), false, site))
 }
 
-/// Until it is dropped, requests before a number are not in force, or not asked of the ops of a function. It is held by a function of
-/// this library, never by a program, so these end in the order in which they began.
-#[must_use = "it ends when it is dropped"]
+/// Guard that suspends older requests: all of them, or (`inner`) only those for functions. Functions of this library hold it, programs
+/// never do, so that guards end in the reverse order of their beginnings.
+#[must_use = "requests are in force again when the guard is dropped"]
 pub(crate) struct FromNumber {
     saved: u64,
     inner: bool,
@@ -366,13 +366,13 @@ impl Drop for FromNumber {
     }
 }
 
-/// Nothing that was asked so far is in force until the guards are dropped, autocast included: for backward and lowerings,
-/// which run in the dtypes of the call that they belong to.
+/// Suspends all requests and autocast until the guards are dropped, for backward and lowerings, which run in the dtypes of the call that
+/// they belong to.
 pub(crate) fn nothing_asked() -> (FromNumber, ModeGuard) {
     (FromNumber::now(false), change(Mode::Autocast(Autocast::Off)))
 }
 
-/// Asks once more for what was asked of a call, until the guard is dropped.
+/// Repeats a request that was made for a call, until the guard is dropped.
 pub(crate) fn asked_again(asked: &AskedSbp) -> PinGuard {
     ask(asked.sbp.clone(), asked.op, asked.of_grad, asked.site)
 }
@@ -382,20 +382,20 @@ pub(crate) fn set_keeping(on: bool) -> ModeGuard {
     change(Mode::Keep(on))
 }
 
-/// Suspends requests: what is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in
+/// Suspends requests for functions until the guard is dropped, so that they do not apply to the ops that a function calls. Pins stay in
 /// force.
 #[inline]
 pub(crate) fn inner_calls() -> FromNumber {
     FromNumber::now(true)
 }
 
-/// The layout that is asked of the result of an op on a mesh with that many axes.
+/// The layout requested for output 0 of an op on a mesh with `axes` axes.
 #[inline]
 pub(crate) fn asked_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
     if COUNT.get().0 == 0 { None } else { innermost(op, axes, false) }
 }
 
-/// The layout that is asked of the gradient of the result of an op.
+/// The layout requested for the gradient of output 0 of an op on a mesh with `axes` axes.
 #[inline]
 pub(crate) fn asked_grad_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
     if COUNT.get().0 == 0 { None } else { innermost(op, axes, true) }
@@ -414,7 +414,7 @@ fn innermost(op: &'static Op, axes: usize, of_grad: bool) -> Option<AskedSbp> {
     ASKED.with(|a| a.borrow().iter().rev().find(applies).cloned())
 }
 
-/// The modes in force on this thread that are not the usual ones, as text: what guards of this module hold.
+/// The modes of this thread that differ from the defaults, and the requests in force, as text.
 pub(crate) fn described() -> Vec<String> {
     let m = MODES.get();
     let mut all: Vec<String> =

@@ -20,7 +20,7 @@ impl GeneratorState {
     pub fn new(seed: u64) -> GeneratorState {
         GeneratorState { seed, ordinal: 0 }
     }
-    /// Draws the ordinal of one op.
+    /// Returns (seed, ordinal) for one random op, and advances the ordinal.
     pub(crate) fn draw(&mut self) -> (u64, u64) {
         let o = self.ordinal;
         self.ordinal += 1;
@@ -28,10 +28,10 @@ impl GeneratorState {
     }
 }
 
-/// A stream of random numbers of its own, as PyTorch's `torch.Generator`.
+/// An independent stream of random numbers, like PyTorch's `torch.Generator`.
 ///
-/// The numbers of an op follow from the seed, from how many ops have drawn before, and from the logical index of each element. So
-/// they do not depend on placement or SBP, and on a local tensor they are the same on every rank. A clone is the same stream.
+/// The numbers of an op are a function of the seed, the number of ops that have drawn before, and the logical index of each element. So
+/// they do not depend on placement or SBP, and for a local tensor they are the same on every rank. A clone shares the stream.
 ///
 /// The state is part of the program: each rank makes its own generator with the same seed, and all ranks draw for the same global
 /// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing.
@@ -49,19 +49,19 @@ pub struct Generator(Arc<Mutex<Stream>>);
 
 struct Stream {
     state: GeneratorState,
-    /// The rank that has drawn from it.
+    /// The first rank that has drawn from the stream; `None` before the first draw.
     rank: Option<usize>,
 }
 
 impl Generator {
-    /// Makes a generator at its start.
+    /// Makes a generator with this seed, at the start of its stream.
     pub fn new(seed: u64) -> Generator {
         Generator(Arc::new(Mutex::new(Stream { state: GeneratorState::new(seed), rank: None })))
     }
     fn stream(&self) -> MutexGuard<'_, Stream> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Starts again with this seed.
+    /// Restarts the stream with this seed. Returns the generator.
     pub fn manual_seed(&self, seed: u64) -> &Generator {
         self.stream().state = GeneratorState::new(seed);
         self
@@ -70,11 +70,11 @@ impl Generator {
     pub fn seed(&self) -> u64 {
         self.state().seed
     }
-    /// Returns the state, from which [`Generator::set_state`] goes on.
+    /// Returns the state, for [`Generator::set_state`].
     pub fn state(&self) -> GeneratorState {
         self.stream().state
     }
-    /// Goes on from this state.
+    /// Sets the state: the next op draws as it would have after [`Generator::state`].
     ///
     /// # Errors
     /// If the ordinal is not below 2^63.
@@ -88,7 +88,7 @@ impl Generator {
     /// Draws (seed, ordinal) for one random op.
     ///
     /// # Errors
-    /// If another rank of this process has drawn from it: then the ranks would not draw the same.
+    /// If another rank of this process has drawn from the generator: the two would get different numbers.
     pub(crate) fn draw(&self) -> Result<(u64, u64)> {
         let (ctx, mut stream) = (current(), self.stream());
         if ctx.is_dry() {

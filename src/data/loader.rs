@@ -82,7 +82,7 @@ impl Loader {
                 .at(site)
                 .help("a batch has at least 1 row"));
         }
-        // Values of no elements do not tell how many rows there are.
+        // If a value has 0 elements, the number of rows cannot be computed from the length of `values`.
         let counted = self.rows.or(values.len().checked_div(each));
         let rows = counted.unwrap_or(0);
         if rows * each != values.len() {
@@ -99,7 +99,8 @@ impl Loader {
         self.rows = counted;
         Ok(self)
     }
-    /// Sets the number of rows, where the columns do not tell it: they all have values of no elements. Call it before adding columns.
+    /// Sets the number of rows. Needed only if every column has values of 0 elements, from which the number cannot be computed. Call it
+    /// before adding columns.
     #[must_use]
     pub fn with_rows(mut self, rows: usize) -> Loader {
         self.rows = Some(rows);
@@ -138,11 +139,11 @@ impl Loader {
     pub fn stream(&self) -> Stream<'_> {
         Stream::new(self)
     }
-    /// Settings that decide the order of rows.
+    /// The settings that decide the order of rows: number of rows, seed, rows of a batch.
     pub(super) fn order(&self) -> (usize, Option<u64>, usize) {
         (self.rows(), self.seed, self.batch)
     }
-    /// One column of the batch with those rows.
+    /// Makes one column of the batch that consists of the given rows.
     fn tensor(&self, column: &Column, rows: &[usize]) -> Result<Tensor> {
         let ctx = current_rank()?;
         let mut shape = vec![rows.len()];
@@ -166,7 +167,7 @@ pub struct Batches<'a> {
 }
 
 impl Batches<'_> {
-    /// Leaves out that many batches without making them.
+    /// Skips `n` batches without making them.
     pub(super) fn leave_out(&mut self, n: usize) {
         self.next = self.next.saturating_add(n).min(self.loader.batches());
     }
@@ -175,7 +176,7 @@ impl Batches<'_> {
 impl Iterator for Batches<'_> {
     type Item = Result<Vec<Tensor>>;
 
-    /// Leaves out batches without making them.
+    /// Skips `n` batches without making them, and returns the next one.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.leave_out(n);
         self.next()

@@ -1,4 +1,4 @@
-//! Batches without end, with a place that a checkpoint keeps.
+//! An endless stream of batches, whose position a checkpoint saves.
 
 use super::loader::{Batches, Loader};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub struct Stream<'a> {
     loader: &'a Loader,
     epoch: u64,
     batch: usize,
-    /// The rest of the epoch, once one of its batches has been asked for.
+    /// Iterator over the remaining batches of the epoch; `None` until a batch of the epoch is requested.
     rest: Option<Batches<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! Norms over the channels of images: batch norm, group norm, instance norm.
+//! Normalisation of images: batch norm, group norm, instance norm.
 
 use super::{invoke, invoke1, op};
 use crate::context::{inner_calls, no_grad};
@@ -9,10 +9,10 @@ use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Networks";
-    /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
-    /// variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become
-    /// `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is
-    /// normalised with.
+    /// Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight`
+    /// and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running
+    /// statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and
+    /// `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -23,13 +23,14 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// With `training` if a channel has fewer than 2 elements; without it if a running statistic is missing.
+    /// With `training`, if a channel has fewer than 2 elements; without `training`, if a running statistic is missing.
     "batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor" = batch_norm;
-    /// The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`,
-    /// which have one number a channel.
+    /// Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised
+    /// to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel.
     "group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor" = group_norm;
-    /// Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are
-    /// kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them.
+    /// Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by
+    /// `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch.
+    /// Without `use_input_stats`, x is normalised by the running statistics.
     "instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor" = instance_norm;
 }
 
@@ -37,13 +38,13 @@ fn refused(name: &str, x: &Tensor, site: CallSite, e: Error) -> Error {
     e.in_call(|| format!("{name}({})", x.short())).at(site)
 }
 
-/// One number for each channel, beside x.
+/// Reshapes a tensor with one element per channel to `[1, channels, 1, …]` of `rank` dims, so that it broadcasts over x.
 fn beside(v: &Tensor, rank: usize, site: CallSite) -> Result<Tensor> {
     let shape: Vec<usize> = (0..rank).map(|d| if d == 1 { v.numel() } else { 1 }).collect();
     Ok(v.reshape_at(&shape, site)?.into_result())
 }
 
-/// `x * scale + shift` by channels, in one pass.
+/// `x * scale + shift` with one scale and shift per channel, as one elementwise op.
 fn affine(x: &Tensor, scale: Option<&Tensor>, shift: Option<&Tensor>, site: CallSite) -> Result<Tensor> {
     let side = |v: &Tensor| beside(v, x.ndim(), site);
     match (scale, shift) {
@@ -57,7 +58,7 @@ fn affine(x: &Tensor, scale: Option<&Tensor>, shift: Option<&Tensor>, site: Call
     }
 }
 
-/// Checks that there is a channel dim, and that what is given has a number for each.
+/// Checks that x has a channel dim, and that each given tensor of `numbers` has one element per channel. Returns the number of channels.
 fn check(name: &str, x: &Tensor, numbers: &[(&str, Option<&Tensor>)], site: CallSite) -> Result<usize> {
     let [_, channels, ..] = x.shape() else {
         let e = Error::shape("x needs at least 2 dims, batch and channels");
@@ -72,14 +73,14 @@ fn check(name: &str, x: &Tensor, numbers: &[(&str, Option<&Tensor>)], site: Call
     Ok(*channels)
 }
 
-/// `running += momentum * (now - running)`, in place.
+/// Updates a running statistic in place: `running += momentum * (now - running)`.
 fn keep(running: &Tensor, now: &Tensor, momentum: f64, site: CallSite) -> Result<()> {
     let _quiet = no_grad();
     let inputs = [Some(running), Some(now)];
     super::inplace::write_over(op!("lerp_scalar"), &inputs, smallvec![], smallvec![Scalar::Float(momentum)], site)
 }
 
-/// Keeps the statistics of `n` elements.
+/// Updates the given running mean and variance with those of a batch, whose biased variance `var` is over `n` elements per channel.
 fn keep_both(
     running: [Option<&Tensor>; 2],
     [mean, var]: [&Tensor; 2],
@@ -99,7 +100,7 @@ fn keep_both(
     Ok(())
 }
 
-/// x normalised with given statistics.
+/// Normalises x by the running statistics, both of which must be given.
 fn with_statistics(
     name: &str,
     x: &Tensor,
@@ -132,7 +133,7 @@ fn with_statistics(
         drop(inner);
         return affine(x, Some(&scale), Some(&shift), site);
     }
-    // Statistics of another dtype: what is computed is that wide, and rounded once.
+    // Statistics of another dtype: the result is computed in the wider dtype and rounded once.
     let y = affine(x, Some(&scale), Some(&shift), site)?;
     drop(inner);
     y.cast(x.dtype())
@@ -171,7 +172,7 @@ pub(super) fn batch_norm(
     Ok(out[0].clone())
 }
 
-/// The groups of each image as rows, scaled and shifted by channels.
+/// Normalises each group of channels of each image, then scales and shifts by channel.
 fn grouped(
     x: &Tensor,
     groups: usize,

@@ -1,4 +1,4 @@
-//! Reductions of several ops.
+//! Reductions that are composed of several ops.
 
 use super::{invoke1, op};
 use crate::context::inner_calls;
@@ -10,11 +10,11 @@ use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Reductions";
-    /// The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that
-    /// sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum).
+    /// The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so
+    /// that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum).
     "mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = mean;
     /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less
-    /// `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN.
+    /// `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -28,30 +28,31 @@ functions! {
     /// The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for
     /// -inf the smallest, for 0 the number of elements that are not zero.
     "norm(Tensor x, Float p=2.0, IntList dims=[], Bool keepdim=false) -> Tensor" = norm;
-    /// The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow.
+    /// The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ.
     "logsumexp(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = logsumexp;
-    /// The sum of the elements that are no NaN.
+    /// The sum over dims (none given: all), with NaN counted as 0.
     "nansum(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = nansum;
-    /// The mean of the elements that are no NaN.
+    /// The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none.
     "nanmean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = nanmean;
     /// The smallest and the largest element over dims (none given: all).
     "aminmax(Tensor x, IntList dims=[], Bool keepdim=false) -> (Tensor min, Tensor max)" = aminmax;
-    /// x divided by its p-norm along a dim; norms below `eps` count as `eps`.
+    /// x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`.
     "normalize(Tensor x, Float p=2.0, Int dim=1, *, Float eps=1e-12) -> Tensor" = normalize;
 }
 
-/// A reduction over `dims`.
+/// Calls a reduction op over `dims` (none given: all).
 pub(super) fn over(op: Result<&'static Op>, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     invoke1(op, &[Some(x)], smallvec![AttrValue::from(dims), keepdim.into()], smallvec![], site)
 }
 
-/// How many elements each result is of.
+/// Number of elements that each element of the result is reduced from.
 fn counted(x: &Tensor, dims: &[i64]) -> Result<usize> {
     let size = |d: &i64| Ok(x.shape().get(normalize_dim(*d, x.ndim())?).copied().unwrap_or(1));
     if dims.is_empty() { Ok(x.numel()) } else { dims.iter().map(size).product() }
 }
 
-/// A function of the tensor in a dtype that holds its squares and sums: f32 for halves, f64 for integers, of which the result is f32.
+/// Applies `f` to x in a dtype that is wide enough for its squares and sums, and casts the result back: f16 and bf16 are computed in f32;
+/// integers and bools in f64 with a result in f32; other dtypes in their own.
 fn in_wide(x: &Tensor, site: CallSite, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let (wide, result) = match x.dtype() {
         d if d.is_half() => (DType::F32, d),
@@ -66,11 +67,12 @@ fn in_wide(x: &Tensor, site: CallSite, f: impl Fn(&Tensor) -> Result<Tensor>) ->
 
 pub(super) fn mean(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     let of = |x: &Tensor| over(op!("mean"), x, dims, keepdim, site);
-    // Halves are summed in f32 by the op itself.
+    // The op itself sums f16 and bf16 in f32.
     if x.dtype().is_half() { of(x) } else { in_wide(x, site, of) }
 }
 
-/// The variance up to its last step: the sum of squared distances, and what divides it.
+/// The sum of squared distances from the mean, and the divisor that makes it the variance: the number of elements less `correction`, or
+/// 0 if that is negative.
 fn squared_distances(
     x: &Tensor,
     dims: &[i64],
@@ -82,7 +84,7 @@ fn squared_distances(
     let _inner = inner_calls();
     let mean = over(op!("mean"), x, dims, true, site)?;
     let distance = invoke1(op!("sub"), &[Some(x), Some(&mean)], smallvec![], smallvec![], site)?;
-    // Of complex numbers the squares of their sizes.
+    // For complex numbers: the squared magnitude of the distance.
     let distance = match x.dtype().is_complex() {
         true => invoke1(op!("abs"), &[Some(&distance)], smallvec![], smallvec![], site)?,
         false => distance,
@@ -112,7 +114,7 @@ pub(super) fn std(x: &Tensor, dims: &[i64], keepdim: bool, correction: f64, site
     })
 }
 
-/// The root of a sum of squares: its gradient at 0 is 0.
+/// The square root, with a gradient of 0 at 0.
 fn root(x: &Tensor, site: CallSite) -> Result<Tensor> {
     invoke1(op!("root"), &[Some(x)], smallvec![], smallvec![], site)
 }
@@ -121,7 +123,7 @@ pub(super) fn norm(x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSi
     norm_in("norm", x, p, dims, keepdim, site)
 }
 
-/// The norm, for the function of that name.
+/// The p-norm over `dims`. `name` is the calling function, for errors.
 pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     let refused = |what: String| Error::argument(what).in_call(|| format!("{name}({})", x.short())).at(site);
     if x.dtype().is_complex() {
@@ -163,7 +165,8 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
         }
         let power =
             |x: &Tensor, p: f64| invoke1(op!("pow_scalar"), &[Some(x)], smallvec![], smallvec![Scalar::Float(p)], site);
-        // Of zeros, and of a norm that is zero, the gradient is zero, as in PyTorch: powers have none there.
+        // The gradient of elements that are 0, and of a norm of 0, is 0, as in PyTorch. The derivative of the power is infinite or NaN there,
+        // so zeros are replaced by 1 before the power and filled in after it.
         let number = |op: Result<&'static Op>, inputs: &[Option<&Tensor>], number: f64| {
             invoke1(op, inputs, smallvec![], smallvec![Scalar::Float(number)], site)
         };
@@ -171,7 +174,7 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
         let fill = |x: &Tensor, at: &Tensor, value| number(op!("masked_fill"), &[Some(x), Some(at)], value);
         let zero = zeros(&size)?;
         let terms = power(&fill(&size, &zero, 1.0)?, p)?;
-        // What zero is raised to.
+        // The value of 0 to the power p.
         let end = if p > 0.0 { 0.0 } else { f64::INFINITY };
         let terms = fill(&terms, &zero, end)?;
         let sum = over(op!("sum"), &terms, dims, keepdim, site)?;
@@ -183,7 +186,7 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
 }
 
 pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
-    // Integers wrap where the largest is taken out.
+    // Subtracting the largest element could overflow integers.
     let floats = match x.dtype() {
         d if d.is_float() || d.is_complex() => x.clone(),
         _ => x.cast_at(DType::F32, site)?,
@@ -192,13 +195,13 @@ pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite)
         let _scope = site.scope();
         let inner = inner_calls();
         if counted(x, dims)? == 0 {
-            // The logarithm of nothing: there is no largest element to take out.
+            // Without elements there is no largest one to subtract; the result is log 0.
             let sum = over(op!("sum"), &x.exp()?, dims, keepdim, site)?;
             drop(inner);
             return sum.log();
         }
-        // Where the largest is infinite, the sum is too, and nothing is taken out.
-        // Of complex numbers the sizes of the powers are those of their real parts.
+        // The largest element is subtracted before exp and added after log. An infinite one is not, since inf - inf is NaN. For complex
+        // numbers |eˣ| depends on the real part only.
         let largest = over(op!("amax"), &x.detach().real()?, dims, true, site)?;
         let largest = largest.masked_fill(&largest.isinf()?, 0.0)?;
         let sum = over(op!("sum"), &x.sub(&largest)?.exp()?, dims, true, site)?;
@@ -208,7 +211,7 @@ pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite)
     })
 }
 
-/// Without dims that were reduced and kept.
+/// Removes from the shape the dims that were reduced with `keepdim`.
 fn without(y: &Tensor, dims: &[i64], site: CallSite) -> Result<Tensor> {
     let reduced: Vec<usize> = dims.iter().map(|d| normalize_dim(*d, y.ndim())).collect::<Result<_>>()?;
     let kept = (0..y.ndim()).filter(|d| !dims.is_empty() && !reduced.contains(d));

@@ -13,16 +13,16 @@ pub enum PaddingMode {
     /// Zeros around the image.
     #[default]
     Zeros,
-    /// The image, mirrored at its first and last elements.
+    /// The image mirrored at its border elements, which are not repeated.
     Reflect,
-    /// The image's first and last elements, repeated.
+    /// The border elements of the image, repeated.
     Replicate,
-    /// The image again.
+    /// The opposite side of the image, as if it were periodic.
     Circular,
 }
 
 impl PaddingMode {
-    /// The mode of the function `pad`; none for zeros, which a convolution adds itself.
+    /// The mode for the function `pad`; `None` for zeros, which the convolution op adds itself.
     fn of_pad(self) -> Option<&'static str> {
         match self {
             PaddingMode::Zeros => None,
@@ -36,19 +36,19 @@ impl PaddingMode {
 /// Options of a convolution of `N` spatial dims besides its sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions<const N: usize> {
-    /// Elements from one place of the kernel to the next; 1 at first.
+    /// Step of the kernel in elements; default 1. In a transposed convolution the step in the output.
     pub stride: [usize; N],
-    /// Elements around the image; 0 at first.
+    /// Elements added at both ends of each spatial dim; default 0. A transposed convolution removes them from its output instead.
     pub padding: [usize; N],
-    /// Values of the padding; zeros at first, and always in a transposed convolution.
+    /// Values of the padding; default zeros, the only mode of a transposed convolution.
     pub padding_mode: PaddingMode,
-    /// Elements from tap to tap; 1 at first.
+    /// Distance between two elements of the kernel, in elements of the image; default 1.
     pub dilation: [usize; N],
-    /// Groups of channels that see each other only; 1 at first.
+    /// Number of groups: output channels of a group are computed from the input channels of the same group; default 1.
     pub groups: usize,
-    /// With a bias; at first there is one.
+    /// Whether the layer has a bias; default true.
     pub bias: bool,
-    /// Of a transposed convolution: elements that are added at the end; 0 at first.
+    /// Transposed convolutions only: additional size of the output at the end of each spatial dim; default 0.
     pub output_padding: [usize; N],
 }
 
@@ -66,7 +66,7 @@ impl<const N: usize> Default for ConvOptions<N> {
     }
 }
 
-/// The groups of a layer, which must divide its channels.
+/// Checks that `groups` divides the channels of a layer, and returns it.
 fn groups(name: &str, inputs: usize, outputs: usize, groups: usize, site: CallSite) -> Result<usize> {
     match groups > 0 && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
         true => Ok(groups),
@@ -82,7 +82,7 @@ fn around(padding: &[usize]) -> Vec<i64> {
     padding.iter().rev().flat_map(|p| [*p as i64; 2]).collect()
 }
 
-/// Refuses elements around the image that no transposed convolution adds.
+/// Refuses a padding mode other than zeros, for transposed convolutions.
 fn zeros_only<const N: usize>(name: &str, options: &ConvOptions<N>, site: CallSite) -> Result<()> {
     match options.padding_mode {
         PaddingMode::Zeros => Ok(()),
@@ -92,7 +92,7 @@ fn zeros_only<const N: usize>(name: &str, options: &ConvOptions<N>, site: CallSi
     }
 }
 
-/// The function of a layer, called where it stands, so that errors name the line of the user.
+/// Calls the function of a layer. A macro, so that `#[track_caller]` gives errors the user's line.
 macro_rules! call {
     (check direct $name:expr, $options:expr) => {};
     (check transposed $name:expr, $options:expr) => {
@@ -122,7 +122,7 @@ macro_rules! layer {
             pub weight: Tensor,
             /// Bias, one number for each output channel; `None` adds nothing.
             pub bias: Option<Tensor>,
-            /// How the kernel slides.
+            /// Stride, padding and the other options that the layer was made with.
             pub options: ConvOptions<$n>,
         }
         crate::module!($name { weight, bias });
@@ -133,7 +133,7 @@ macro_rules! layer {
             pub fn new($inputs: usize, $outputs: usize, kernel: [usize; $n], target: impl IntoTarget) -> Result<Self> {
                 Self::with($inputs, $outputs, kernel, ConvOptions::default(), target)
             }
-            /// Makes a layer. Weight and bias are uniform in ±1/√(inputs of an output), PyTorch's default.
+            /// Makes a layer. Weight and bias are drawn from U(-b, b) with b = 1/√fan_in, PyTorch's default.
             ///
             /// # Errors
             /// If the groups do not divide the channels, or a transposed convolution is to pad with anything but zeros.

@@ -1,4 +1,4 @@
-//! Factor rules of ops: which inputs they are linear in, and that the dims of one factor have one size.
+//! Factor rules of ops: in which inputs an op is linear, and the check that all dims of one factor have the same size.
 
 use super::def::{OpDef, SbpRule};
 use super::infer::InferCtx;
@@ -7,11 +7,14 @@ use crate::sbp::FactorRule;
 use oflow_kernels::Dims;
 use smol_str::SmolStr;
 
-/// The size of a factor, and where it was seen first: input or output, its number, its dim.
+/// The size of a factor, and the dim where it first occurred: whether that is of an input, number of the input or output, dim.
 type Seen = (char, usize, (bool, usize, usize));
 
 impl OpDef {
-    /// The rule of a factor text, with the inputs in which the op is linear.
+    /// Parses a factor text to a rule, and adds the inputs in which the op is linear.
+    ///
+    /// # Errors
+    /// If the text cannot be parsed, or if the op is declared as linear in an input or output that it does not have.
     pub(super) fn factor_rule(&self, text: &str) -> Result<FactorRule> {
         let mut rule = FactorRule::parse(text)?;
         for (input, outputs) in &self.linear {
@@ -31,15 +34,15 @@ impl OpDef {
         Ok(rule)
     }
 
-    /// Checks that all dims of one factor have one size, and batch dims broadcast: kernels read and write by these sizes.
+    /// Checks that all dims of one factor have the same size, and that batch dims broadcast. Kernels rely on it for their bounds.
     ///
     /// # Errors
-    /// Of inputs a shape error; where an output does not fit, the declaration is wrong.
+    /// A shape error if an input does not fit; a registry error if an output does not, because then the declaration is wrong.
     pub(super) fn check_factor_sizes(&self, ctx: &InferCtx<'_>, outs: &[Dims]) -> Result<()> {
         let SbpRule::Factors(text) = &self.sbp else { return Ok(()) };
         let rule = self.factor_rule(text)?.repeated(ctx.inputs.len(), self.sig.repeating());
         let inputs = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?.shape.as_slice())));
-        // The length of an output that depends on values is not known yet.
+        // If the length of the output depends on values, it is not known yet, and outputs are not checked.
         let known = if self.length.is_some() { 0 } else { outs.len() };
         let outputs = outs[..known].iter().enumerate().map(|(o, s)| (false, o, s.as_slice()));
         let declared = || format!("the op declares the factors {text}");
@@ -73,7 +76,7 @@ impl OpDef {
                     }
                 }
             }
-            // Batch dims, from the last on; those of an output are the largest.
+            // Batch dims, from the last to the first. A batch dim of an output has the broadcast size of the inputs.
             for (d, size) in shape[..lead].iter().rev().enumerate() {
                 match batch.get_mut(d) {
                     None => batch.push(*size),

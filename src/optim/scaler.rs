@@ -1,13 +1,12 @@
 //! Dynamic loss scaling for f16 (Micikevicius et al., 2018).
 //!
-//! Gradients of f16 results are f16 on their way back, and what is below 6e-8 vanishes. The loss is therefore multiplied by
-//! a large scale before backward and the gradients are divided by it, in f32, before the optimizer sees them. When one of
-//! them is infinite or NaN the step is left out and the scale halved; after many good steps it is doubled.
+//! Gradients of f16 results are f16 during backward, and values below 6e-8 underflow to 0. The loss is therefore multiplied by a large
+//! scale before backward, and the gradients are divided by it, in f32, before the optimizer step. If a gradient is infinite or NaN, the
+//! step is skipped and the scale is halved; after many finite steps it is doubled.
 //!
-//! Whether a gradient is not finite is one answer for the whole job: the sum of the squares of all elements, as clipping
-//! takes it, is infinite or NaN where one element is (or is above 1e19, which is no better), and every rank reads the same
-//! number. That read is the only one; it makes the host wait for backward once per step. In a dry run, which has nothing to
-//! read, gradients count as finite.
+//! All ranks take the same decision: each reads the sum of the squares of all gradient elements (the one that clipping computes), which
+//! is infinite or NaN if an element is, or if an element exceeds about 1e19. That is the only read; with it the host waits for backward
+//! once per step. A dry run has no values to read, so gradients count as finite.
 
 use super::Optimizer;
 use super::clip::total_of_squares;
@@ -55,7 +54,7 @@ impl Default for GradScalerOptions {
 ///     ones([1, 2], Device::Cpu)?.matmul(&w)?.mean(())?
 /// };
 /// scaler.scale(&loss)?.backward()?;
-/// scaler.unscale_(&opt)?; // only where the gradients are looked at before the step, as for clipping
+/// scaler.unscale_(&opt)?; // only if gradients are used before the step, for example clipped
 /// assert!(scaler.step(&mut opt)?);
 /// scaler.update();
 /// assert_eq!(w.to_vec::<f32>()?, [0.75; 4]);
@@ -64,9 +63,9 @@ impl Default for GradScalerOptions {
 pub struct GradScaler {
     options: GradScalerOptions,
     scale: f64,
-    /// Good steps since the scale last changed.
+    /// Number of steps with finite gradients since the scale last changed.
     good: usize,
-    /// The parameters of optimizers whose gradients are unscaled, with the sum of all their squares.
+    /// For each optimizer whose gradients are unscaled: its parameters, and the sum of the squares of their gradients.
     unscaled: Vec<(Vec<Tensor>, Tensor)>,
     /// Whether a gradient that is not finite was found since the last update; `None` before any was read.
     found: Option<bool>,
@@ -105,7 +104,7 @@ impl GradScaler {
     /// [`update`]: GradScaler::update
     #[track_caller]
     pub fn unscale_(&mut self, opt: &dyn Optimizer) -> Result<()> {
-        // Also those of another optimizer that has some of the parameters, or of this one before it got more.
+        // One shared parameter is enough: another optimizer may have it too, or this one had fewer groups when it was unscaled.
         let theirs = |all: &[Tensor]| opt.parameters().iter().any(|p| all.iter().any(|q| q.same(p)));
         if self.unscaled.iter().any(|(all, _)| theirs(all)) {
             return Err(Error::argument("gradients of this optimizer are unscaled already since the last update")
@@ -141,7 +140,7 @@ impl GradScaler {
         }
         let finite = match self.squares(opt) {
             Some(squares) if !squares.is_meta() => squares.item()?.is_finite(),
-            // Nothing to read in a dry run: the step is taken.
+            // A dry run has no values: the step is taken.
             Some(_) => true,
             None => true,
         };
@@ -198,7 +197,7 @@ impl Stateful for GradScaler {
     }
 }
 
-/// Multiplies gradients by a number, those that lie alike together.
+/// Multiplies gradients by a number in place, one call for each group of gradients with the same placement and SBP, or device.
 fn scale_all(grads: &[Tensor], factor: f64, site: CallSite) -> Result<()> {
     for group in groups(grads, |g| g, |_| ()) {
         let f = match group[0].placement() {

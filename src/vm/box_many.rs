@@ -1,8 +1,8 @@
-//! Carrying out many boxing plans together on this rank: in waves, with the steps of one kind packed into one collective.
+//! Runs many boxing plans together on this rank: in waves, with steps of one kind packed into one collective.
 //!
-//! Which steps go together is data ([`crate::boxing::many`], where also stands why this cannot deadlock and gives the same
-//! bits). Here a bucket is packed member by member, within a member boxing by boxing; the collective runs once; what came is
-//! unpacked in the same order. A bucket of one takes the way of a single boxing, which packs nothing.
+//! [`crate::boxing::many`] decides which steps are packed together, and says why this cannot deadlock and gives the same bits. Here the
+//! send buffer of a bucket is packed member by member, within a member boxing by boxing; the collective runs once; its result is unpacked
+//! in the same order. A bucket of one step runs as a single boxing, without packing.
 
 use super::box_exec::{Run, assemble, call, checked, execute_at, finish, no_shard, own_box};
 use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, along, part_bytes, view_at};
@@ -16,7 +16,7 @@ use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A plan with this rank's shards, as [`execute`](super::box_exec::execute) takes them.
+/// This rank's shards of one plan, as [`execute`](super::box_exec::execute) takes them.
 pub struct Ends<'a> {
     /// Shard of the source layout.
     pub src: Option<&'a View>,
@@ -24,7 +24,7 @@ pub struct Ends<'a> {
     pub dst: Option<&'a View>,
 }
 
-/// Carries out this rank's parts of many plans: what [`execute`](super::box_exec::execute) does for each, in fewer collectives. All ranks of all
+/// Runs this rank's part of many plans, as [`execute`](super::box_exec::execute) does for each, with fewer collectives. All ranks of all
 /// placements call this with the same plans in the same order.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn execute_many(
     on_host((comm, memory), tag, |host| execute_many_at(host, plans, ends))
 }
 
-/// Carries them out where the shards live.
+/// Like [`execute_many`], on the device of the shards.
 pub(crate) fn execute_many_at<P: BoxMemory>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
     if plans.len() != ends.len() {
         return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
@@ -56,19 +56,20 @@ struct Batch<'a, P> {
     plans: &'a [Arc<BoxingPlan>],
     programs: Vec<(DType, Arc<RankProgram>)>,
     ends: &'a [Ends<'a>],
-    /// Each boxing's shard before the current wave.
+    /// This rank's shard of each boxing before the current wave; `None` if it has none.
     shards: Vec<Option<View>>,
     arena: Arena,
-    /// Of each boxing, the first whose exchanges it may share a batch of messages with. All ranks that take part in the
-    /// boxing take part in that one too, so they know it alike.
+    /// For each boxing, the first boxing of the same scope: exchanges of one scope may share a batch of messages. All ranks that take
+    /// part in the boxing take part in that first one too, so the scopes are the same on all of them.
     scopes: Vec<usize>,
     place: &'a mut P,
 }
 
-/// Room for every shard between two steps, none of which is used twice: a later step may still read an earlier one's
-/// output through a view.
+/// Scratch memory for the shards between two steps. No part is reused, because a later step may still read the output of an earlier one
+/// through a view.
 struct Arena(Span);
 
+/// Bytes that a shard takes in the arena.
 fn room(dtype: DType, size: &[usize]) -> usize {
     (size.iter().product::<usize>() * dtype.size()).next_multiple_of(ALIGN)
 }
@@ -135,7 +136,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         Ok(())
     }
 
-    /// Where a step of a boxing writes: the destination, or the arena.
+    /// Memory that step `number` of boxing `i` writes: the destination, or a part of the arena.
     fn output(&mut self, i: usize, number: usize, size: &[usize]) -> View {
         let (dtype, program) = &self.programs[i];
         match self.ends[i].dst {
@@ -144,6 +145,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         }
     }
 
+    /// Runs step `number` of boxing `i` by itself.
     fn alone(&mut self, i: usize, number: usize) -> Result<()> {
         let (dtype, program) = (self.programs[i].0, self.programs[i].1.clone());
         let (input, dst) = (self.shards[i].take(), self.ends[i].dst);
@@ -156,7 +158,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         Ok(())
     }
 
-    /// One collective for the steps of several boxings.
+    /// Runs step `number` of several boxings as one collective.
     fn bucket(&mut self, several: &[usize], number: usize) -> Result<()> {
         let dtype = self.programs[several[0]].0;
         let programs: Vec<Arc<RankProgram>> = several.iter().map(|i| self.programs[*i].1.clone()).collect();
@@ -213,7 +215,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         Ok(())
     }
 
-    /// One batch of messages for the exchanges of several boxings of one dtype.
+    /// Runs step `number`, an exchange, of several boxings of one dtype as one batch of messages.
     fn exchange(&mut self, several: &[usize], number: usize) -> Result<()> {
         let dtype = self.programs[several[0]].0;
         let programs: Vec<Arc<RankProgram>> = several.iter().map(|i| self.programs[*i].1.clone()).collect();
@@ -226,7 +228,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
             outs.push(x.size.as_ref().map(|size| self.output(i, number, size)));
         }
         let bytes = |size: &[usize]| size.iter().product::<usize>() * dtype.size();
-        // To each peer, what the boxings send it one after another.
+        // One message per peer: the parts of all boxings for it, one after another.
         let to = peers(steps.iter().map(|x| x.sends.iter().map(|t| (t.rank, bytes(&t.size)))));
         let from = peers(steps.iter().map(|x| x.receives.iter().map(|t| (t.rank, bytes(&t.size)))));
         let place = &mut *self.place;
@@ -251,7 +253,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         if !sends.is_empty() || !receives.is_empty() {
             place.exchange(Among::Plan(&self.plans[several[0]]), &sends, &receives)?;
         }
-        // How far each peer's message has been taken apart.
+        // The part of each peer's message that is not unpacked yet.
         let mut rests = receives;
         for ((&i, x), out) in several.iter().zip(&steps).zip(outs) {
             let mut messages: SmallVec<[Span; 8]> = SmallVec::new();
@@ -272,7 +274,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
     }
 }
 
-/// Peers with the sum of their bytes, in order of ranks.
+/// Sums the bytes of each peer; the result is in order of ranks.
 fn peers(messages: impl Iterator<Item = impl Iterator<Item = (usize, usize)>>) -> Vec<(usize, usize)> {
     let mut all: Vec<(usize, usize)> = messages.flatten().collect();
     all.sort_unstable();
@@ -284,16 +286,17 @@ fn peers(messages: impl Iterator<Item = impl Iterator<Item = (usize, usize)>>) -
     all
 }
 
+/// Bytes for each member of a group.
 type Counts = SmallVec<[usize; 8]>;
 
-/// One boxing in a bucket.
+/// A boxing's step in a bucket.
 struct Job<'a> {
     shard: Option<View>,
     out: View,
-    /// How the input is cut for the members, and the output made of what comes from them.
+    /// The parts of the input that the members receive, and the parts of the output that they send; `None` for all of it.
     cut: Option<&'a Parts>,
     joined: Option<&'a Parts>,
-    /// By member.
+    /// Bytes to and from each member.
     send_bytes: Counts,
     receive_bytes: Counts,
 }
@@ -303,7 +306,7 @@ impl<'a> Job<'a> {
         let (cut, joined) = (c.cut.as_ref(), c.joined.as_ref());
         let bytes = |parts: Option<&Parts>, v: &View| match parts {
             Some(parts) => part_bytes(v.dtype(), v.dims(), parts),
-            // Every member has all of it, and it travels once.
+            // All members have the whole; it is counted once, for the first member.
             None => (0..c.members.ranks.len()).map(|m| if m == 0 { v.len() * v.dtype().size() } else { 0 }).collect(),
         };
         let (send_bytes, receive_bytes) = (bytes(cut, shard.as_ref().unwrap_or(&out)), bytes(joined, &out));
@@ -311,7 +314,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A member's part of a view; without parts all of it, for the first member alone.
+/// A member's part of a view. Without `parts` the first member has the whole view, the others have nothing.
 fn part(v: &View, parts: Option<&Parts>, member: usize) -> Result<Option<View>> {
     match parts {
         Some(parts) => along(v, parts.dim, &parts.ranges[member]).map(Some),

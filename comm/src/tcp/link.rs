@@ -1,4 +1,4 @@
-//! One connection: the queue of posts to be written, and the posts that have been read.
+//! One connection between two ranks: the queue of outgoing posts, and the ring of received posts that are not released yet.
 
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
@@ -11,12 +11,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-/// Bytes that are read at once beside a payload that has a place already.
+/// Size in bytes of the staging buffer: headers, and payloads that have no buffer yet, are read into it.
 const STAGE: usize = 32 << 10;
-/// Payloads up to this have a place in the link itself; larger ones take a buffer that all links share.
+/// Payloads of up to this many bytes are kept in a buffer of the link; larger ones take a buffer from the pool that all links share.
 const SMALL: usize = 4 << 10;
 
-/// Why nothing more comes over a connection.
+/// Reason why nothing more is received over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The peer has sent a goodbye.
@@ -25,33 +25,33 @@ pub(super) enum End {
     Closed,
     /// The kernel reported an error.
     Failed(Errno),
-    /// The bytes received are no frame.
+    /// The received bytes are not a valid frame; the text says why.
     Garbled(&'static str),
-    /// The peer's kernel does not answer.
+    /// The peer's kernel has not acknowledged data or probes for too long.
     Silent,
 }
 
-/// Source of a post: an outbox buffer by its number, or the caller's memory.
+/// Slot number of posts whose bytes lie in the caller's memory. Smaller numbers are outbox buffers.
 pub(super) const MEMORY: usize = SLOTS;
 
-/// A post that is on its way out. The bytes lie in the sender's outbox or in its caller's memory.
+/// A frame that is not completely written. Its payload lies in the sender's outbox or in its caller's memory.
 struct Outgoing {
     head: [u8; MOST_HEAD],
     head_len: usize,
     data: *const u8,
     len: usize,
     written: usize,
-    /// The outbox buffer or [`MEMORY`], or none for frames without payload.
+    /// The outbox buffer or [`MEMORY`]; `None` for frames without payload.
     slot: Option<usize>,
-    /// The payload, where the call that it came from has failed.
+    /// Copy of the payload, made if the call that queued it has failed; empty otherwise.
     kept: Vec<u8>,
 }
 
-// SAFETY: the pointer is to an outbox of the rank that owns the link, and both move to another thread together; or to memory
-// of a call, which no other thread enters before the link has let go of it.
+// SAFETY: `data` points to an outbox of the rank that owns the link, and both move to another thread together; or to memory of a running
+// call, and the link moves to another thread only after that call has flushed or abandoned its posts.
 unsafe impl Send for Outgoing {}
 
-/// Room in the caller's memory for the next post, if it is the one that is waited for.
+/// Memory of the caller into which the next post is received, if it belongs to the expected call and message.
 #[derive(Clone, Copy)]
 pub(super) struct Offer {
     pub(super) data: *mut u8,
@@ -62,27 +62,29 @@ pub(super) struct Offer {
     pub(super) total: u64,
 }
 
-// SAFETY: as for `Outgoing`: there is an offer only within a call of the rank's thread.
+// SAFETY: as for `Outgoing`: an offer exists only during a call of the rank's thread.
 unsafe impl Send for Offer {}
 
 impl Offer {
+    /// Whether a post belongs to the expected call and message, and fits.
     fn is_for(&self, f: &Frame) -> bool {
         (f.ordinal, f.hash, f.collective, f.total) == (self.ordinal, self.hash, self.collective, self.total)
             && f.len as usize <= self.len
     }
 }
 
-/// Where a post that came in lies.
+/// A received post, whole or in part, and the buffers for its payload.
 #[derive(Default)]
 struct Incoming {
     frame: Option<Frame>,
-    /// When its header was read, on this rank's clock.
+    /// Time at which the header was read, in ns on this rank's clock.
     read_at: u64,
     names: Names,
     small: Vec<u8>,
     large: Vec<u8>,
-    /// Lies in the caller's memory instead.
+    /// Memory of the caller that has the payload in place of `small` and `large`.
     offered: Option<Offer>,
+    /// Number of payload bytes received so far.
     filled: usize,
 }
 
@@ -90,7 +92,7 @@ impl Incoming {
     fn bytes(&mut self) -> &mut [u8] {
         let len = self.frame.map_or(0, |f| f.len as usize);
         if let Some(offer) = &self.offered {
-            // SAFETY: the contract of `Connection::offer`, which has seen that the payload fits.
+            // SAFETY: the memory is writable by the contract of `Connection::offer`; `is_for` has checked that the payload fits.
             return unsafe { std::slice::from_raw_parts_mut(offer.data, len) };
         }
         if len <= SMALL { &mut self.small[..len] } else { &mut self.large[..len] }
@@ -98,7 +100,7 @@ impl Incoming {
     fn is_whole(&self) -> bool {
         self.frame.is_some_and(|f| f.len as usize == self.filled)
     }
-    /// Makes room in the link for a payload.
+    /// Makes `small` or `large` long enough for a payload.
     fn make_room(&mut self, len: usize, pool: &mut Pool) {
         if len > SMALL {
             self.large = pool.pop().unwrap_or_default();
@@ -111,7 +113,7 @@ impl Incoming {
     }
 }
 
-/// A post at the head of the queue.
+/// The oldest received post.
 pub(super) struct Post {
     pub(super) frame: Frame,
     /// [`Head::arrived`](crate::transport::Head::arrived) on this rank's clock.
@@ -120,39 +122,44 @@ pub(super) struct Post {
     pub(super) len: usize,
 }
 
-/// One end of a connection.
+/// This rank's end of a connection.
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     out: VecDeque<Outgoing>,
-    /// The names last sent: addresses of op and file, line.
+    /// The names sent with the last post, which the next one omits if they are the same: addresses of the strings of op and file, and the
+    /// line.
     named: (usize, usize, u32),
-    /// Posts that came in and were not released: a ring from `first`, `held` of them whole or begun.
+    /// Received posts that are not released: a ring buffer with `held` entries from `first` on. Only the last one may be incomplete.
     ring: [Incoming; SLOTS],
     first: usize,
     held: usize,
-    /// The last of them is not whole.
+    /// Whether the last post of the ring is incomplete.
     begun: bool,
-    /// Where the next post may lie.
+    /// Memory of the caller for the next post.
     offer: Option<Offer>,
+    /// Staging buffer; the bytes from `start` to `end` are received and not parsed.
     stage: Vec<u8>,
     start: usize,
     end: usize,
+    /// Set when nothing more will be received.
     pub(super) over: Option<End>,
-    /// Why nothing can be written any more. What the peer had to say before may still be there to read.
+    /// Error after which nothing can be written any more. Frames that the peer sent before may still be unread.
     pub(super) deaf: Option<Errno>,
-    /// Since when the peer's kernel owes an answer.
+    /// Time since when the peer's kernel has left data or probes unacknowledged.
     pub(super) unanswered: Option<std::time::Instant>,
+    /// Description of the peer's call, if it has rejected a post as one of another call.
     pub(super) rejected: Option<String>,
-    /// Bytes that have moved; other threads read the numbers, too.
+    /// Counters of bytes sent and received, which other threads read too.
     pub(super) tally: Arc<Tally>,
+    /// Longest payload in bytes that the peer may send.
     most: usize,
 }
 
-/// Buffers for large posts, shared by all links: the last one given back is the one in the cache.
+/// Buffers for large posts, shared by all links. The one returned last is taken first, since it is probably in the processor's cache.
 pub(super) type Pool = Vec<Vec<u8>>;
 
 impl Connection {
-    /// A link over a connection that is proven. `most` is the longest payload.
+    /// Makes a link over a connection whose peer is authenticated. `most` is the longest payload in bytes.
     pub(super) fn new(stream: TcpStream, most: usize) -> Connection {
         Connection {
             stream,
@@ -175,12 +182,12 @@ impl Connection {
         }
     }
 
-    /// Whether something waits to be written.
+    /// Whether frames are queued that are not completely written.
     pub(super) fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// Whether the socket is to be read: there is room for a post.
+    /// Whether the socket should be read: the connection is not over, and the ring has room for a post or one to complete.
     pub(super) fn wants_input(&self) -> bool {
         self.over.is_none() && (self.held < SLOTS || self.begun)
     }
@@ -189,10 +196,10 @@ impl Connection {
         self.held > 0 && self.ring[self.first].is_whole()
     }
 
-    /// Queues a post. `written` is called with the slots whose bytes the kernel has taken.
+    /// Queues a post of `len` bytes at `data`, a part of a message of `total` bytes.
     ///
     /// # Safety
-    /// The bytes are not changed until `written` has been called with `slot`.
+    /// The bytes stay readable and unchanged until [`write`](Self::write) has reported `slot`, or [`keep`](Self::keep) has returned.
     pub(super) unsafe fn post(&mut self, call: &RunningCall, total: u64, (data, len): (*const u8, usize), slot: usize) {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
@@ -212,7 +219,7 @@ impl Connection {
         self.push(&frame, names, (data, len), Some(slot));
     }
 
-    /// Queues a frame that has no payload.
+    /// Queues a frame without payload.
     pub(super) fn tell(&mut self, kind: Kind, call: Option<&RunningCall>) {
         let frame = match call {
             Some(call) => Frame::of_call(kind, call),
@@ -241,7 +248,8 @@ impl Connection {
         self.out.push_back(Outgoing { head, head_len, data, len, written: 0, slot, kept: Vec::new() });
     }
 
-    /// Writes what the socket takes, and calls `written` with the slots that are done.
+    /// Writes queued frames as far as the socket accepts them, and calls `written` with the slot of each post that the kernel has taken
+    /// completely.
     pub(super) fn write(&mut self, mut written: impl FnMut(usize)) {
         if self.deaf.is_some() {
             return;
@@ -249,8 +257,8 @@ impl Connection {
         while let Some(o) = self.out.front_mut() {
             let head = &o.head[o.written.min(o.head_len)..o.head_len];
             let done = o.written.saturating_sub(o.head_len);
-            // SAFETY: the contract of `post`: the bytes are there until they are written. Without payload the length is 0
-            // and a dangling pointer will do.
+            // SAFETY: by the contract of `post` the bytes stay readable until they are written. Without payload the length is 0, for
+            // which a dangling pointer is valid.
             let data = unsafe {
                 let from =
                     if o.len == 0 { std::ptr::NonNull::dangling().as_ptr() } else { o.data.add(done).cast_mut() };
@@ -276,7 +284,8 @@ impl Connection {
         }
     }
 
-    /// Reads what is there and there is room for; at most to the end of the next post, or beyond it. Whether anything came.
+    /// Reads from the socket without waiting, as long as [`wants_input`](Self::wants_input). Stops when the oldest post is whole, unless
+    /// `beyond`. Returns whether anything was received, the end of the connection included.
     pub(super) fn read(&mut self, beyond: bool, pool: &mut Pool) -> bool {
         let mut any = false;
         while self.wants_input() && (beyond || !self.is_next_whole()) {
@@ -287,7 +296,7 @@ impl Connection {
                     if let Err(why) = self.parse(pool) {
                         self.over = Some(End::Garbled(why));
                     }
-                    // A short read has emptied the socket.
+                    // A short read means that the socket is empty.
                     if !full {
                         break;
                     }
@@ -306,7 +315,8 @@ impl Connection {
         any
     }
 
-    /// One read: the rest of a payload to its place, and what follows it to the stage. Whether all of the room was filled.
+    /// Makes one read: the rest of an incomplete payload goes to its buffer, the bytes after it to the stage. The bool is whether the read
+    /// has filled all the space it was given.
     fn fill(&mut self) -> Result<(Did, bool), Errno> {
         if self.stage.is_empty() {
             self.stage = vec![0; STAGE];
@@ -331,7 +341,7 @@ impl Connection {
         let filled = post.filled;
         let rest = &mut post.bytes()[filled..];
         let wanted = rest.len();
-        // After a long payload only the next header: another long one shall not go through the stage.
+        // After a long payload only a header is staged: the next payload, probably long too, is then read to its buffer without a copy.
         let most = if wanted > SMALL { MOST_HEAD } else { STAGE };
         let stage = &mut self.stage[self.end..STAGE.min(self.end + most)];
         let room = wanted + stage.len();
@@ -344,12 +354,11 @@ impl Connection {
         Ok((did, full))
     }
 
-    /// Offers the caller's memory to the next post, if it is the one that is waited for and fits. Where it has begun, it goes
-    /// on there.
+    /// Offers memory of the caller for the next post, if that belongs to the expected call and fits. If the post is received in part, that
+    /// part is copied there and the rest follows. Without effect if the next post is whole.
     ///
     /// # Safety
-    /// The memory is writable, and nobody else touches it, until the post has been released or [`retract`](Self::retract)
-    /// has returned.
+    /// The memory is writable and not accessed by others until the post has been released or [`retract`](Self::retract) has returned.
     pub(super) unsafe fn offer(&mut self, offer: Offer, pool: &mut Pool) {
         if self.held == 0 {
             self.offer = Some(offer);
@@ -357,7 +366,7 @@ impl Connection {
             let post = &mut self.ring[self.first];
             if post.frame.is_some_and(|f| offer.is_for(&f)) {
                 let filled = post.filled;
-                // SAFETY: writable by the contract of this function, as long as the payload at least.
+                // SAFETY: writable by the contract of this function, and at least as long as the payload (`is_for`).
                 let to = unsafe { std::slice::from_raw_parts_mut(offer.data, filled) };
                 to.copy_from_slice(&post.bytes()[..filled]);
                 post.offered = Some(offer);
@@ -368,7 +377,7 @@ impl Connection {
         }
     }
 
-    /// Takes an offer back. A post that lies there, whole or in part, moves to the link.
+    /// Withdraws an offer. A post that lies in the offered memory, whole or in part, is copied to a buffer of the link.
     pub(super) fn retract(&mut self, pool: &mut Pool) {
         self.offer = None;
         let post = &mut self.ring[self.first];
@@ -376,24 +385,24 @@ impl Connection {
         let len = post.frame.map_or(0, |f| f.len as usize);
         post.make_room(len, pool);
         let filled = post.filled;
-        // SAFETY: the contract of `offer`.
+        // SAFETY: the contract of `offer`; the first `filled` bytes have been written.
         let from = unsafe { std::slice::from_raw_parts(offer.data.cast_const(), filled) };
         post.bytes()[..filled].copy_from_slice(from);
     }
 
-    /// Copies what is still to be written: neither a caller's memory nor an outbox need live any longer.
+    /// Copies the payloads that are not written yet, so that the caller's memory and the outbox may be freed or changed.
     pub(super) fn keep(&mut self) {
         for o in self.out.iter_mut().filter(|o| o.len > 0 && o.kept.is_empty()) {
-            // SAFETY: the contract of `post`: the bytes are there until they are written.
+            // SAFETY: by the contract of `post` the bytes stay readable until they are written.
             o.kept = unsafe { std::slice::from_raw_parts(o.data, o.len) }.to_vec();
             o.data = o.kept.as_ptr();
         }
     }
 
-    /// Makes posts of what is in the stage, as far as there is room.
+    /// Parses the staged bytes into frames, and moves posts to the ring as long as it has room.
     fn parse(&mut self, pool: &mut Pool) -> Result<(), &'static str> {
         if self.over.is_some() {
-            // What follows a goodbye or a spoilt frame is none.
+            // Bytes after a goodbye or an invalid frame are ignored.
             return Ok(());
         }
         if self.begun && !self.complete()? {
@@ -421,7 +430,7 @@ impl Connection {
                 Kind::Post => {
                     let at = (self.first + self.held) % SLOTS;
                     if frame.same_names {
-                        // The post before this one lies in the entry before, whole, released or not.
+                        // The names are those of the post before, which are still in the entry before, even if it is released.
                         let names = std::mem::take(&mut self.ring[(at + SLOTS - 1) % SLOTS].names);
                         let to = &mut self.ring[at].names;
                         to.op.clone_from(&names.op);
@@ -455,7 +464,10 @@ impl Connection {
         }
     }
 
-    /// Moves staged bytes to the place of the last post. Whether it is whole.
+    /// Moves staged bytes to the buffer of the last post. Returns whether the post is whole.
+    ///
+    /// # Errors
+    /// If the post is whole and its checksum is wrong. The post is removed.
     fn complete(&mut self) -> Result<bool, &'static str> {
         let post = &mut self.ring[(self.first + self.held - 1) % SLOTS];
         let filled = post.filled;
@@ -469,14 +481,14 @@ impl Connection {
             && !self.begun
             && crc32fast::hash(post.bytes()) != sum
         {
-            // Nobody may get it.
+            // A damaged post must not be delivered.
             self.held -= 1;
             return Err("the checksum of a payload is wrong");
         }
         Ok(!self.begun)
     }
 
-    /// The next post, if it is there as a whole.
+    /// Returns the oldest post if it is whole, and withdraws the offer that it has not used.
     pub(super) fn next(&mut self) -> Option<Post> {
         if !self.is_next_whole() {
             return None;
@@ -489,7 +501,7 @@ impl Connection {
         Some(Post { frame, arrived, data: bytes.as_ptr(), len: bytes.len() })
     }
 
-    /// Gives the next post back, and makes posts of what had no room before.
+    /// Releases the oldest post, and parses staged bytes for which the ring had no room.
     pub(super) fn release(&mut self, pool: &mut Pool) {
         let post = &mut self.ring[self.first];
         post.offered = None;
@@ -499,7 +511,7 @@ impl Connection {
         post.frame = None;
         self.first = (self.first + 1) % SLOTS;
         self.held -= 1;
-        // A begun post has emptied the stage.
+        // With an incomplete post the stage is empty: its bytes have been moved to that post.
         if self.start < self.end
             && let Err(why) = self.parse(pool)
         {
@@ -507,14 +519,14 @@ impl Connection {
         }
     }
 
-    /// Throws away what came in, at the end.
+    /// Reads and drops received bytes, for use when the connection is being closed.
     pub(super) fn discard(&mut self) {
         let mut bytes = [0; 4096];
         loop {
             match socket::receive(&self.stream, &mut [IoSliceMut::new(&mut bytes)]) {
                 Ok(Did::Bytes(_)) => {}
                 Ok(Did::Nothing) => return,
-                // Who has closed takes nothing more.
+                // The peer has closed the connection, so it does not receive either.
                 end => {
                     self.over = Some(end.err().map_or(End::Closed, End::Failed));
                     return;
@@ -523,13 +535,14 @@ impl Connection {
         }
     }
 
-    /// Names the call of the next post.
+    /// Describes the call of the oldest post, for messages; empty without a post.
     pub(super) fn describe(&self) -> String {
         let post = &self.ring[self.first];
         post.frame.map_or_else(String::new, |f| text(&f, &post.names.op, &post.names.file, post.names.line))
     }
 }
 
+/// Describes the call that a frame belongs to.
 fn text(frame: &Frame, op: &[u8], file: &[u8], line: u32) -> String {
     let (op, file) = (String::from_utf8_lossy(op), String::from_utf8_lossy(file));
     describe(Collective::name_of(frame.collective), &op, frame.ordinal, &file, line)

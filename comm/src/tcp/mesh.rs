@@ -60,14 +60,14 @@ pub fn local_address(toward: impl std::net::ToSocketAddrs) -> Result<IpAddr> {
     Ok(socket.local_addr().map_err(failed)?.ip())
 }
 
-/// A listening rank.
+/// A rank's listening socket, before its links are open.
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Listener {
-    /// Listens at a free port of an address of this host.
+    /// Listens on a free port of `address`, an address of this host.
     pub fn bind(address: IpAddr) -> Result<Listener> {
         let failed = |e: std::io::Error| {
             Error::io(format!("cannot listen on {address} for the other hosts"))
@@ -76,7 +76,7 @@ impl Listener {
         };
         let listener = TcpListener::bind((address, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        // Room for what comes at once: all lower ranks, and whoever knocks beside them.
+        // The backlog holds the connections of all lower ranks at once, and those of strangers.
         rustix::net::listen(&listener, 4096).map_err(|e| failed(e.into()))?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Listener { listener, address })
@@ -87,7 +87,7 @@ impl Listener {
         self.address
     }
 
-    /// As [`connect`](Self::connect), over other ways to the `addresses`, for tests.
+    /// Like [`connect`](Self::connect), but dials `ways` in place of `addresses`, for tests with proxies.
     #[cfg(test)]
     #[allow(clippy::too_many_arguments)]
     pub(super) fn connect_by(
@@ -104,8 +104,11 @@ impl Listener {
         self.open(me, hosts, names, (addresses, ways), token, alarm, options)
     }
 
-    /// Opens the links to all ranks of other hosts. All ranks call this. The numbers of the `hosts`, their names and the
-    /// `addresses` are by rank and the same on all ranks. Ranks of one host have no link.
+    /// Opens the links to all ranks of other hosts. All ranks call this. `hosts` (number of the host), `names` (name of the host) and
+    /// `addresses` are indexed by rank and the same on all ranks. Ranks of the same host have no link.
+    ///
+    /// # Errors
+    /// If a link is not open within `options.start`, or if the alarm is raised meanwhile.
     #[allow(clippy::too_many_arguments)]
     pub fn connect(
         self,
@@ -161,8 +164,9 @@ impl Listener {
     }
 }
 
+/// The opening of all links of a rank.
 struct Mesh<'a> {
-    /// The ways to the ranks.
+    /// Addresses to dial, indexed by rank.
     addresses: &'a [SocketAddr],
     names: &'a [String],
     streams: Vec<Option<TcpStream>>,
@@ -229,7 +233,7 @@ impl Mesh<'_> {
             let flags = if connecting { PollFlags::OUT } else { PollFlags::IN };
             fds.push(PollFd::from_borrowed_fd(stream.as_fd(), flags));
         }
-        // Short, because dials are tried again and patience ends.
+        // A short time, because dials are retried and the time-out is checked between two sleeps.
         let _ = rustix::event::poll(&mut fds, Some(&timespec(RETRY)));
     }
 }

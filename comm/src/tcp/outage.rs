@@ -1,11 +1,11 @@
-//! How long an outage of the network between hosts is survived. All deadlines of silence between hosts derive from this one
-//! number: those of the links and those of the control plane.
+//! The longest outage of the network between hosts that a job survives. The time-outs of the links and of the control plane derive from
+//! this one number.
 //!
-//! TCP survives an outage by itself: the kernel sends again what was not acknowledged. But it doubles the pause after each try, up
-//! to two minutes, so that a connection may stay silent as long after an outage as the outage has lasted. Linux 6.15 and later can
-//! bound the pause ([`Outage::prepare`]). Elsewhere the silence that is waited for ([`Outage::patience`]) includes it. The kernel
-//! gives a connection up after a number of tries (`net.ipv4.tcp_retries2`). With short pauses they are over sooner: where they would
-//! not last, pauses are not bounded.
+//! TCP survives an outage by itself: the kernel retransmits what was not acknowledged. But it doubles the pause after each retransmission,
+//! up to two minutes, so that a connection may stay silent as long after an outage as the outage has lasted. Linux 6.15 and later can
+//! bound the pause ([`Outage::prepare`]). On older kernels the time-out ([`Outage::patience`]) includes the longer pause. The kernel gives
+//! up a connection after a number of retransmissions (`net.ipv4.tcp_retries2`). With bounded pauses this number is reached sooner; if it
+//! would be reached within the time-out, pauses are not bounded.
 
 use super::socket::bound_pauses;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A rank, a host or a link of which nothing is heard for this time is named, while the job waits for it.
+/// Silence of a rank, a host or a link after which the launcher names it in a message. The job goes on waiting.
 pub const NAMED_AFTER: Duration = Duration::from_secs(3);
 
 /// The longest outage of the network between hosts that a job survives.
@@ -23,16 +23,16 @@ pub struct Outage {
 }
 
 impl Default for Outage {
-    /// A limit of ten seconds: that of a job without `--outage-limit`.
+    /// A limit of 10 s, that of a job without `--outage-limit`.
     fn default() -> Outage {
         Outage { limit: Duration::from_secs(10) }
     }
 }
 
 impl Outage {
-    /// Shortest limit, in seconds: below it pauses of a loaded host would end jobs.
+    /// Shortest limit, in seconds. With a shorter one, pauses of a loaded host would end jobs.
     pub const LEAST: u64 = 1;
-    /// Longest limit, in seconds: for longer outages jobs restart. The kernel gives a connection up after as many tries in vain.
+    /// Longest limit, in seconds. The kernel would give up the connections in a longer outage; restart the job from a checkpoint then.
     pub const MOST: u64 = 300;
 
     /// Makes an outage of at most `limit`; `None` if that is not from [`LEAST`](Self::LEAST) to [`MOST`](Self::MOST) seconds.
@@ -46,13 +46,13 @@ impl Outage {
         self.limit
     }
 
-    /// Longest pause of the kernel before it sends again, if that is bounded. An eighth of the limit leaves room for the usual 15
-    /// tries.
+    /// Longest pause of the kernel before a retransmission, if it can be bounded. An eighth of the limit leaves time for the default
+    /// of 15 retransmissions.
     fn pause(self) -> Duration {
         (self.limit / 8).max(Duration::from_secs(1))
     }
 
-    /// The longest silence with bounded pauses; `None` if the kernel would give up before that.
+    /// The time-out with bounded pauses; `None` if the kernel would give up the connection before.
     fn bounded(self, tries: i32) -> Option<Duration> {
         let silence = self.limit + self.pause() + Duration::from_secs(1);
         // Links wait a second longer than the control plane.
@@ -60,23 +60,23 @@ impl Outage {
         (given_up(self.pause().as_secs_f64(), tries) > needed).then_some(silence)
     }
 
-    /// Returns how long nothing may be heard over a connection before it counts as lost: the limit, and the time after which the
-    /// kernel has surely sent again. A second is for what both ends do between two looks.
+    /// Returns the silence after which a connection counts as lost: the limit, the longest pause before the kernel retransmits, and one
+    /// second for the interval in which both ends check.
     pub fn patience(self) -> Duration {
         let bounded = pauses_have_bounds().and_then(|tries| self.bounded(tries));
         bounded.unwrap_or(self.limit * 2 + Duration::from_secs(2))
     }
 
-    /// Bounds the pauses of a new connection, where the kernel can do so.
+    /// Bounds the retransmission pauses of a new connection, if the kernel supports it.
     pub fn prepare(self, stream: impl AsFd) {
         if pauses_have_bounds().and_then(|tries| self.bounded(tries)).is_some() {
-            // If it fails for this connection, the connection is as it was.
+            // On failure the connection is unchanged and still usable.
             let _bound = bound_pauses(stream.as_fd(), self.pause());
         }
     }
 }
 
-/// The number of tries after which this kernel gives a connection up; `None` if it cannot bound the pauses between them.
+/// The number of retransmissions after which this kernel gives up a connection; `None` if it cannot bound the pauses between them.
 fn pauses_have_bounds() -> Option<i32> {
     static KNOWN: OnceLock<Option<i32>> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -88,10 +88,10 @@ fn pauses_have_bounds() -> Option<i32> {
     })
 }
 
-/// Linux's own number of tries.
+/// Linux's default of `tcp_retries2`.
 const USUAL_TRIES: i32 = 15;
 
-/// After how many seconds Linux gives a connection up: after so many tries, whose pauses double from 0.2 s to the longest.
+/// Time in seconds after which Linux gives up a connection: the sum of `tries` pauses, which double from 0.2 s up to `pause`.
 fn given_up(pause: f64, tries: i32) -> f64 {
     let doubles = ((pause / 0.2).log2().floor() as i32).min(tries);
     (2f64.powi(doubles + 1) - 1.0) * 0.2 + f64::from(tries - doubles) * pause

@@ -5,34 +5,38 @@ use crate::{LinkEnd, now_ns};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The counts of one end. Written by the rank's own thread.
+/// The counters of one end of a connection. Only the rank's own thread writes them.
 #[derive(Default)]
 pub(super) struct Tally {
+    /// Bytes that the kernel has taken for sending.
     sent: AtomicU64,
+    /// Time at which it last took some, in ns on this rank's clock.
     sent_at: AtomicU64,
+    /// Bytes read.
     received: AtomicU64,
+    /// Number of checks since the last read byte that found the socket empty.
     looks: AtomicU64,
 }
 
 impl Tally {
-    /// The kernel has taken bytes for sending. The time is set first: a reader that reads the count before it sees an older time
-    /// with a smaller count, or a newer time, never more bytes than were there at that time.
+    /// Counts bytes that the kernel has taken for sending. The time is written before the count, and read after it: the time that a
+    /// reader gets is never older than its count.
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_at.store(now_ns(), Ordering::Release);
         self.sent.fetch_add(bytes as u64, Ordering::Release);
     }
-    /// Bytes were read.
+    /// Counts bytes read from the socket.
     pub(super) fn came(&self, bytes: usize) {
         self.looks.store(0, Ordering::Release);
         self.received.fetch_add(bytes as u64, Ordering::Release);
     }
-    /// The socket is open for reading and there was nothing.
+    /// Counts a check that found the socket open and empty.
     pub(super) fn looked(&self) {
         self.looks.fetch_add(1, Ordering::Release);
     }
-    /// The counts now.
+    /// Returns the current counters.
     pub(super) fn end(&self) -> LinkEnd {
-        // Each pair in the order opposite to that of the writes.
+        // Each pair is read in the reverse order of its writes.
         let sent = self.sent.load(Ordering::Acquire);
         let quiet = now_ns().saturating_sub(self.sent_at.load(Ordering::Acquire));
         let looks = self.looks.load(Ordering::Acquire);

@@ -1,4 +1,5 @@
-//! The messages between the ranks of a host over their sockets: one in each direction, a length and JSON.
+//! The messages between the first rank of a host and each other rank, over a Unix socket: a hello to the first rank and its answer. A
+//! message is its length in bytes (u32, little-endian) and JSON.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -16,7 +17,7 @@ use crate::{Found, LaunchEnv};
 use oflow_base::Result;
 use oflow_comm::tcp::local_address;
 
-/// Longest message.
+/// Longest body of a message in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
 /// The hello of a rank to the first rank of its host.
@@ -27,19 +28,21 @@ pub(super) struct Hello {
     pub(super) world: usize,
     pub(super) local_rank: usize,
     pub(super) local_world: usize,
-    /// Cores that it may run on.
+    /// Numbers of the cores that the rank may run on.
     pub(super) cores: Vec<usize>,
 }
 
-/// The answer.
+/// The first rank's answer to a [`Hello`].
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Welcome {
+    /// The rank takes part.
     Surroundings(Surroundings),
-    /// Why the rank cannot take part.
+    /// The rank cannot take part, for the reason given.
     Refused(String),
 }
 
-/// Facts that oflaunch would have put into the environment.
+/// Facts that `oflaunch` would have put into the environment, as the first rank knows them: token, address and port of the control service,
+/// and compute threads for the rank.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Surroundings {
     pub(super) token: String,
@@ -60,7 +63,7 @@ impl Hello {
         }
     }
 
-    /// Why this rank is none of those that `host`, the first of them, expects; nothing: it is.
+    /// Compares this rank with `host`, the first rank of its host. Returns why it cannot be a rank of the same job, or `None` if it can.
     pub(super) fn misfit(&self, host: &Hello) -> Option<String> {
         let Hello { version, rank, world, local_rank, local_world, .. } = self;
         let first = host.rank;
@@ -83,7 +86,7 @@ impl Hello {
 }
 
 impl Surroundings {
-    /// The place as a rank reads it from the environment under oflaunch.
+    /// Makes the launch environment that the rank would read under `oflaunch`.
     pub(super) fn env(&self, found: &Found, shm_fd: Option<RawFd>) -> Result<LaunchEnv> {
         Ok(LaunchEnv {
             rank: found.rank,
@@ -120,11 +123,11 @@ pub(super) fn share_threads(cores: &[Vec<usize>], quota: usize) -> Vec<usize> {
     let users = |core: &usize| cores.iter().filter(|c| c.contains(core)).count().max(1);
     let most = (quota / cores.len().max(1)).max(1);
     let share = |own: &Vec<usize>| own.iter().map(|core| 1.0 / users(core) as f64).sum::<f64>();
-    // A hair more: thirds must add up to whole cores.
+    // A little is added so that rounding errors do not cost a core: three thirds must be one.
     cores.iter().map(|own| ((share(own) + 1e-6) as usize).clamp(1, most)).collect()
 }
 
-/// Sends a message, and a descriptor with it.
+/// Sends a message, with a file descriptor if one is given.
 pub(super) fn send<T: Serialize>(to: &UnixStream, message: &T, fd: Option<BorrowedFd>) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).ok().filter(|n| *n as usize <= MOST_BYTES);
@@ -136,7 +139,7 @@ pub(super) fn send<T: Serialize>(to: &UnixStream, message: &T, fd: Option<Borrow
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&fds)) {
         return Err(io::Error::other("no room for a descriptor"));
     }
-    // Four bytes into an empty socket: they go in one piece.
+    // The socket's buffer is empty, so four bytes are never split.
     let sent = sendmsg(to, &[IoSlice::new(&head)], &mut control, SendFlags::NOSIGNAL)?;
     if sent != head.len() {
         return Err(ErrorKind::WriteZero.into());
@@ -144,7 +147,7 @@ pub(super) fn send<T: Serialize>(to: &UnixStream, message: &T, fd: Option<Borrow
     (&mut &*to).write_all(&body)
 }
 
-/// Receives a message, and the descriptor that came with it.
+/// Receives a message, and the file descriptor that was sent with it, if any.
 pub(super) fn receive<T: DeserializeOwned>(from: &UnixStream) -> io::Result<(T, Option<OwnedFd>)> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -174,12 +177,12 @@ pub(super) fn receive<T: DeserializeOwned>(from: &UnixStream) -> io::Result<(T, 
     Ok((serde_json::from_slice(&body)?, fd))
 }
 
-/// Message of a rank on its connection when its program calls `exit()`. Nothing else is ever said on it.
+/// The byte that a rank sends to the first rank when its program calls `exit()`. After the hello and its answer nothing else is sent.
 pub(super) const EXIT: u8 = b'E';
 
-/// Says [`EXIT`].
+/// Sends [`EXIT`].
 pub(super) fn say_exit(mut stream: &UnixStream) {
-    // A first rank that has gone needs to hear nothing.
+    // If the first rank has ended, the byte is not needed.
     let _gone = stream.write_all(&[EXIT]);
 }
 

@@ -422,10 +422,10 @@ impl Tensor {
         super::super::nn::attention(self, k, v, causal, options.scale, CallSite::here())
     }
 
-    /// Each channel, dim 1 of `[batch, channels, …]`, with mean 0 and variance 1, times `weight`, plus `bias`. With `training` mean and
-    /// variance are those of x, over the whole batch however it is split, and `running_mean` and `running_var`, where given, become
-    /// `(1 - momentum)` times what they were plus `momentum` times the mean and the unbiased variance. Without it they are what x is
-    /// normalised with.
+    /// Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight`
+    /// and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running
+    /// statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and
+    /// `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics.
     ///
     /// ```text
     /// batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor
@@ -440,7 +440,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// With `training` if a channel has fewer than 2 elements; without it if a running statistic is missing.
+    /// With `training`, if a channel has fewer than 2 elements; without `training`, if a running statistic is missing.
     #[track_caller]
     pub fn batch_norm(
         &self,
@@ -455,8 +455,8 @@ impl Tensor {
         super::super::channels::batch_norm(self, running_mean, running_var, weight, bias, training, momentum, eps, CallSite::here())
     }
 
-    /// The channels, dim 1, in groups of as many: each group of each image with mean 0 and variance 1, then times `weight`, plus `bias`,
-    /// which have one number a channel.
+    /// Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised
+    /// to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel.
     ///
     /// ```text
     /// group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor
@@ -472,8 +472,9 @@ impl Tensor {
         super::super::channels::group_norm(self, num_groups.int(), weight, bias, eps, CallSite::here())
     }
 
-    /// Each channel of each image with mean 0 and variance 1, then times `weight`, plus `bias`. With running statistics these are
-    /// kept as `batch_norm` keeps them, as means over the images; without `use_input_stats` x is normalised with them.
+    /// Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by
+    /// `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch.
+    /// Without `use_input_stats`, x is normalised by the running statistics.
     ///
     /// ```text
     /// instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor

@@ -454,8 +454,8 @@ impl Tensor {
         invoke1(op!("logcumsumexp"), &[Some(self)], smallvec![dim.int().into()], smallvec![], CallSite::here())
     }
 
-    /// The mean over dims (none given: all); of no elements NaN. That of integers and bools is f32, and computed in f64, so that
-    /// sums do not wrap and every layout gives the same. Over a split dim the mean of floats is P(sum).
+    /// The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so
+    /// that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum).
     ///
     /// ```text
     /// mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
@@ -472,7 +472,7 @@ impl Tensor {
     }
 
     /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less
-    /// `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN.
+    /// `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element.
     ///
     /// ```text
     /// var(Tensor x, IntList dims=[], *, Bool keepdim=false, Float correction=1.0) -> Tensor
@@ -540,7 +540,7 @@ impl Tensor {
         super::super::reduce::norm(self, p, &dims.ints(), true, CallSite::here())
     }
 
-    /// The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow.
+    /// The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ.
     ///
     /// ```text
     /// logsumexp(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
@@ -556,7 +556,7 @@ impl Tensor {
         super::super::reduce::logsumexp(self, &dims.ints(), true, CallSite::here())
     }
 
-    /// The sum of the elements that are no NaN.
+    /// The sum over dims (none given: all), with NaN counted as 0.
     ///
     /// ```text
     /// nansum(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
@@ -572,7 +572,7 @@ impl Tensor {
         super::super::reduce::nansum(self, &dims.ints(), true, CallSite::here())
     }
 
-    /// The mean of the elements that are no NaN.
+    /// The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none.
     ///
     /// ```text
     /// nanmean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor
@@ -604,7 +604,7 @@ impl Tensor {
         super::super::reduce::aminmax(self, &dims.ints(), true, CallSite::here())
     }
 
-    /// x divided by its p-norm along a dim; norms below `eps` count as `eps`.
+    /// x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`.
     ///
     /// ```text
     /// normalize(Tensor x, Float p=2.0, Int dim=1, *, Float eps=1e-12) -> Tensor
