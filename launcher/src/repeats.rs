@@ -1,14 +1,14 @@
-//! Prints an error that several ranks return alike once. The logs of the ranks (`--log-dir`) have every copy.
+//! Prints an error once if several ranks return the same one. The logs of the ranks (`--log-dir`) have every copy.
 //!
 //! An error is a line `Error: …` on stderr with the lines after it that are indented, as Rust prints what `main` returns, or a
-//! traceback of Python. The first rank's is printed as it comes. One with the same first line is held back until it is whole:
-//! then it is counted if another rank has printed the same, and printed otherwise.
+//! traceback of Python. The first error of a kind is printed line by line, as it arrives. A later error of another rank with the same first
+//! line is held back until it is complete: if all its lines are the same, only its rank is noted; if not, it is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::traceback::Reading;
 
-/// Most different errors that are remembered, and most lines of one.
+/// Largest number of different errors that are remembered, and of lines of one error.
 const MOST: usize = 64;
 
 /// An error that a rank has printed.
@@ -23,18 +23,19 @@ struct Known {
 /// The error that a rank is printing.
 struct Printing {
     lines: Lines,
-    /// Within a traceback: which lines belong to it.
+    /// State of the traceback that the lines belong to; `None` for an error that is not a traceback.
     reading: Option<Reading>,
 }
 
+/// Lines of an error that a rank is printing.
 enum Lines {
-    /// Nobody has printed this error before.
+    /// The first error with this first line, printed as it arrives: its number among the known ones.
     First(usize),
-    /// Lines that are held back.
+    /// An error with a known first line: the lines held back so far.
     Held(Vec<Vec<u8>>),
 }
 
-/// The errors of the ranks.
+/// The errors that ranks have printed, and those that they are printing.
 #[derive(Default)]
 pub struct Repeats {
     known: Vec<Known>,
@@ -42,7 +43,7 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// Takes a line of a rank's stderr and returns what is to be printed now.
+    /// Takes a line of a rank's stderr, and returns the lines to print now.
     pub fn pass(&mut self, rank: usize, line: Vec<u8>) -> Vec<Vec<u8>> {
         if let Some(printing) = self.ranks.get_mut(&rank) {
             let goes_on = match printing.reading {
@@ -83,7 +84,8 @@ impl Repeats {
         now
     }
 
-    /// The stderr of a rank has ended. Returns what is still to be printed of it.
+    /// Ends the error that a rank is printing, at the end of its stderr or at a line that is not part of it. Returns the held-back lines to
+    /// print.
     pub fn end(&mut self, rank: usize) -> Vec<Vec<u8>> {
         match self.ranks.remove(&rank).map(|printing| printing.lines) {
             Some(Lines::Held(lines)) => match self.known.iter_mut().find(|k| k.lines == lines) {
@@ -97,8 +99,8 @@ impl Repeats {
         }
     }
 
-    /// Returns what is still to be printed at the end: lines of ranks that were held back, and a line for each error of several
-    /// ranks.
+    /// Returns what remains to be printed at the end of the job: held-back lines with their ranks, and a line for each error that several
+    /// ranks have printed.
     pub fn finish(mut self) -> (Vec<(usize, Vec<u8>)>, Vec<String>) {
         let open: Vec<usize> = self.ranks.keys().copied().collect();
         let held = open.into_iter().flat_map(|rank| self.end(rank).into_iter().map(move |line| (rank, line))).collect();

@@ -1,16 +1,16 @@
-//! Ranks that are bound to cores of their own wait there for other work, while other cores of the job may be free. This finds
-//! that out while the ranks run, and lets them use all cores of the job.
+//! Detects that other programs use the cores to which ranks are bound, and then lets the ranks use all cores of the job: a bound rank
+//! waits for its own cores even if other cores are free.
 //!
-//! A rank counts as kept waiting for the lesser of two times:
+//! The time that a rank has lost to other programs is estimated as the lesser of two times:
 //!
-//! - how long the thread that waited longest was runnable and not running (`/proc/PID/task/TID/schedstat`). Kernels end with their
-//!   slowest thread, so that is about the time that the rank loses. It is also more than zero where a rank has more busy threads
+//! - the longest time that one of its threads was runnable and not running (`/proc/PID/task/TID/schedstat`). A kernel ends with its
+//!   slowest thread, so the rank loses about that much. Alone it is not enough: it is above zero also if the rank has more busy threads
 //!   than cores;
-//! - how long its cores ran anything but its own threads (`/proc/stat` less the rank's processor time). It is also more than zero
-//!   where other work runs while the rank sleeps, which harms nobody.
+//! - the time that its cores ran anything but its own threads (`/proc/stat` less the rank's processor time). Alone it is not enough: it is
+//!   above zero also if other programs run while the rank sleeps, which costs nothing.
 //!
-//! Processes that a rank has started and that still run count as other work. On an idle machine a look reads one file, and one
-//! more for each rank; those of the threads are read while the second time is long.
+//! Processes that a rank has started and that still run count as other programs. On an idle machine a check reads one file, and one for each
+//! rank; the files of the threads are read only if the second time is long.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,16 +24,17 @@ use crate::cores::{Binding, describe, set_of};
 use crate::load::{CoreClocks, processor_time};
 use crate::rank::Group;
 
-/// Time between looks, at least.
+/// Least time between two checks.
 const EVERY: Duration = Duration::from_millis(900);
-/// A rank that is kept waiting for a larger share of the time loses more by it than binding gains.
+/// Share of the time above which a rank loses more by waiting than it gains by being bound.
 const MOST: f64 = 0.1;
-/// So many of the last looks must have found other work: one or two are a blip, such as a job of cron, and load that comes and goes is
-/// found too. With the look before, which is the first to read the threads, that takes four seconds.
+/// Number of the last [`OF`] checks that must have found other programs. One or two may be a short disturbance such as a cron job; load that
+/// comes and goes is detected too. With the check before, the first to read the threads, detection takes about four seconds.
 const LOOKS: usize = 3;
+/// Number of checks that are remembered.
 const OF: usize = 5;
-/// Most passes over the threads of a rank. A thread that starts during a pass may have inherited the old mask, so passes end when
-/// one finds no such thread.
+/// Largest number of passes over the threads of a rank to widen their masks. A thread that starts during a pass may have inherited the old
+/// mask, so passes are repeated until one finds no such thread.
 const PASSES: usize = 16;
 
 /// The binding of the ranks of this host, over all starts of a job.
@@ -41,13 +42,13 @@ pub(super) struct Bound {
     binding: Option<Binding>,
     /// Whether ranks may use the wider sets.
     freed: bool,
-    /// Whether the user has been told, after which nothing is looked at.
+    /// Whether the user has been told, or no rank can get more cores; then nothing is checked any more.
     told: bool,
     last: Option<Look>,
     history: History,
 }
 
-/// Readings of one time.
+/// Clocks at the time of a check.
 struct Look {
     at: Instant,
     cores: CoreClocks,
@@ -57,14 +58,14 @@ struct Look {
 /// The clocks of a rank.
 #[derive(Clone, Debug, Default)]
 struct Clocks {
-    /// Time that its threads have run.
+    /// Processor time of all its threads.
     ran: Duration,
-    /// Time that each thread has waited for a core, by thread id, if that was read.
+    /// Time that each thread has waited for a core, by thread id; `None` if not read at this check.
     waited: Option<BTreeMap<i32, Duration>>,
 }
 
 impl Bound {
-    /// Ranks that cannot get more cores than they have are not looked at.
+    /// Makes the state of a job, whose ranks are bound by `binding`, if at all. Ranks that cannot get more cores than they have are not checked.
     pub(super) fn new(binding: Option<Binding>) -> Bound {
         let told = binding.as_ref().is_none_or(|b| b.own == b.wider);
         Bound { binding, freed: false, told, last: None, history: History::default() }
@@ -76,13 +77,13 @@ impl Bound {
         Some(if self.freed { &binding.wider[local] } else { &binding.own[local] })
     }
 
-    /// The ranks have been started, for the first time or again.
+    /// Forgets earlier checks; call it whenever the ranks have been started.
     pub(super) fn begin(&mut self) {
         (self.last, self.history) = (None, History::default());
     }
 
-    /// Looks at the ranks, if it is time, of which the first of this host has this number. Once in a job it finds other work, lets
-    /// the ranks use more cores, and returns what is to be told.
+    /// Checks the ranks of this host, of which the first has the number `first_rank`, if the last check is long enough ago. If other programs
+    /// use their cores, lets the ranks use more cores and returns the report. That happens once in a job at most.
     pub(super) fn look(&mut self, ranks: &[Arc<Group>], first_rank: usize, now: Instant) -> Option<Found> {
         let binding = self.binding.as_ref().filter(|_| !self.told)?;
         let elapsed = self.last.as_ref().map(|last| now.saturating_duration_since(last.at));
@@ -104,7 +105,7 @@ impl Bound {
                 continue;
             };
             let own = &binding.own[local];
-            // Nothing is wider for a rank that has all cores of its node.
+            // A rank that has all cores of its node cannot get more.
             let busy = look.cores.busy_since(&before.cores, elapsed, own).filter(|_| *own != binding.wider[local]);
             let others = busy.map_or(Duration::ZERO, |[busy, _]| others(busy, earlier, clocks));
             if over(others, elapsed) {
@@ -121,7 +122,7 @@ impl Bound {
                 .enumerate()
                 .filter(|(_, group)| group.is_live())
                 .map(|(local, group)| widen(group.pid(), &binding.own[local], &binding.wider[local]));
-            // Where the program has bound all threads itself there is nothing to do, and nothing to tell.
+            // If the program has bound all its threads itself, nothing is changed and nothing reported.
             if widened.sum::<usize>() == 0 {
                 return None;
             }
@@ -132,20 +133,20 @@ impl Bound {
     }
 }
 
-/// Other work on the ranks' cores.
+/// Report that other programs use the ranks' cores.
 pub(super) struct Found {
     /// The rank that has waited most.
     rank: usize,
-    /// The share of the time that it has waited.
+    /// Share of the time that the rank has waited, 0 to 1.
     waited: f64,
-    /// Whether ranks may use more cores now.
+    /// Whether ranks may use more cores from now on.
     freed: bool,
     /// The line for the user.
     pub(super) message: String,
 }
 
 impl Found {
-    /// Returns the fields of the event.
+    /// Returns the fields of the event in the event log.
     pub(super) fn event(&self) -> Value {
         let Found { rank, waited, freed, message } = self;
         json!({ "rank": rank, "waited": (waited * 1000.0).round() / 1000.0, "freed": freed, "message": message })
@@ -169,7 +170,7 @@ fn message(binding: &Binding, local: usize, first_rank: usize, waited: f64) -> S
     )
 }
 
-/// How long a rank's cores ran other work, when they were busy for so long.
+/// Time that a rank's cores ran other programs, if they were busy for the time `busy` in all.
 fn others(busy: Duration, earlier: &Clocks, later: &Clocks) -> Duration {
     busy.saturating_sub(later.ran.saturating_sub(earlier.ran))
 }

@@ -12,43 +12,44 @@ use serde::{Deserialize, Serialize};
 
 /// Folder in the user's log folder in which the ranks of a running job keep their memory files.
 pub const RINGS: &str = "rings";
-/// Folders of failed jobs that stay in the temporary folder, and for how long.
+/// Largest number of folders of failed jobs that stay in the temporary folder.
 const MOST_KEPT: usize = 16;
+/// Time after which such a folder is removed.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 const PREFIX: &str = "oflow-flight-";
 
 /// The folders in which the ranks leave their records.
 #[derive(Serialize, Deserialize)]
 pub struct Flights {
-    /// Of the memory files: ours alone.
+    /// Folder of the memory files, which only the user can read.
     rings: PathBuf,
-    /// Of the copies that are made after a failure.
+    /// Folder of the JSON copies that are made after a failure.
     copies: PathBuf,
-    /// Whether the latter goes when the job has succeeded.
+    /// Whether the folders are temporary: removed if the job succeeds.
     temporary: bool,
 }
 
 /// How a job has ended, for its flight records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nobody wants the records.
+    /// Without a failure: the records are removed.
     Well,
-    /// By an error that one rank has told: the records add little to it.
+    /// With an error that one rank has reported, to which the records add little.
     Told,
-    /// By a failure of which the records tell more.
+    /// With another failure, for which the records may show the cause.
     Badly,
 }
 
 impl Flights {
-    /// Opens the user's folder, or makes a temporary one.
-    /// Temporary folders of earlier jobs that have failed are removed when they are old or many.
+    /// Opens the user's folder, or makes a temporary one. Temporary folders of failed jobs are removed if they are older than a week or more
+    /// than 16.
     ///
     /// The user's folder may have records of an earlier job. Files older than `began` ([`now_in`]), the start of this launcher,
     /// are removed. The ranks of this job start later, also those of other hosts that use the same folder.
     ///
     /// # Errors
-    /// Why there can be no records, as a sentence: no folder, or no room in it for the memory files of so many ranks. The job runs
-    /// without them.
+    /// A sentence that says why there can be no records: the folder cannot be made, or has no space for the memory files of all ranks. The
+    /// job then runs without records.
     pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>, ranks: usize) -> Result<Flights, String> {
         let flights = Flights::open(log_dir, began)?;
         if let Err(why) = has_room(&flights.rings, ranks) {
@@ -98,8 +99,8 @@ impl Flights {
         &self.rings
     }
 
-    /// Ends the job: after a failure converts the records to JSON and returns lines that name the folder and what could not be
-    /// converted; else removes them. A memory file stays until its copy is whole.
+    /// Call it at the end of the job. After a failure it converts the records to JSON and returns lines for the user: the folder, and the
+    /// records that could not be converted. Without a failure it removes the records. A memory file is kept until its copy is complete.
     pub fn finish(self, end: End) -> Vec<String> {
         let saved = if end != End::Well {
             Flight::save_all(&self.rings, &self.copies).unwrap_or_default()
