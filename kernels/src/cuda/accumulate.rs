@@ -4,7 +4,11 @@ use super::{Args, Define, Launch, Queue, Source, fill};
 use crate::cpu::reduce::Reduce;
 use crate::{DType, KernelError, ReduceOp, Result, View};
 
-static ACCUMULATE: Source = Source::file("accumulate", include_str!("../../cuda/accumulate.cu"));
+pub(super) static ACCUMULATE: Source = Source::file("accumulate", include_str!("../../cuda/accumulate.cu")).forms(&[
+    "T={f32,i64} OP={0,1,2} MOST=16 VECTOR=1",
+    "T=f32 OP=0 MOST={16,480} VECTOR=4",
+    "T=bf16 OP=0 MOST=16 VECTOR=8",
+]);
 
 /// Sources of the usual program, and the most that the arguments of a kernel have room for.
 const FEW: usize = 16;

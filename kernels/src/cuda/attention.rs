@@ -5,8 +5,13 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::attention::{Attention, Qkv, Sizes};
 use crate::{DType, KernelError, Result, View};
 
-static ATTENTION: Source = Source::file("attention", include_str!("../../cuda/attention.cu"));
-static PLAIN: Source = Source::file("attention_plain", include_str!("../../cuda/attention_plain.cu"));
+pub(super) static ATTENTION: Source = Source::file("attention", include_str!("../../cuda/attention.cu")).forms(&[
+    "T=bf16 D={64,128} DV={64,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
+    "T=bf16 D={32,96} DV={32,96} CAUSAL=1 ALIGNED=1 GRAD={0,1}",
+    "T=f16 D=64 DV=64 CAUSAL=1 ALIGNED=0 GRAD={0,1}",
+]);
+pub(super) static PLAIN: Source = Source::file("attention_plain", include_str!("../../cuda/attention_plain.cu"))
+    .forms(&["T={f32,f64,bf16} TILE=32 GRAD={0,1}"]);
 
 /// The largest head that the tensor-core kernels take.
 const LARGEST_HEAD: usize = 128;

@@ -4,7 +4,8 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::batch_norm::{Sizes, check};
 use crate::{DType, Result, View};
 
-static BATCH_NORM: Source = Source::file("batch_norm", include_str!("../../cuda/batch_norm.cu"));
+pub(super) static BATCH_NORM: Source = Source::file("batch_norm", include_str!("../../cuda/batch_norm.cu"))
+    .forms(&["T={f32,f64} W=T B=T", "T=bf16 W={bf16,f32} B=bf16"]);
 
 fn launch(q: &Queue, entry: &'static str, s: &Sizes, args: Args, eps: f64, [t, w, b]: [DType; 3]) -> Result<()> {
     let f = q.function(&BATCH_NORM, entry, &[Define::dtype("T", t), Define::dtype("W", w), Define::dtype("B", b)])?;

@@ -4,7 +4,8 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::conv::{Sizes, Sliding};
 use crate::{KernelError, Result, View};
 
-static CONV: Source = Source::file("conv", include_str!("../../cuda/conv.cu"));
+pub(super) static CONV: Source =
+    Source::file("conv", include_str!("../../cuda/conv.cu")).forms(&["T={f32,f64,bf16} FORM={0,1,2}", "T=f16 FORM=0"]);
 
 /// Rows and columns of a tile, as in the source.
 const TILE: usize = 64;

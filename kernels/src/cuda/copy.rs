@@ -14,11 +14,14 @@ use crate::{Builtin, KernelError, Result, View};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
-const COPY: &str = include_str!("../../cuda/copy.cu");
-static TRANSPOSE: Source = Source::file("transpose", include_str!("../../cuda/transpose.cu"));
+const SOURCE: Source = Source::file("copy", include_str!("../../cuda/copy.cu"))
+    .forms(&["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"]);
+pub(super) static COPY: Source = SOURCE;
+pub(super) static TRANSPOSE: Source =
+    Source::file("transpose", include_str!("../../cuda/transpose.cu")).forms(&["OF_BYTES={1,2,4,8}"]);
 
 const fn program(bytes: i64) -> Pointwise {
-    Pointwise::new(Source::file("copy", COPY), Some(Define::int("OF_BYTES", bytes)), 1)
+    Pointwise::new(SOURCE, Some(Define::int("OF_BYTES", bytes)), 1)
 }
 /// By the size of what is moved: 1, 2, 4, 8, 16 bytes.
 static PROGRAMS: [Pointwise; 5] = [program(1), program(2), program(4), program(8), program(16)];

@@ -6,7 +6,12 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::count::{check_counts, check_histogram, check_search};
 use crate::{KernelError, Result, Scalar, View};
 
-static COUNT: Source = Source::file("count", include_str!("../../cuda/count.cu"));
+pub(super) static COUNT: Source = Source::file("count", include_str!("../../cuda/count.cu")).forms(&[
+    "KIND=0 T={f32,bf16,i64,u8} O=i64 RIGHT={0,1}",
+    "KIND=0 T=f32 O=i32 RIGHT=0",
+    "KIND=1 I={i32,i64}",
+    "KIND=2 T={f32,f64}",
+]);
 
 fn each(q: &Queue, n: usize) -> Launch {
     Launch::new(q.blocks(n, 256, 4), 256)

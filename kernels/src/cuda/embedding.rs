@@ -6,7 +6,12 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::embedding::check_lookup;
 use crate::{KernelError, Result, Scalar, View};
 
-static EMBEDDING: Source = Source::file("embedding", include_str!("../../cuda/embedding.cu"));
+pub(super) static EMBEDDING: Source = Source::file("embedding", include_str!("../../cuda/embedding.cu")).forms(&[
+    "I={i32,i64} GRAD=0 OF_BYTES={2,16}",
+    "I=i64 GRAD=1 T={f32,f64} OF_V=1",
+    "I=i64 GRAD=1 T=f32 OF_V=4",
+    "I=i64 GRAD=1 T=bf16 OF_V=8",
+]);
 
 fn fits(table: &View, ids: &View, rows: &View) -> Result<()> {
     check_lookup(table, ids, rows)?;

@@ -7,7 +7,7 @@ use crate::expr::Expr;
 use crate::{Builtin, Result, Scalar, View};
 use std::sync::OnceLock;
 
-static FILL: Source = Source::file("fill", include_str!("../../cuda/fill.cu"));
+pub(super) static FILL: Source = Source::file("fill", include_str!("../../cuda/fill.cu")).forms(&[""]);
 
 /// `out = value`, converted to the element type; any strides.
 ///

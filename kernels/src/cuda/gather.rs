@@ -11,7 +11,12 @@ use crate::cpu::gather::{check, check_contiguous};
 use crate::cpu::take::around;
 use crate::{DType, Result, Scalar, View};
 
-static GATHER: Source = Source::file("gather", include_str!("../../cuda/gather.cu"));
+pub(super) static GATHER: Source = Source::file("gather", include_str!("../../cuda/gather.cu")).forms(&[
+    "GATHER=1 M={u8,f16,i32,i64} I=i64",
+    "GATHER=1 M=i32 I=i32",
+    "GATHER=0 WHOLE=0 T={f32,f64,i32,i64} I=i64",
+    "GATHER=0 WHOLE=1 T=bf16 I={i32,i64}",
+]);
 
 /// Blocks of 256 threads, one element or line a thread up to a full GPU.
 fn each(q: &Queue, n: usize) -> Launch {

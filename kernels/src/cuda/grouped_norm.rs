@@ -5,7 +5,8 @@ use crate::cpu::acc::acc_dtype;
 use crate::cpu::grouped_norm::{Sizes, check};
 use crate::{DType, Result, View};
 
-static GROUPED_NORM: Source = Source::file("grouped_norm", include_str!("../../cuda/grouped_norm.cu"));
+pub(super) static GROUPED_NORM: Source = Source::file("grouped_norm", include_str!("../../cuda/grouped_norm.cu"))
+    .forms(&["T={f32,f64} W=T B=T", "T=bf16 W={bf16,f32} B=bf16"]);
 
 fn defines([t, w, b]: [DType; 3]) -> [Define; 3] {
     [Define::dtype("T", t), Define::dtype("W", w), Define::dtype("B", b)]

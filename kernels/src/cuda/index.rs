@@ -6,8 +6,10 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::strided::broadcast_strides;
 use crate::{DType, KernelError, Result, Scalar, View};
 
-static INDEX: Source = Source::file("index", include_str!("../../cuda/index.cu"));
-static TRIANGLE: Source = Source::file("triangle", include_str!("../../cuda/triangle.cu"));
+pub(super) static INDEX: Source =
+    Source::file("index", include_str!("../../cuda/index.cu")).forms(&["T={f32,bf16,i64} I=i64", "T=f32 I=i32"]);
+pub(super) static TRIANGLE: Source = Source::file("triangle", include_str!("../../cuda/triangle.cu"))
+    .forms(&["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"]);
 
 /// `of_shape` of the prelude.
 #[repr(C)]

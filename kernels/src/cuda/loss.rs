@@ -8,7 +8,12 @@ use crate::cpu::loss::{Classes, check_views};
 use crate::cpu::rows::{check_dims, check_dtype};
 use crate::{KernelError, Result, View};
 
-static LOSS: Source = Source::file("loss", include_str!("../../cuda/loss.cu"));
+pub(super) static LOSS: Source = Source::file("loss", include_str!("../../cuda/loss.cu")).forms(&[
+    "T={f32,bf16,f64} L=f32 D=f32 PACKED=1 VEC={1,2} ROW={32,512}",
+    "T=f32 L=f32 D=f32 PACKED=1 VEC=4 ROW=512",
+    "T=bf16 L=f32 D=f32 PACKED=1 VEC=8 ROW={8,512}",
+    "T=f32 L=f32 D=f32 PACKED=0 VEC=1 ROW=32",
+]);
 
 /// `of_classes`.
 #[repr(C)]

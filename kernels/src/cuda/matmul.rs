@@ -6,7 +6,13 @@ use crate::cpu::matmul::{BatchDim, Product};
 use crate::{KernelError, Result, View};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static MATMUL: Source = Source::file("matmul", include_str!("../../cuda/matmul.cu"));
+pub(super) static MATMUL: Source = Source::file("matmul", include_str!("../../cuda/matmul.cu")).forms(&[
+    "T=f32 O=f32",
+    "T=f64 O=f64",
+    "T=bf16 O={bf16,f32}",
+    "T=i32 O=i32",
+    "T=i64 O=i64",
+]);
 static TF32: AtomicBool = AtomicBool::new(false);
 
 /// Whether f32 products on GPUs may round their operands to TF32 (10 bits of fraction instead of 23; several times as

@@ -6,51 +6,63 @@
 //! [`probe`](probe::probe) reports what is installed. A kernel is launched on a [`Queue`]: a stream of a GPU, with the compiled
 //! programs of that GPU. Calls enqueue work on the stream and do not wait for it.
 
-pub mod accumulate;
 mod ahead;
-pub mod attention;
-pub mod batch_norm;
 mod blas;
 mod compile;
-pub mod conv;
-pub mod copy;
-pub mod count;
 mod cubin;
 pub mod elementwise;
-pub mod embedding;
-mod fill;
-pub mod gather;
 mod gpu;
-pub mod grouped_norm;
-pub mod index;
 pub mod libraries;
-pub mod loss;
 mod many;
-pub mod matmul;
 mod memory;
-pub mod norm;
-pub mod optim;
 mod pointwise;
-pub mod pool;
 pub mod probe;
 mod program;
 pub mod programs;
 mod queue;
-pub mod random;
-pub mod reduce;
-pub mod resample;
-pub mod rotary;
 mod rows;
-pub mod run;
-pub mod scan;
-pub mod select;
-pub mod softmax;
-pub mod sort;
-pub mod steps;
 mod stream;
-pub mod take;
 #[cfg(test)]
 pub(crate) mod testing;
+
+/// Declares the modules of kernels and [`SOURCES`], the CUDA sources of each.
+macro_rules! kernels {
+    ($($vis:vis mod $name:ident: $($source:ident),+;)*) => {
+        $($vis mod $name;)*
+        /// Every file of `kernels/cuda`; a test compares.
+        static SOURCES: &[&Source] = &[$($(&$name::$source),+),*];
+    };
+}
+
+kernels! {
+    pub mod accumulate: ACCUMULATE;
+    pub mod attention: ATTENTION, PLAIN;
+    pub mod batch_norm: BATCH_NORM;
+    pub mod conv: CONV;
+    pub mod copy: COPY, TRANSPOSE;
+    pub mod count: COUNT;
+    pub mod embedding: EMBEDDING;
+    mod fill: FILL;
+    pub mod gather: GATHER;
+    pub mod grouped_norm: GROUPED_NORM;
+    pub mod index: INDEX, TRIANGLE;
+    pub mod loss: LOSS;
+    pub mod matmul: MATMUL;
+    pub mod norm: NORM;
+    pub mod optim: OPTIM;
+    pub mod pool: POOL;
+    pub mod random: RANDOM;
+    pub mod reduce: REDUCE;
+    pub mod resample: RESAMPLE;
+    pub mod rotary: ROTARY;
+    pub mod run: RUN;
+    pub mod scan: SCAN;
+    pub mod select: SELECT;
+    pub mod softmax: SOFTMAX;
+    pub mod sort: SORT;
+    pub mod steps: STEPS;
+    pub mod take: TAKE;
+}
 
 pub use blas::Epilogue;
 pub use compile::cache_dir as kernel_cache;

@@ -8,7 +8,12 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::norm::{Norm, NormGrads, check, check_grads};
 use crate::{DType, KernelError, Result, View};
 
-static NORM: Source = Source::file("norm", include_str!("../../cuda/norm.cu"));
+pub(super) static NORM: Source = Source::file("norm", include_str!("../../cuda/norm.cu")).forms(&[
+    "T=f32 W=f32 B=f32 G=f32 CENTERED={0,1} WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=4 ROW={32,128} PER={2,4}",
+    "T=f32 W=f32 B=f32 G=f32 CENTERED=1 WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=4 ROW=512 PER={0,4}",
+    "T=bf16 W={bf16,f32} B=bf16 G=bf16 CENTERED=1 WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=8 ROW={32,128} PER={1,2}",
+    "T=f64 W=f64 B=f64 G=f64 CENTERED=1 WEIGHT=1 BIAS=1 HAS_WEIGHT={0,1} PACKED={0,1} VEC=1 ROW=512 PER=0",
+]);
 
 /// `y = (x - mean) * rstd * weight + bias`, with `mean` and `rstd = 1 / sqrt(variance + eps)` over the trailing dims.
 /// `mean` and `rstd` have the leading dims and are f32 for halves, else of `x`'s dtype.

@@ -8,7 +8,8 @@ use crate::cpu::rows::check_float;
 use crate::{DType, KernelError, Result, View};
 use smallvec::SmallVec;
 
-static OPTIM: Source = Source::file("optim", include_str!("../../cuda/optim.cu"));
+pub(super) static OPTIM: Source = Source::file("optim", include_str!("../../cuda/optim.cu"))
+    .forms(&["P={f32,f64} G=P M=P V=P MOMENTUM={0,1}", "P=bf16 G={bf16,f32} M={bf16,f32} V=f32 MOMENTUM=1"]);
 
 type Table<const K: usize, const LIMIT: usize, const FIRST: usize> = Many<K, LIMIT, FIRST>;
 

@@ -4,7 +4,8 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::pool::{Divisor, Place, Planes, Windows};
 use crate::{DType, KernelError, Result, View};
 
-static POOL: Source = Source::file("pool", include_str!("../../cuda/pool.cu"));
+pub(super) static POOL: Source =
+    Source::file("pool", include_str!("../../cuda/pool.cu")).forms(&["T={f32,f64,bf16} FORM={0,1,2,3}"]);
 
 /// `of_pool` of the source.
 #[derive(Clone, Copy)]

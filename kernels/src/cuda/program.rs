@@ -18,6 +18,8 @@ pub struct Source {
     text: Cow<'static, str>,
     /// Hash of name and text: stands for them in tables.
     id: u64,
+    /// See [`Source::forms`].
+    forms: &'static [&'static str],
 }
 
 const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
@@ -38,12 +40,24 @@ impl Source {
             name: Cow::Borrowed(name),
             text: Cow::Borrowed(text),
             id: fnv(fnv(FNV, name.as_bytes()), text.as_bytes()),
+            forms: &[],
         }
+    }
+    /// The macros of its usual forms, which are compiled ahead and tested: a line a group of forms, all the macros of a line set.
+    /// `{a,b}` stands for either; all combinations of a line are meant. Name the dtypes that the source treats differently, the
+    /// widest vectors, and single elements where that is other code.
+    pub const fn forms(mut self, lines: &'static [&'static str]) -> Source {
+        self.forms = lines;
+        self
     }
     /// Source from generated text.
     pub fn generated(name: &str, text: String) -> Source {
         let id = fnv(fnv(FNV, name.as_bytes()), text.as_bytes());
-        Source { name: Cow::Owned(name.to_string()), text: Cow::Owned(text), id }
+        Source { name: Cow::Owned(name.to_string()), text: Cow::Owned(text), id, forms: &[] }
+    }
+    /// Lines of its usual forms, as [`Source::forms`] was told.
+    pub(super) fn usual(&self) -> &'static [&'static str] {
+        self.forms
     }
     /// Name of the source in messages of the compiler.
     pub fn name(&self) -> &str {

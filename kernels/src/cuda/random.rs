@@ -7,7 +7,11 @@ use crate::view::contiguous_strides;
 use crate::{DType, KernelError, Result, ShardBox, Strides, View};
 use smallvec::SmallVec;
 
-static RANDOM: Source = Source::file("random", include_str!("../../cuda/random.cu"));
+pub(super) static RANDOM: Source = Source::file("random", include_str!("../../cuda/random.cu")).forms(&[
+    "T={f32,f64,bf16} DIST={0,1,3} RUNS={0,1}",
+    "T={i32,i64} DIST=4 RUNS=0",
+    "T=b8 DIST=2 RUNS=0",
+]);
 
 /// Distribution of the numbers, with the bits that the kernel takes.
 #[derive(Clone, Copy)]

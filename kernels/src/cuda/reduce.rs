@@ -10,7 +10,15 @@ use crate::cpu::reduce::Reduce;
 use crate::cpu::strided::Walk;
 use crate::{DType, Dims, KernelError, Result, Scalar, View};
 
-static REDUCE: Source = Source::file("reduce", include_str!("../../cuda/reduce.cu"));
+pub(super) static REDUCE: Source = Source::file("reduce", include_str!("../../cuda/reduce.cu")).forms(&[
+    "T=f32 O=f32 TRUTH=0 OP={0,1,3} VEC={1,4} ROW={32,256} WIDE={0,1}",
+    "T=bf16 O=bf16 TRUTH=0 OP={0,2} VEC={1,4,8} ROW={32,256} WIDE=0",
+    "T={u8,i32,i64,b8} O=i64 TRUTH=0 OP={0,3} VEC=2 ROW=256 WIDE=0",
+    "T={f32,bf16,b8} O=b8 TRUTH=1 OP={1,2} VEC=1 ROW=256 WIDE=0",
+    "T={f32,bf16,b8} O=i64 TRUTH=1 OP=0 VEC={1,4} ROW=256 WIDE=0",
+    "T=i64 O=i64 TRUTH=1 OP=0 VEC={1,2} ROW=256 WIDE=0",
+    "T={f32,f64,bf16,i64} O=i64 TRUTH=0 OP={4,5} VEC=2 ROW=256 WIDE=0",
+]);
 
 /// `of_reduce`.
 #[repr(C)]

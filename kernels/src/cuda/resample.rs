@@ -6,7 +6,12 @@ use crate::cpu::resample::planes;
 use crate::resample::Line;
 use crate::{DType, KernelError, Result, View};
 
-static RESAMPLE: Source = Source::file("resample", include_str!("../../cuda/resample.cu"));
+pub(super) static RESAMPLE: Source = Source::file("resample", include_str!("../../cuda/resample.cu")).forms(&[
+    "FORM=0 M={u8,f16,i32} S=f32",
+    "FORM=0 M=i64 S={f32,f64}",
+    "FORM={1,2} T={f32,bf16} S=f32",
+    "FORM={1,2} T=f64 S=f64",
+]);
 
 /// `of_line` of the source.
 #[derive(Clone, Copy)]

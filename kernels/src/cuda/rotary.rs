@@ -4,7 +4,8 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::rotary::rows;
 use crate::{KernelError, Result, View};
 
-static ROTARY: Source = Source::file("rotary", include_str!("../../cuda/rotary.cu"));
+pub(super) static ROTARY: Source =
+    Source::file("rotary", include_str!("../../cuda/rotary.cu")).forms(&["T={f32,f64,bf16}"]);
 
 /// Dims that a kernel takes (`OF_MAX_RANK`).
 const MOST: usize = 8;

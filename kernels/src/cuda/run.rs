@@ -4,7 +4,14 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::take::around;
 use crate::{KernelError, Result, View};
 
-static RUN: Source = Source::file("run", include_str!("../../cuda/run.cu"));
+pub(super) static RUN: Source = Source::file("run", include_str!("../../cuda/run.cu")).forms(&[
+    "KIND=0 T=f32 O=f32 REVERSE=0",
+    "KIND=0 T=i32 O=i64 REVERSE=0",
+    "KIND={1,2} T=f32 O=f32 REVERSE=0",
+    "KIND={1,2} T=i64 O=i64 REVERSE=0",
+    "KIND=3 T=bf16 O=bf16 REVERSE=0",
+    "KIND=4 T=f32 O=f32 REVERSE={0,1}",
+]);
 
 /// Lines of a block, or of a thread where there are enough of them or they are short.
 const ENOUGH: usize = 1 << 14;

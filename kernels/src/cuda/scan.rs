@@ -4,7 +4,8 @@ use super::rows::blocks;
 use super::{Args, Define, Function, Launch, Queue, Source};
 use crate::{KernelError, Result, View};
 
-static SCAN: Source = Source::file("scan", include_str!("../../cuda/scan.cu"));
+pub(super) static SCAN: Source = Source::file("scan", include_str!("../../cuda/scan.cu"))
+    .forms(&["T={f32,f64,bf16} O=f32 ROW={32,256} REVERSE={0,1}", "T={b8,u8,i64} O=i64 ROW={32,256} REVERSE=0"]);
 
 /// Blocks that keep a GPU busy. A constant, so that the bits do not depend on the GPU.
 const BLOCKS: usize = 1024;

@@ -5,7 +5,8 @@ use super::index::{Steps, contiguous, shape};
 use super::{Args, Define, Launch, Queue, Source};
 use crate::{DType, KernelError, Result, Scalar, View};
 
-static SELECT: Source = Source::file("select", include_str!("../../cuda/select.cu"));
+pub(super) static SELECT: Source = Source::file("select", include_str!("../../cuda/select.cu"))
+    .forms(&["T={b8,u8,i64,f16,f32,f64} M=u8", "T=b8 M={f16,i32,i64}"]);
 
 /// Pieces that keep a GPU busy, and the fewest elements of one.
 const PIECES: usize = 1024;

@@ -6,7 +6,13 @@ use crate::cpu::acc::acc_dtype;
 use crate::cpu::softmax::check;
 use crate::{Result, View};
 
-static SOFTMAX: Source = Source::file("softmax", include_str!("../../cuda/softmax.cu"));
+pub(super) static SOFTMAX: Source = Source::file("softmax", include_str!("../../cuda/softmax.cu")).forms(&[
+    "T=f32 LOG={0,1} VEC=4 ROW=32 PER={1,8}",
+    "T=f32 LOG={0,1} VEC={1,4} ROW=512 PER=0",
+    "T=f32 LOG=0 VEC=4 ROW=1024 PER=4",
+    "T=bf16 LOG={0,1} VEC=8 ROW={32,256} PER=2",
+    "T=f64 LOG={0,1} VEC=2 ROW={32,256} PER={0,4}",
+]);
 
 /// The kernels for rows of neighbouring elements and for other rows.
 const SOFTMAX_ENTRIES: [&str; 2] = ["softmax_rows", "softmax_columns"];

@@ -5,7 +5,8 @@ use crate::cpu::sort::{Nth, check};
 use crate::cpu::take::around;
 use crate::{DType, KernelError, Result, View};
 
-static SORT: Source = Source::file("sort", include_str!("../../cuda/sort.cu"));
+pub(super) static SORT: Source = Source::file("sort", include_str!("../../cuda/sort.cu"))
+    .forms(&["T={b8,u8,i8,i32,f16,bf16,f32} WIDE=0", "T={i64,f64,f32} WIDE=1"]);
 
 /// Pairs that a block sorts in shared memory.
 const TILE: usize = 2048;

@@ -8,7 +8,14 @@ use crate::cpu::steps::{Step, check_step};
 use crate::{DType, KernelError, Result, View};
 use smallvec::SmallVec;
 
-static STEPS: Source = Source::file("steps", include_str!("../../cuda/steps.cu"));
+pub(super) static STEPS: Source = Source::file("steps", include_str!("../../cuda/steps.cu")).forms(&[
+    "P={f32,f64} G=P S=P V=P W=P RULE=0 STATES={2,3}",
+    "P=bf16 G=bf16 S=f32 V=f32 W=f32 RULE=0 STATES=2",
+    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={1,5,7} STATES=1",
+    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={2,3,6} STATES=2",
+    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={4,8} STATES=3",
+    "P={f32,bf16} G=P S=P V=P W=P RULE=9 STATES=0",
+]);
 
 /// Carries out a step for many parameters: each has its gradient, and then what the optimizer keeps of it. The views of an entry
 /// have one shape; each may have its own float dtype, and the arithmetic is that of the parameter's (f32 for halves).

@@ -7,7 +7,8 @@ use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::take::{around, check_ids, check_last, check_take};
 use crate::{DType, Result, Scalar, View};
 
-static TAKE: Source = Source::file("take", include_str!("../../cuda/take.cu"));
+pub(super) static TAKE: Source =
+    Source::file("take", include_str!("../../cuda/take.cu")).forms(&["M={u8,f16,i32,i64} I=i64", "M=i32 I=i32"]);
 
 /// Blocks of 256 threads, one element a thread up to a full GPU.
 fn each(q: &Queue, n: usize) -> Launch {

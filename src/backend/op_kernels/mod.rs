@@ -5,33 +5,46 @@
 //! the call, and [`run!`] calls the one of the device. Where the two differ (other arguments, scratch memory of the GPU), the row says so.
 //! Kernels of GPUs put work on the queue and do not wait for it.
 
-mod attention;
-mod batch_norm;
-mod conv;
-mod count;
-mod create;
-mod embedding;
-mod grouped_norm;
-mod index;
-mod loss;
-mod matmul;
-mod norm;
-mod optim;
-mod pool;
-mod random;
-mod reduce;
-mod resample;
-mod scan;
-mod select;
-mod shape;
-mod softmax;
-mod sort;
-mod strided;
-
 use super::cuda::queue;
 use crate::error::Result;
 use crate::ops::{InferCtx, KernelCx, KernelDef, TensorType};
 use oflow_kernels::cuda::Queue;
+
+/// Declares the files of this folder, each a family of ops.
+macro_rules! families {
+    ($($family:ident),* $(,)?) => {
+        $(mod $family;)*
+        fn rows() -> impl Iterator<Item = Row> {
+            let families = [$($family::rows),*];
+            families.into_iter().flat_map(|family| family())
+        }
+    };
+}
+
+families! {
+    attention,
+    batch_norm,
+    conv,
+    count,
+    create,
+    embedding,
+    grouped_norm,
+    index,
+    loss,
+    matmul,
+    norm,
+    optim,
+    pool,
+    random,
+    reduce,
+    resample,
+    scan,
+    select,
+    shape,
+    softmax,
+    sort,
+    strided,
+}
 
 /// A kernel and the name of its op.
 pub type OpKernel = (&'static str, KernelDef);
@@ -90,34 +103,6 @@ fn both(op: &'static str, run: impl Fn(On<'_>, &KernelCx<'_>) -> Result<()> + Co
 /// The kernel of an op that no GPU has.
 fn on_cpu_alone(op: &'static str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> Row {
     Row { op, cpu: KernelDef::cpu(&format!("{op}_cpu"), run), cuda: None }
-}
-
-fn rows() -> impl Iterator<Item = Row> {
-    let families = [
-        attention::rows,
-        batch_norm::rows,
-        conv::rows,
-        count::rows,
-        create::rows,
-        embedding::rows,
-        grouped_norm::rows,
-        index::rows,
-        loss::rows,
-        matmul::rows,
-        norm::rows,
-        optim::rows,
-        pool::rows,
-        random::rows,
-        reduce::rows,
-        resample::rows,
-        scan::rows,
-        select::rows,
-        shape::rows,
-        softmax::rows,
-        sort::rows,
-        strided::rows,
-    ];
-    families.into_iter().flat_map(|family| family())
 }
 
 /// All kernels of the CPU.

@@ -1,45 +1,10 @@
 //! The built-in ops, one file a family. They use the same public surface as anyone's ops: no back door.
 
-mod activation;
-mod attention;
 mod attention_grad;
-mod batch_norm;
-mod binary;
-mod conv;
-mod count;
-mod create;
-mod custom;
-mod embedding;
-mod gather;
-mod grouped_norm;
-mod index;
-mod layout;
-mod linear;
-mod loss;
-mod matmul;
-mod norm;
 mod norm_grad;
-mod optim;
-mod pointwise_loss;
-mod pool;
 mod prod;
-mod quantize;
-mod random;
-mod reduce;
-mod resample;
-mod reshape;
-pub(crate) mod roll;
-mod rotary;
-mod scalar;
-mod scan;
-mod select;
-mod shape;
 mod slide;
-mod softmax;
-mod sort;
-mod strided;
 mod terms;
-mod unary;
 
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
@@ -48,48 +13,57 @@ use oflow_kernels::DType;
 pub(crate) use quantize::quantised;
 pub(crate) use shape::Diagonal;
 
-/// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
-/// once.
-pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
-    type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 35] = [
-        ("Creation", create::ops),
-        ("Random numbers", random::ops),
-        ("Elementwise", unary::ops),
-        ("Activations", activation::ops),
-        ("Elementwise", binary::ops),
-        ("Elementwise", scalar::ops),
-        ("Quantised numbers", quantize::ops),
-        ("Reductions", reduce::ops),
-        ("Reductions", scan::ops),
-        ("Products", matmul::ops),
-        ("Products", linear::ops),
-        ("Networks", conv::ops),
-        ("Networks", pool::ops),
-        ("Networks", resample::ops),
-        ("Networks", softmax::ops),
-        ("Networks", norm::ops),
-        ("Networks", batch_norm::ops),
-        ("Networks", grouped_norm::ops),
-        ("Networks", embedding::ops),
-        ("Choice", select::ops),
-        ("Choice", index::ops),
-        ("Choice", gather::ops),
-        ("Choice", sort::ops),
-        ("Choice", count::ops),
-        ("Networks", loss::ops),
-        ("Losses", pointwise_loss::ops),
-        ("Networks", attention::ops),
-        ("Networks", rotary::ops),
-        ("Shapes", reshape::ops),
-        ("Shapes", shape::ops),
-        ("Shapes", roll::ops),
-        ("Shapes", strided::ops),
-        ("Layouts", layout::ops),
-        ("Layouts", custom::ops),
-        ("Optimizer steps", optim::ops),
-    ];
-    families.into_iter().flat_map(|(subject, family)| family().into_iter().map(move |op| Ok(op?.subject(subject))))
+/// Declares the families and the order of `oflow ops`: the subject of a family's ops, and its file.
+macro_rules! families {
+    ($($subject:literal: $vis:vis mod $family:ident;)*) => {
+        $($vis mod $family;)*
+
+        /// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in
+        /// memory at once.
+        pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
+            type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
+            const FAMILIES: &[Family] = &[$(($subject, $family::ops)),*];
+            FAMILIES.iter().flat_map(|(subject, family)| family().into_iter().map(move |op| Ok(op?.subject(subject))))
+        }
+    };
+}
+
+families! {
+    "Creation": mod create;
+    "Random numbers": mod random;
+    "Elementwise": mod unary;
+    "Activations": mod activation;
+    "Elementwise": mod binary;
+    "Elementwise": mod scalar;
+    "Quantised numbers": mod quantize;
+    "Reductions": mod reduce;
+    "Reductions": mod scan;
+    "Products": mod matmul;
+    "Products": mod linear;
+    "Networks": mod conv;
+    "Networks": mod pool;
+    "Networks": mod resample;
+    "Networks": mod softmax;
+    "Networks": mod norm;
+    "Networks": mod batch_norm;
+    "Networks": mod grouped_norm;
+    "Networks": mod embedding;
+    "Choice": mod select;
+    "Choice": mod index;
+    "Choice": mod gather;
+    "Choice": mod sort;
+    "Choice": mod count;
+    "Networks": mod loss;
+    "Losses": mod pointwise_loss;
+    "Networks": mod attention;
+    "Networks": mod rotary;
+    "Shapes": mod reshape;
+    "Shapes": mod shape;
+    "Shapes": pub(crate) mod roll;
+    "Shapes": mod strided;
+    "Layouts": mod layout;
+    "Layouts": mod custom;
+    "Optimizer steps": mod optim;
 }
 
 /// The dtype that statistics over many elements are computed and kept in: f32 for halves.
