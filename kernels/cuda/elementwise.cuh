@@ -1,4 +1,4 @@
-// The functions that scalar expressions apply (kernels/src/expr/ops.rs), overloaded for the three types of arithmetic.
+// The functions that scalar expressions apply (kernels/src/expr/functions.rs), overloaded for the three types of arithmetic.
 #pragma once
 #include "prelude.cuh"
 

@@ -3,7 +3,7 @@
 //! Branch cuts and values on them are those of C's `<complex.h>` and PyTorch. The inverse functions are W. Kahan's ("Branch cuts for
 //! complex elementary functions", 1987), whose square roots keep the digits that `log(z + sqrt(z² - 1))` loses.
 
-use crate::expr::{BinaryOp, UnaryOp};
+use crate::expr::{BinaryOp, UnaryOp, binary_functions, truth, unary_functions};
 use crate::vmath::Real;
 use num_complex::Complex;
 
@@ -11,11 +11,6 @@ type C<T> = Complex<T>;
 
 fn c<T: Real>(re: T, im: T) -> C<T> {
     Complex { re, im }
-}
-
-/// 1 for true, 0 for false.
-fn truth<T: Real>(x: bool) -> C<T> {
-    c(if x { T::ONE } else { T::ZERO }, T::ZERO)
 }
 
 fn nonzero<T: Real>(z: C<T>) -> bool {
@@ -227,74 +222,43 @@ pub(crate) fn pow<T: Real>(a: C<T>, b: C<T>) -> C<T> {
     exp(mul(b, log(a)))
 }
 
-/// The value of a function of one complex number. Those that order or round numbers take the real part; `Expr::check_class` refuses
-/// most of them.
-pub(crate) fn unary<T: Real>(op: UnaryOp, z: C<T>) -> C<T> {
-    use UnaryOp::*;
-    match op {
-        Neg => c(-z.re, -z.im),
-        Conj => conj(z),
-        Re => real(z.re),
-        Im => real(z.im),
-        Abs => real(z.re.hypot(z.im)),
-        Sign => sgn(z),
-        Exp => exp(z),
-        Exp2 => exp(scaled(z, std::f64::consts::LN_2)),
-        Expm1 => expm1(z),
-        Log => log(z),
-        Log2 => scaled(log(z), std::f64::consts::LOG2_E),
-        Log10 => scaled(log(z), std::f64::consts::LOG10_E),
-        Log1p => log1p(z),
-        Sqrt => sqrt(z),
-        Rsqrt => div(real(T::ONE), sqrt(z)),
-        Reciprocal => div(real(T::ONE), z),
-        Square => mul(z, z),
-        Sin => turned_back(sinh(turned(z))),
-        Cos => cosh(turned(z)),
-        Tan => turned_back(tanh(turned(z))),
-        Sinh => sinh(z),
-        Cosh => cosh(z),
-        Tanh => tanh(z),
-        Asin => asin(z),
-        Acos => acos(z),
-        Atan => turned_back(atanh(turned(z))),
-        Asinh => turned_back(asin(turned(z))),
-        Acosh => acosh(z),
-        Atanh => atanh(z),
-        Sigmoid => div(real(T::ONE), add(real(T::ONE), exp(c(-z.re, -z.im)))),
-        Not => truth(!nonzero(z)),
-        IsNan => truth(z.re.to_f64().is_nan() || z.im.to_f64().is_nan()),
-        IsInf => truth(z.re.abs() == T::INFINITY || z.im.abs() == T::INFINITY),
-        // Refused for complex numbers.
-        Erf | Erfc | NormalCdf | Floor | Ceil | Round | Trunc | Relu | BitNot => c(T::NAN, T::NAN),
-    }
+macro_rules! unary_values {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(int |$i:ident| $int:expr;)?
+            $(complex |$z:ident| $complex:expr;)?
+            $(range |$r:ident| $range:expr;)?
+            $(monotony |$m:ident| $monotony:expr;)?
+            slope |$sx:ident, $sy:ident, $dx:ident| $slope:expr;
+        })*) => {
+        /// The value of a function of one complex number; NaN where it has none, which `Expr::check_class` refuses.
+        pub(crate) fn unary<T: Real>(op: UnaryOp, value: C<T>) -> C<T> {
+            match op {
+                $($(UnaryOp::$name => { let $z = value; $complex })?)*
+                _ => c(T::NAN, T::NAN),
+            }
+        }
+    };
 }
+unary_functions!(unary_values);
 
-/// The value of a function of two complex numbers. Comparisons of order take real parts.
-pub(crate) fn binary<T: Real>(op: BinaryOp, a: C<T>, b: C<T>) -> C<T> {
-    use BinaryOp::*;
-    let equal = || a.re == b.re && a.im == b.im;
-    match op {
-        Add => add(a, b),
-        Sub => sub(a, b),
-        Mul => mul(a, b),
-        Div => div(a, b),
-        Pow => pow(a, b),
-        BinaryOp::Complex => c(a.re - b.im, a.im + b.re),
-        Eq => truth(equal()),
-        Ne => truth(!equal()),
-        Lt => truth(a.re < b.re),
-        Le => truth(a.re <= b.re),
-        Gt => truth(a.re > b.re),
-        Ge => truth(a.re >= b.re),
-        And => truth(nonzero(a) && nonzero(b)),
-        Or => truth(nonzero(a) || nonzero(b)),
-        Xor => truth(nonzero(a) != nonzero(b)),
-        // Refused for complex numbers.
-        Max | Min | Fmod | Remainder | FloorDiv | Atan2 | Hypot | LogAddExp => c(T::NAN, T::NAN),
-        BitAnd | BitOr | BitXor | Shl | Shr => c(T::NAN, T::NAN),
-    }
+macro_rules! binary_values {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$a:ident, $b:ident| $real:expr;)?
+            $(int |$i:ident, $j:ident| $int:expr;)?
+            $(complex |$y:ident, $z:ident| $complex:expr;)?
+            slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
+        })*) => {
+        /// The value of a function of two complex numbers; NaN where it has none, which `Expr::check_class` refuses.
+        pub(crate) fn binary<T: Real>(op: BinaryOp, left: C<T>, right: C<T>) -> C<T> {
+            match op {
+                $($(BinaryOp::$name => { let ($y, $z) = (left, right); $complex })?)*
+                _ => c(T::NAN, T::NAN),
+            }
+        }
+    };
 }
+binary_functions!(binary_values);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 //! `sqrt`, division) is monotone only if its argument is proved to be inside its domain. Functions that turn NaN into a number
 //! (comparisons, logic) have no property.
 
-use super::{BinaryOp, Expr, UnaryOp};
+use super::{BinaryOp, Expr, UnaryOp, unary_functions};
 use crate::ReduceOp;
 use BinaryOp::*;
 use UnaryOp::*;
@@ -95,47 +95,28 @@ impl Range {
     fn excludes_zero(self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
+    /// Of a function that rises everywhere.
+    fn rising(self, op: UnaryOp) -> Range {
+        self.map(|x| op.eval(x))
+    }
+    /// Of a function that falls everywhere.
+    fn falling(self, op: UnaryOp) -> Range {
+        Range::new(op.eval(self.high), op.eval(self.low))
+    }
+    /// Monotony of an even function that rises on both sides of zero, for an argument within this range.
+    fn away_from_zero(self) -> Monotony {
+        match self.low >= 0.0 {
+            true => Monotony::Increasing,
+            false => claim(self.high <= 0.0, Monotony::Decreasing),
+        }
+    }
 }
 
 fn range(e: &Expr) -> Range {
     match e {
         Expr::Input(_) | Expr::Output | Expr::Scalar(_) => ANY,
         Expr::Const(c) => Range::new(*c, *c),
-        Expr::Unary(op, a) => {
-            let a = range(a);
-            match op {
-                Neg => a.neg(),
-                Abs => a.abs(),
-                Square => a.abs().map(|x| x * x),
-                Exp
-                | Expm1
-                | Exp2
-                | Tanh
-                | Sigmoid
-                | UnaryOp::Erf
-                | NormalCdf
-                | Floor
-                | Ceil
-                | Round
-                | Trunc
-                | Relu => a.map(|x| op.eval(x)),
-                Atan | Sinh | Asinh => a.map(|x| op.eval(x)),
-                Erfc => Range::new(op.eval(a.high), op.eval(a.low)),
-                Cosh => Range::new(1.0, f64::INFINITY),
-                Acosh => Range::new(0.0, f64::INFINITY),
-                Asin => Range::new(-std::f64::consts::FRAC_PI_2, std::f64::consts::FRAC_PI_2),
-                Acos => Range::new(0.0, std::f64::consts::PI),
-                Tan | Atanh | BitNot | Im => ANY,
-                Conj | Re => a,
-                Log | Log1p | Log2 | Log10 => Range::new(op.eval(a.low), op.eval(a.high)),
-                Sqrt => Range::new(a.low.max(0.0).sqrt(), a.high.sqrt()),
-                Rsqrt => Range::new(0.0, f64::INFINITY),
-                Sin | Cos | Sign => Range::new(-1.0, 1.0),
-                Reciprocal if a.excludes_zero() => Range::new(1.0 / a.high, 1.0 / a.low),
-                Reciprocal => ANY,
-                Not | IsNan | IsInf => Range::new(0.0, 1.0),
-            }
-        }
+        Expr::Unary(op, a) => unary_range(*op, range(a)),
         Expr::Binary(op, a, b) => {
             let (x, y) = (range(a), range(b));
             match op {
@@ -158,31 +139,38 @@ fn range(e: &Expr) -> Range {
     }
 }
 
-/// How a function of one value follows its argument, given where the argument lies.
-fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
-    use Monotony::{Decreasing, Increasing, Unknown};
-    let claim = |holds: bool, m| if holds { m } else { Unknown };
-    match op {
-        Neg => Decreasing,
-        // Real numbers are their own conjugates.
-        Conj | Re => Increasing,
-        Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | NormalCdf | Floor | Ceil | Round | Trunc | Sign | Relu => {
-            Increasing
+macro_rules! unary_properties {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(int |$i:ident| $int:expr;)?
+            $(complex |$z:ident| $complex:expr;)?
+            $(range |$r:ident| $range:expr;)?
+            $(monotony |$m:ident| $monotony:expr;)?
+            slope |$sx:ident, $sy:ident, $dx:ident| $slope:expr;
+        })*) => {
+        /// Bounds of the value of a function, given where its argument lies.
+        fn unary_range(op: UnaryOp, argument: Range) -> Range {
+            match op {
+                $($(UnaryOp::$name => { let $r = argument; $range })?)*
+                _ => ANY,
+            }
         }
-        Atan | Sinh | Asinh => Increasing,
-        // -x - 1, or the largest integer less x: it does not wrap.
-        Erfc | BitNot => Decreasing,
-        Acosh => claim(a.low >= 1.0, Increasing),
-        Asin | Atanh => claim(a.low >= -1.0 && a.high <= 1.0, Increasing),
-        Acos => claim(a.low >= -1.0 && a.high <= 1.0, Decreasing),
-        Sqrt | Log | Log2 | Log10 => claim(a.low >= 0.0, Increasing),
-        Log1p => claim(a.low >= -1.0, Increasing),
-        Rsqrt => claim(a.low > 0.0, Decreasing),
-        Reciprocal => claim(a.excludes_zero(), Decreasing),
-        Abs | Square | Cosh if a.low >= 0.0 => Increasing,
-        Abs | Square | Cosh => claim(a.high <= 0.0, Decreasing),
-        Sin | Cos | Tan | Not | IsNan | IsInf | Im => Unknown,
-    }
+
+        /// How a function of one value follows its argument, given where the argument lies.
+        fn unary_monotony(op: UnaryOp, argument: Range) -> Monotony {
+            use Monotony::{Decreasing, Increasing, Unknown};
+            match op {
+                $($(UnaryOp::$name => { let $m = argument; $monotony })?)*
+                _ => Unknown,
+            }
+        }
+    };
+}
+unary_functions!(unary_properties);
+
+/// The monotony where it holds.
+fn claim(holds: bool, m: Monotony) -> Monotony {
+    if holds { m } else { Monotony::Unknown }
 }
 
 /// Degree of an expression in a set of inputs.

@@ -1,6 +1,6 @@
 //! Symbolic differentiation.
 
-use super::{BinaryOp, Expr, UnaryOp, simplify};
+use super::{BinaryOp, Expr, UnaryOp, binary_functions, simplify, unary_functions};
 use BinaryOp::*;
 use UnaryOp::*;
 
@@ -171,106 +171,79 @@ fn one_minus_square(a: Expr) -> Expr {
     bin(Mul, bin(Sub, constant(1.0), a.clone()), bin(Add, constant(1.0), a))
 }
 
-fn diff_unary(op: UnaryOp, a: &Expr, da: Expr) -> Expr {
-    let a = || a.clone();
-    let this = || un(op, a());
-    match op {
-        Neg => un(Neg, da),
-        Abs => times(un(Sign, a()), da),
-        Exp => times(this(), da),
-        Log => bin(Div, da, a()),
-        Log1p => bin(Div, da, bin(Add, constant(1.0), a())),
-        Expm1 => times(bin(Add, this(), constant(1.0)), da),
-        Sqrt => times(bin(Div, constant(0.5), this()), da),
-        Rsqrt => times(bin(Mul, constant(-0.5), bin(Mul, this(), un(Square, this()))), da),
-        Reciprocal => times(un(Neg, un(Square, this())), da),
-        Square => times(bin(Mul, constant(2.0), a()), da),
-        Sin => times(un(Cos, a()), da),
-        Cos => times(un(Neg, un(Sin, a())), da),
-        Tanh => times(bin(Sub, constant(1.0), un(Square, this())), da),
-        Sigmoid => times(bin(Mul, this(), bin(Sub, constant(1.0), this())), da),
-        Erf => {
-            let bell = un(Exp, un(Neg, un(Square, a())));
-            times(bin(Mul, constant(std::f64::consts::FRAC_2_SQRT_PI), bell), da)
-        }
-        Erfc => {
-            let bell = un(Exp, un(Neg, un(Square, a())));
-            times(bin(Mul, constant(-std::f64::consts::FRAC_2_SQRT_PI), bell), da)
-        }
-        NormalCdf => {
-            let bell = un(Exp, bin(Mul, constant(-0.5), un(Square, a())));
-            // 1 / sqrt(2 pi)
-            let top = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2 * 0.5;
-            times(bin(Mul, constant(top), bell), da)
-        }
-        Exp2 => times(bin(Mul, constant(std::f64::consts::LN_2), this()), da),
-        Log2 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_2), a())),
-        Log10 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_10), a())),
-        Tan => times(bin(Add, constant(1.0), un(Square, this())), da),
-        Asin => times(un(Rsqrt, one_minus_square(a())), da),
-        Acos => times(un(Neg, un(Rsqrt, one_minus_square(a()))), da),
-        Atan => bin(Div, da, bin(Add, constant(1.0), un(Square, a()))),
-        Sinh => times(un(Cosh, a()), da),
-        Cosh => times(un(Sinh, a()), da),
-        Asinh => times(un(Rsqrt, bin(Add, constant(1.0), un(Square, a()))), da),
-        Acosh => {
-            let product = bin(Mul, bin(Sub, a(), constant(1.0)), bin(Add, a(), constant(1.0)));
-            times(un(Rsqrt, product), da)
-        }
-        Atanh => bin(Div, da, one_minus_square(a())),
-        // Asked this way round, NaN lets the gradient pass, as in PyTorch.
-        Relu => select(bin(Le, a(), constant(0.0)), constant(0.0), da),
-        Conj | Re => da,
-        Floor | Ceil | Round | Trunc | Sign | Not | IsNan | IsInf | BitNot | Im => constant(0.0),
-    }
+/// `exp(-a²)`.
+fn bell(a: Expr) -> Expr {
+    un(Exp, un(Neg, un(Square, a)))
 }
 
-fn diff_binary(op: BinaryOp, a: &Expr, b: &Expr, da: Expr, db: Expr) -> Expr {
+macro_rules! unary_slopes {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(int |$i:ident| $int:expr;)?
+            $(complex |$z:ident| $complex:expr;)?
+            $(range |$r:ident| $range:expr;)?
+            $(monotony |$m:ident| $monotony:expr;)?
+            slope |$sx:ident, $sy:ident, $dx:ident| $slope:expr;
+        })*) => {
+        fn diff_unary(op: UnaryOp, argument: &Expr, d: Expr) -> Expr {
+            match op {
+                $(UnaryOp::$name => {
+                    let ($sx, $sy, $dx) = (|| argument.clone(), || un(op, argument.clone()), d);
+                    let _ = (&$sx, &$sy, &$dx);
+                    $slope
+                })*
+            }
+        }
+    };
+}
+unary_functions!(unary_slopes);
+
+macro_rules! binary_slopes {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$a:ident, $b:ident| $real:expr;)?
+            $(int |$i:ident, $j:ident| $int:expr;)?
+            $(complex |$y:ident, $z:ident| $complex:expr;)?
+            slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
+        })*) => {
+        fn diff_binary(op: BinaryOp, left: &Expr, right: &Expr, d_left: Expr, d_right: Expr) -> Expr {
+            match op {
+                $(BinaryOp::$name => {
+                    let ($sa, $sb, $da, $db) = (|| left.clone(), || right.clone(), d_left, d_right);
+                    let _ = (&$sa, &$sb, &$da, &$db);
+                    $slope
+                })*
+            }
+        }
+    };
+}
+binary_functions!(binary_slopes);
+
+fn slope_of_pow(a: Expr, b: Expr, da: Expr, db: Expr) -> Expr {
     let (a, b) = (|| a.clone(), || b.clone());
-    match op {
-        Add => bin(Add, da, db),
-        Sub => bin(Sub, da, db),
-        Mul => bin(Add, times(b(), da), times(a(), db)),
-        Div => bin(Div, bin(Sub, da, times(bin(Div, a(), b()), db)), b()),
-        Pow => {
-            let by_a = if is_zero(&da) {
-                da
-            } else {
-                let slope = bin(Mul, b(), bin(Pow, a(), bin(Sub, b(), constant(1.0))));
-                times(select(bin(Eq, b(), constant(0.0)), constant(0.0), slope), da)
-            };
-            let by_b = if is_zero(&db) {
-                db
-            } else {
-                let slope = bin(Mul, bin(Pow, a(), b()), un(Log, a()));
-                let flat = bin(And, bin(Eq, a(), constant(0.0)), bin(Ge, b(), constant(0.0)));
-                times(select(flat, constant(0.0), slope), db)
-            };
-            bin(Add, by_a, by_b)
-        }
-        Max | Min => {
-            // Asked this way round, NaN lets both gradients pass, as in PyTorch.
-            let (a_loses, b_loses) = if op == Max { (Lt, Gt) } else { (Gt, Lt) };
-            let share = |loses, d: Expr| {
-                let half = times(constant(0.5), d.clone());
-                select(bin(loses, a(), b()), constant(0.0), select(bin(Eq, a(), b()), half, d))
-            };
-            bin(Add, share(a_loses, da), share(b_loses, db))
-        }
-        Fmod => bin(Sub, da, times(un(Trunc, bin(Div, a(), b())), db)),
-        Remainder => bin(Sub, da, times(bin(FloorDiv, a(), b()), db)),
-        Atan2 => {
-            let square = bin(Add, un(Square, a()), un(Square, b()));
-            let by_a = times(bin(Div, b(), square.clone()), da);
-            bin(Sub, by_a, times(bin(Div, a(), square), db))
-        }
-        Hypot => bin(Div, bin(Add, times(a(), da), times(b(), db)), bin(Hypot, a(), b())),
-        LogAddExp => {
-            let share = |x: Expr| un(Exp, bin(Sub, x, bin(LogAddExp, a(), b())));
-            bin(Add, times(share(a()), da), times(share(b()), db))
-        }
-        BinaryOp::Complex => bin(BinaryOp::Complex, da, db),
-        Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor | FloorDiv => constant(0.0),
-        BitAnd | BitOr | BitXor | Shl | Shr => constant(0.0),
-    }
+    let by_a = if is_zero(&da) {
+        da
+    } else {
+        let slope = bin(Mul, b(), bin(Pow, a(), bin(Sub, b(), constant(1.0))));
+        times(select(bin(Eq, b(), constant(0.0)), constant(0.0), slope), da)
+    };
+    let by_b = if is_zero(&db) {
+        db
+    } else {
+        let slope = bin(Mul, bin(Pow, a(), b()), un(Log, a()));
+        let flat = bin(And, bin(Eq, a(), constant(0.0)), bin(Ge, b(), constant(0.0)));
+        times(select(flat, constant(0.0), slope), db)
+    };
+    bin(Add, by_a, by_b)
+}
+
+/// Of the larger or the smaller of two values.
+fn slope_of_choice(op: BinaryOp, a: Expr, b: Expr, da: Expr, db: Expr) -> Expr {
+    let (a, b) = (|| a.clone(), || b.clone());
+    // Asked this way round, NaN lets both gradients pass, as in PyTorch.
+    let (a_loses, b_loses) = if op == Max { (Lt, Gt) } else { (Gt, Lt) };
+    let share = |loses, d: Expr| {
+        let half = times(constant(0.5), d.clone());
+        select(bin(loses, a(), b()), constant(0.0), select(bin(Eq, a(), b()), half, d))
+    };
+    bin(Add, share(a_loses, da), share(b_loses, db))
 }

@@ -15,14 +15,17 @@ mod analysis;
 pub(crate) mod cuda;
 mod derivative;
 mod display;
+mod functions;
+pub(crate) mod integers;
 mod ops;
 mod parse;
 mod simplify;
 
 pub use analysis::Monotony;
 pub use derivative::Wirtinger;
+pub(crate) use functions::{binary_functions, unary_functions};
 pub use ops::{BinaryOp, UnaryOp};
-pub(crate) use ops::{floor_div, remainder, shl, shr};
+pub(crate) use ops::{floor_div, remainder, truth};
 
 use crate::{Builtin, DType, DTypeKind, Result, Scalar};
 

@@ -5,7 +5,7 @@
 
 use crate::Scalar;
 use crate::cpu::lane::Lane;
-use crate::expr::{BinaryOp, UnaryOp, floor_div, remainder, shl, shr};
+use crate::expr::{BinaryOp, UnaryOp, binary_functions, floor_div, integers, remainder, truth, unary_functions};
 use crate::vmath::Real;
 use multiversion::multiversion;
 use std::ops::{Add, Mul, Sub};
@@ -225,99 +225,92 @@ unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any:
     unsafe { if near { map1(x, fast) } else { map1(x, any) } }
 }
 
-/// # Safety
-/// See [`Lanes::unary`].
+/// The quotient of sine and cosine.
 #[inline(always)]
-unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
-    use UnaryOp::*;
-    let truth = |b: bool| if b { T::ONE } else { T::ZERO };
-    let tangent = |(sin, cos): (T, T)| sin / cos;
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match op {
-            Neg => map1(x, |v| -v),
-            Abs => map1(x, |v| v.abs()),
-            Exp => map1(x, |v| v.exp()),
-            Log => map1(x, |v| v.log()),
-            Log1p => map1(x, |v| v.log1p()),
-            Expm1 => map1(x, |v| v.expm1()),
-            Sqrt => map1(x, |v| v.sqrt()),
-            Rsqrt => map1(x, |v| T::ONE / v.sqrt()),
-            Reciprocal => map1(x, |v| T::ONE / v),
-            Square => map1(x, |v| v * v),
-            Sin => trigonometric(x, |v| v.sin_cos_fast().0, |v| v.sin()),
-            Cos => trigonometric(x, |v| v.sin_cos_fast().1, |v| v.cos()),
-            Tanh => map1(x, |v| v.tanh()),
-            Sigmoid => map1(x, |v| v.sigmoid()),
-            Erf => map1(x, |v| v.erf()),
-            // A closure this long would no longer be compiled into the loop.
-            Erfc => written!(x, |v| v.erfc()),
-            NormalCdf => map1(x, |v| v.normal_cdf()),
-            Exp2 => map1(x, |v| v.exp2()),
-            Log2 => map1(x, |v| v.log2()),
-            Log10 => map1(x, |v| v.log10()),
-            Tan => trigonometric(x, |v| tangent(v.sin_cos_fast()), |v| v.tan()),
-            Asin => map1(x, |v| v.asin()),
-            Acos => map1(x, |v| v.acos()),
-            Atan => map1(x, |v| v.atan()),
-            Sinh => map1(x, |v| v.sinh()),
-            Cosh => map1(x, |v| v.cosh()),
-            Asinh => map1(x, |v| v.asinh()),
-            Acosh => map1(x, |v| v.acosh()),
-            Atanh => map1(x, |v| v.atanh()),
-            Floor => map1(x, |v| v.floor()),
-            Ceil => map1(x, |v| v.ceil()),
-            Round => map1(x, |v| v.round_even()),
-            Trunc => map1(x, |v| v.trunc()),
-            Sign => map1(x, |v| truth(v > T::ZERO) - truth(v < T::ZERO)),
-            Relu => map1(x, |v| v.max_nan(T::ZERO)),
-            Not => map1(x, |v| truth(v == T::ZERO)),
-            IsNan => map1(x, |v| truth(v.is_nan())),
-            IsInf => map1(x, |v| truth(v.abs() == T::INFINITY)),
-            Conj | Re => map1(x, |v| v),
-            Im => map1(x, |_| T::ZERO),
-            // `Expr::check_class` refuses it for floats.
-            BitNot => unreachable!("{op} of floats"),
-        }
-    }
+fn tangent<T: Real>((sin, cos): (T, T)) -> T {
+    sin / cos
 }
 
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
-    use BinaryOp::*;
-    let truth = |b: bool| if b { T::ONE } else { T::ZERO };
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match op {
-            Add => map2(x, |a, b| a + b),
-            Sub => map2(x, |a, b| a - b),
-            Mul => map2(x, |a, b| a * b),
-            Div => map2(x, |a, b| a / b),
-            Pow => map2(x, |a, b| a.powf(b)),
-            Max => map2(x, |a, b| a.max_nan(b)),
-            Min => map2(x, |a, b| a.min_nan(b)),
-            Eq => map2(x, |a, b| truth(a == b)),
-            Ne => map2(x, |a, b| truth(a != b)),
-            Lt => map2(x, |a, b| truth(a < b)),
-            Le => map2(x, |a, b| truth(a <= b)),
-            Gt => map2(x, |a, b| truth(a > b)),
-            Ge => map2(x, |a, b| truth(a >= b)),
-            And => map2(x, |a, b| truth((a != T::ZERO) & (b != T::ZERO))),
-            Or => map2(x, |a, b| truth((a != T::ZERO) | (b != T::ZERO))),
-            Xor => map2(x, |a, b| truth((a != T::ZERO) ^ (b != T::ZERO))),
-            Fmod => map2(x, |a, b| a.fmod(b)),
-            Remainder => map2(x, |a, b| remainder(a, b)),
-            FloorDiv => map2(x, |a, b| floor_div(a, b)),
-            Atan2 => map2(x, |a, b| a.atan2(b)),
-            Hypot => map2(x, |a, b| a.hypot(b)),
-            LogAddExp => map2(x, |a, b| a.logaddexp(b)),
-            // `Expr::check_class` refuses these for floats.
-            Complex | BitAnd | BitOr | BitXor | Shl | Shr => unreachable!("{op} of floats"),
+macro_rules! unary_loops {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(int |$i:ident| $int:expr;)?
+            $(complex |$z:ident| $complex:expr;)?
+            $(range |$r:ident| $range:expr;)?
+            $(monotony |$m:ident| $monotony:expr;)?
+            slope |$sx:ident, $sy:ident, $dx:ident| $slope:expr;
+        })*) => {
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[inline(always)]
+        unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, block: Block<T>) {
+            // SAFETY: by the contract of this function.
+            #[allow(unreachable_patterns)]
+            unsafe {
+                match op {
+                    $($($(UnaryOp::$name => trigonometric(block, |$x| $near, |$x| $real),)?)?)*
+                    // Written in: a long closure would not be compiled into the loop.
+                    $($(UnaryOp::$name => written!(block, |$x| $real),)?)*
+                    // `Expr::check_class` refuses it for floats.
+                    _ => unreachable!("{op} of floats"),
+                }
+            }
         }
-    }
+
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn unary_i64(op: UnaryOp, block: Block<i64>) {
+            // SAFETY: by the contract of this function.
+            unsafe {
+                match op {
+                    $($(UnaryOp::$name => map1(block, |$i| $int),)?)*
+                    // `Expr::check_class` refuses it for integers.
+                    _ => unreachable!("{op} of integers"),
+                }
+            }
+        }
+    };
 }
+unary_functions!(unary_loops);
+
+macro_rules! binary_loops {
+    ($($name:ident $text:literal $doc:literal {
+            $(real |$a:ident, $b:ident| $real:expr;)?
+            $(int |$i:ident, $j:ident| $int:expr;)?
+            $(complex |$y:ident, $z:ident| $complex:expr;)?
+            slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
+        })*) => {
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[inline(always)]
+        unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, block: Block<T>) {
+            // SAFETY: by the contract of this function.
+            unsafe {
+                match op {
+                    $($(BinaryOp::$name => map2(block, |$a, $b| $real),)?)*
+                    // `Expr::check_class` refuses it for floats.
+                    _ => unreachable!("{op} of floats"),
+                }
+            }
+        }
+
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn binary_i64(op: BinaryOp, block: Block<i64>) {
+            // SAFETY: by the contract of this function.
+            unsafe {
+                match op {
+                    $($(BinaryOp::$name => map2(block, |$i, $j| $int),)?)*
+                    // `Expr::check_class` refuses it for integers.
+                    _ => unreachable!("{op} of integers"),
+                }
+            }
+        }
+    };
+}
+binary_functions!(binary_loops);
 
 macro_rules! real_lanes {
     ($t:ident $unary:ident $binary:ident $pair:ident $select:ident |$s:ident| $scalar:expr) => {
@@ -375,112 +368,6 @@ macro_rules! real_lanes {
 real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 |s| s.to_f64() as f32);
 real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 |s| s.to_f64());
 
-/// Quotient towards zero; 0 for a zero divisor.
-#[inline(always)]
-fn int_div(a: i64, b: i64) -> i64 {
-    if b == 0 { 0 } else { a.wrapping_div(b) }
-}
-
-/// Remainder with the sign of the dividend; 0 for a zero divisor.
-#[inline(always)]
-fn int_fmod(a: i64, b: i64) -> i64 {
-    if b == 0 { 0 } else { a.wrapping_rem(b) }
-}
-
-fn int_remainder(a: i64, b: i64) -> i64 {
-    let r = int_fmod(a, b);
-    if r != 0 && ((r < 0) != (b < 0)) { r + b } else { r }
-}
-
-fn int_floor_div(a: i64, b: i64) -> i64 {
-    int_div(a, b).wrapping_sub((int_fmod(a, b) != 0 && (a < 0) != (b < 0)) as i64)
-}
-
-/// Wrapping power; a negative exponent gives the quotient 1 / a^b towards zero.
-fn int_pow(a: i64, b: i64) -> i64 {
-    if b < 0 {
-        return match a {
-            1 => 1,
-            -1 => 1 - 2 * (b & 1),
-            _ => 0,
-        };
-    }
-    let (mut result, mut base, mut b) = (1i64, a, b);
-    while b != 0 {
-        if b & 1 != 0 {
-            result = result.wrapping_mul(base);
-        }
-        base = base.wrapping_mul(base);
-        b >>= 1;
-    }
-    result
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn unary_i64(op: UnaryOp, x: Block<i64>) {
-    use UnaryOp::*;
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match op {
-            Neg => map1(x, |v| v.wrapping_neg()),
-            Abs => map1(x, |v| v.wrapping_abs()),
-            Square => map1(x, |v| v.wrapping_mul(v)),
-            Sign => map1(x, |v| v.signum()),
-            Relu => map1(x, |v| v.max(0)),
-            Not => map1(x, |v| (v == 0) as i64),
-            IsNan | IsInf => map1(x, |_| 0),
-            Floor | Ceil | Round | Trunc | Conj | Re => map1(x, |v| v),
-            Im => map1(x, |_| 0),
-            BitNot => map1(x, |v| !v),
-            // `Expr::check_class` refuses these for integers.
-            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf | Erfc
-            | NormalCdf | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
-                unreachable!("{op} of integers")
-            }
-        }
-    }
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
-    use BinaryOp::*;
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match op {
-            Add => map2(x, |a, b| a.wrapping_add(b)),
-            Sub => map2(x, |a, b| a.wrapping_sub(b)),
-            Mul => map2(x, |a, b| a.wrapping_mul(b)),
-            Div => map2(x, int_div),
-            Pow => map2(x, int_pow),
-            Max => map2(x, |a, b| a.max(b)),
-            Min => map2(x, |a, b| a.min(b)),
-            Eq => map2(x, |a, b| (a == b) as i64),
-            Ne => map2(x, |a, b| (a != b) as i64),
-            Lt => map2(x, |a, b| (a < b) as i64),
-            Le => map2(x, |a, b| (a <= b) as i64),
-            Gt => map2(x, |a, b| (a > b) as i64),
-            Ge => map2(x, |a, b| (a >= b) as i64),
-            And => map2(x, |a, b| ((a != 0) & (b != 0)) as i64),
-            Or => map2(x, |a, b| ((a != 0) | (b != 0)) as i64),
-            Xor => map2(x, |a, b| ((a != 0) ^ (b != 0)) as i64),
-            Fmod => map2(x, int_fmod),
-            Remainder => map2(x, int_remainder),
-            FloorDiv => map2(x, int_floor_div),
-            BitAnd => map2(x, |a, b| a & b),
-            BitOr => map2(x, |a, b| a | b),
-            BitXor => map2(x, |a, b| a ^ b),
-            Shl => map2(x, shl),
-            Shr => map2(x, shr),
-            // `Expr::check_class` refuses it for integers.
-            Atan2 | Hypot | LogAddExp | Complex => unreachable!("{op} of integers"),
-        }
-    }
-}
-
 /// # Safety
 /// See [`Lanes::unary`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
@@ -508,27 +395,5 @@ impl Lanes for i64 {
     unsafe fn select(condition: *const Self, x: Block<Self>) {
         // SAFETY: by the contract of this function.
         unsafe { select(condition, x, 0) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_never_panic() {
-        for a in [i64::MIN, -7, -1, 0, 1, 7, i64::MAX] {
-            for b in [i64::MIN, -3, -1, 0, 1, 3, i64::MAX] {
-                let values = [int_div(a, b), int_fmod(a, b), int_remainder(a, b), int_floor_div(a, b), int_pow(a, b)];
-                if b == 0 {
-                    assert_eq!(values, [0, 0, 0, 0, 1]);
-                } else if a != 0 && a.abs_diff(0) < 100 && b.abs_diff(0) < 100 {
-                    let (x, y) = (a as f64, b as f64);
-                    assert_eq!(values[3], (x / y).floor() as i64);
-                    assert_eq!(values[2], (x - (x / y).floor() * y) as i64);
-                    assert_eq!(values[4], x.powf(y).trunc() as i64);
-                }
-            }
-        }
     }
 }
