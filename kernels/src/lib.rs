@@ -17,7 +17,7 @@ mod scalar;
 pub mod view;
 pub mod vmath;
 
-pub use dtype::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2, Quantization, Registered};
+pub use dtype::*;
 /// A complex number: an element of [`DType::C64`] (f32) and [`DType::C128`] (f64).
 pub use num_complex::Complex;
 pub use scalar::Scalar;

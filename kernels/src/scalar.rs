@@ -1,7 +1,6 @@
 //! A single number with its kind, as an operand or attribute.
 
-use crate::{Builtin, DType, DTypeKind, Element, F8E4M3FN, F8E5M2};
-use half::{bf16, f16};
+use crate::{Builtin, DType, DTypeKind, Limits};
 use num_complex::Complex;
 use std::fmt;
 
@@ -81,24 +80,7 @@ impl Scalar {
     /// The number as an element of that dtype has it: integers wrap, floats become integers towards zero and are rounded
     /// to narrower floats.
     pub fn in_dtype(self, dtype: Builtin) -> Scalar {
-        match dtype {
-            Builtin::Bool => bool::from_scalar(self).to_scalar(),
-            Builtin::U8 => u8::from_scalar(self).to_scalar(),
-            Builtin::I8 => i8::from_scalar(self).to_scalar(),
-            Builtin::I32 => i32::from_scalar(self).to_scalar(),
-            Builtin::I64 => i64::from_scalar(self).to_scalar(),
-            Builtin::F16 => f16::from_scalar(self).to_scalar(),
-            Builtin::BF16 => bf16::from_scalar(self).to_scalar(),
-            Builtin::F32 => f32::from_scalar(self).to_scalar(),
-            Builtin::F64 => f64::from_scalar(self).to_scalar(),
-            Builtin::I16 => i16::from_scalar(self).to_scalar(),
-            Builtin::U16 => u16::from_scalar(self).to_scalar(),
-            Builtin::U32 => u32::from_scalar(self).to_scalar(),
-            Builtin::F8E4M3FN => F8E4M3FN::from_scalar(self).to_scalar(),
-            Builtin::F8E5M2 => F8E5M2::from_scalar(self).to_scalar(),
-            Builtin::C64 => Complex::<f32>::from_scalar(self).to_scalar(),
-            Builtin::C128 => Complex::<f64>::from_scalar(self).to_scalar(),
-        }
+        dtype.rounded(self)
     }
     /// The nearest number that the dtype holds, where this one is an integer beyond an integer dtype's range.
     pub fn saturated(self, dtype: DType) -> Scalar {
@@ -110,12 +92,8 @@ impl Scalar {
     /// Whether the dtype has room for the number: PyTorch's rule for what it writes into a tensor. A float loses its
     /// fraction in an integer dtype, a negative integer may wrap in an unsigned one, everything becomes a bool.
     pub fn fits(self, dtype: Builtin) -> bool {
-        let largest = match dtype {
-            Builtin::F16 => f16::MAX.to_f64(),
-            Builtin::BF16 => bf16::MAX.to_f64(),
-            Builtin::F32 | Builtin::C64 => f32::MAX as f64,
-            Builtin::F8E4M3FN => F8E4M3FN::MAX.to_f32() as f64,
-            Builtin::F8E5M2 => F8E5M2::MAX.to_f32() as f64,
+        let largest = match dtype.facts().limits {
+            Limits::Largest(x) => x,
             _ => f64::MAX,
         };
         match (self, dtype.dtype().integers()) {

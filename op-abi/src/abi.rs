@@ -57,6 +57,25 @@ pub const OFLOW_F8_E5M2: u32 = 13;
 pub const OFLOW_C64: u32 = 14;
 /// Element type: complex number of two 64-bit floats, real part first.
 pub const OFLOW_C128: u32 = 15;
+/// Names of the element types, by their codes.
+pub(crate) const DTYPE_NAMES: [&str; 16] = [
+    "bool",
+    "u8",
+    "i8",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "i16",
+    "u16",
+    "u32",
+    "f8_e4m3fn",
+    "f8_e5m2",
+    "c64",
+    "c128",
+];
 
 /// Memory of the host.
 pub const OFLOW_CPU: u32 = 0;

@@ -95,25 +95,7 @@ elements!(
 
 /// Name of an element type.
 pub(crate) fn dtype_name(dtype: u32) -> &'static str {
-    const NAMES: [&str; 16] = [
-        "bool",
-        "u8",
-        "i8",
-        "i32",
-        "i64",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-        "i16",
-        "u16",
-        "u32",
-        "f8_e4m3fn",
-        "f8_e5m2",
-        "c64",
-        "c128",
-    ];
-    NAMES.get(dtype as usize).unwrap_or(&"another type")
+    DTYPE_NAMES.get(dtype as usize).unwrap_or(&"another type")
 }
 
 /// A tensor of a call: the shard of this rank.

@@ -31,9 +31,9 @@ def _rebuild(cls, shape, dtype, data, requires_grad, state):
 def _reduce(tensor):
     _local(tensor, "pickle")
     plain = tensor.detach()
-    # NumPy has none of these; as float32 they lose nothing.
-    widened = (_oflow.bfloat16, _oflow.float8_e4m3fn, _oflow.float8_e5m2)
-    data = plain.cast(_oflow.float32).numpy().tobytes() if plain.dtype in widened else plain.numpy()
+    # Floats that NumPy does not have lose nothing as float32.
+    widened = plain.dtype.is_floating_point and not hasattr(numpy, plain.dtype.name)
+    data = plain.cast(_oflow.float32).numpy().tobytes() if widened else plain.numpy()
     state = getattr(tensor, "__dict__", None)
     return _rebuild, (type(tensor), tuple(tensor.shape), plain.dtype.name, data, tensor.requires_grad, state)
 

@@ -5,9 +5,9 @@ use crate::numbers::scalar;
 use crate::shared::{Memory, address, readable};
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
-use crate::types::{self, dtype_named};
+use crate::types;
 use oflow::kernels::view::contiguous_strides;
-use oflow::kernels::{Builtin, Complex, DTypeKind, Element};
+use oflow::kernels::{Complex, DTypeKind, Element};
 use oflow::sbp::NdSbp;
 use oflow::tensor::LocalTensor;
 use oflow::{DType, Scalar};
@@ -202,49 +202,23 @@ impl<'py> Array<'py> {
 fn dtype_of_code(code: &str) -> Result<DType, String> {
     let foreign = if cfg!(target_endian = "little") { '>' } else { '<' };
     let kind = code.trim_start_matches(['<', '>', '|', '=']);
-    let name = match kind {
-        "b1" => "bool",
-        "u1" => "uint8",
-        "i1" => "int8",
-        "i2" => "int16",
-        "u2" => "uint16",
-        "u4" => "uint32",
-        "i4" => "int32",
-        "i8" => "int64",
-        "f2" => "float16",
-        "f4" => "float32",
-        "f8" => "float64",
-        "c8" => "complex64",
-        "c16" => "complex128",
-        _ => "",
-    };
-    match dtype_named(name) {
+    match DType::BUILTIN.into_iter().find(|d| array_kind(*d) == Some(kind)) {
         _ if code.starts_with(foreign) => Err(format!("the array has the byte order of another machine ({code})")),
-        Some(d) if !name.is_empty() => Ok(d),
-        _ => Err(format!(
+        Some(d) => Ok(d),
+        None => Err(format!(
             "oflow has no dtype for arrays of '{code}'; convert it first, for example with array.astype(numpy.float32)"
         )),
     }
 }
 
+/// Kind and bytes of a dtype in an array interface.
+fn array_kind(dtype: DType) -> Option<&'static str> {
+    dtype.builtin()?.facts().array
+}
+
 /// The code of a dtype in an array interface.
 fn code_of(dtype: DType) -> Option<String> {
-    let kind = match dtype.builtin()? {
-        Builtin::Bool => "b1",
-        Builtin::U8 => "u1",
-        Builtin::I8 => "i1",
-        Builtin::I16 => "i2",
-        Builtin::U16 => "u2",
-        Builtin::I32 => "i4",
-        Builtin::U32 => "u4",
-        Builtin::I64 => "i8",
-        Builtin::F16 => "f2",
-        Builtin::F32 => "f4",
-        Builtin::F64 => "f8",
-        Builtin::C64 => "c8",
-        Builtin::C128 => "c16",
-        Builtin::BF16 | Builtin::F8E4M3FN | Builtin::F8E5M2 => return None,
-    };
+    let kind = array_kind(dtype)?;
     let order = match (dtype.size(), cfg!(target_endian = "little")) {
         (1, _) => '|',
         (_, true) => '<',

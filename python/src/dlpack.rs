@@ -6,7 +6,6 @@ use crate::shared::{Memory, address, readable};
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
 use oflow::DType;
-use oflow::kernels::Builtin;
 use oflow::kernels::view::contiguous_strides;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -18,32 +17,7 @@ const CPU: i32 = 1;
 
 /// Code and bits of a dtype.
 fn code_of(dtype: DType) -> Option<(u8, u8)> {
-    const INT: u8 = 0;
-    const UINT: u8 = 1;
-    const FLOAT: u8 = 2;
-    const BFLOAT: u8 = 4;
-    const COMPLEX: u8 = 5;
-    const BOOL: u8 = 6;
-    const FLOAT8_E4M3FN: u8 = 10;
-    const FLOAT8_E5M2: u8 = 12;
-    Some(match dtype.builtin()? {
-        Builtin::Bool => (BOOL, 8),
-        Builtin::U8 => (UINT, 8),
-        Builtin::I8 => (INT, 8),
-        Builtin::I32 => (INT, 32),
-        Builtin::I64 => (INT, 64),
-        Builtin::F16 => (FLOAT, 16),
-        Builtin::BF16 => (BFLOAT, 16),
-        Builtin::F32 => (FLOAT, 32),
-        Builtin::F64 => (FLOAT, 64),
-        Builtin::I16 => (INT, 16),
-        Builtin::U16 => (UINT, 16),
-        Builtin::U32 => (UINT, 32),
-        Builtin::F8E4M3FN => (FLOAT8_E4M3FN, 8),
-        Builtin::F8E5M2 => (FLOAT8_E5M2, 8),
-        Builtin::C64 => (COMPLEX, 64),
-        Builtin::C128 => (COMPLEX, 128),
-    })
+    dtype.builtin().map(|b| b.facts().dlpack)
 }
 
 /// A tensor that shares the memory of another library's tensor.

@@ -6,7 +6,7 @@ use crate::owned::OwnedStream;
 use crate::tensor::Tensor;
 use crate::{context, site, types};
 use oflow::data::Loader as Rows;
-use oflow::kernels::{Builtin, Complex, F8E4M3FN, F8E5M2};
+use oflow::kernels::{Element, Visitor};
 use oflow::state::{LoadState, Stateful};
 use oflow::{Error, Result};
 use pyo3::exceptions::PyTypeError;
@@ -29,18 +29,18 @@ fn with_column(rows: Rows, t: &oflow::Tensor) -> Result<Rows> {
     let Some((_, shape)) = t.shape().split_first() else {
         return Err(Error::shape("a column has a dim of rows; this tensor is a scalar"));
     };
-    macro_rules! column {
-        ($($kind:ident $ty:ty),*) => {
-            match t.dtype().builtin() {
-                $(Some(Builtin::$kind) => rows.column(t.to_vec::<$ty>()?, shape),)*
-                _ => Err(Error::dtype(format!("a column cannot be {}", t.dtype()))),
-            }
-        };
+    /// A column of elements of that type.
+    struct Column<'a>(Rows, &'a oflow::Tensor, &'a [usize]);
+    impl Visitor for Column<'_> {
+        type Out = Result<Rows>;
+        fn visit<T: Element>(self) -> Result<Rows> {
+            self.0.column(self.1.to_vec::<T>()?, self.2)
+        }
     }
-    column!(
-        Bool bool, U8 u8, I8 i8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, F32 f32, F64 f64, F16 half::f16, BF16 half::bf16,
-        F8E4M3FN F8E4M3FN, F8E5M2 F8E5M2, C64 Complex<f32>, C128 Complex<f64>
-    )
+    match t.dtype().builtin() {
+        Some(builtin) => builtin.visit(Column(rows, t, shape)),
+        None => Err(Error::dtype(format!("a column cannot be {}", t.dtype()))),
+    }
 }
 
 #[pymethods]

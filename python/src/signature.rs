@@ -8,24 +8,14 @@ use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use std::borrow::Cow;
 
 /// Names of NumPy and PyTorch for the built-in dtypes, in the order of `DType::BUILTIN`.
-pub const DTYPE_NAMES: [&str; DType::BUILTIN.len()] = [
-    "bool",
-    "uint8",
-    "int8",
-    "int32",
-    "int64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "int16",
-    "uint16",
-    "uint32",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "complex64",
-    "complex128",
-];
+pub const DTYPE_NAMES: [&str; DType::BUILTIN.len()] = {
+    let (mut names, mut i) = ([""; DType::BUILTIN.len()], 0);
+    while i < names.len() {
+        names[i] = DType::BUILTIN[i].storage().facts().python;
+        i += 1;
+    }
+    names
+};
 
 /// The name of a dtype in Python.
 pub fn dtype_name(d: DType) -> String {

@@ -110,7 +110,7 @@ impl DType {
     /// Whether it is a floating point type.
     #[getter]
     fn is_floating_point(&self) -> bool {
-        self.inner.is_float() || matches!(self.inner, oflow::DType::F8E4M3FN | oflow::DType::F8E5M2)
+        self.inner.is_float() || self.inner.is_small_float()
     }
     /// Whether it is a type of complex numbers.
     #[getter]

@@ -4,7 +4,7 @@
 //! because that crate needs all bytes of a file as slices, and files are written in pieces.
 
 use crate::error::{Error, Result};
-use oflow_kernels::{Builtin, DType};
+use oflow_kernels::DType;
 use safetensors::tensor::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,23 +39,7 @@ pub struct Header {
 
 /// Returns the name of the dtype that elements are stored as, in the safetensors format.
 fn stored_name(dtype: DType) -> &'static str {
-    match dtype.storage() {
-        Builtin::Bool => "BOOL",
-        Builtin::U8 => "U8",
-        Builtin::I8 => "I8",
-        Builtin::I32 => "I32",
-        Builtin::I64 => "I64",
-        Builtin::F16 => "F16",
-        Builtin::BF16 => "BF16",
-        Builtin::F32 => "F32",
-        Builtin::F64 | Builtin::C128 => "F64",
-        Builtin::I16 => "I16",
-        Builtin::U16 => "U16",
-        Builtin::U32 => "U32",
-        Builtin::F8E4M3FN => "F8_E4M3",
-        Builtin::F8E5M2 => "F8_E5M2",
-        Builtin::C64 => "C64",
-    }
+    dtype.storage().facts().safetensors
 }
 
 /// Whether the format has the dtype. Others are stored as one that it has, and the file's metadata has their name.

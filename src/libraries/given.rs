@@ -2,32 +2,15 @@
 
 use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, InferCtx, OpDef, TensorType};
 use crate::placement::Device;
-use oflow_kernels::{Builtin, DType, Scalar, ShardBox, View};
+use oflow_kernels::{DType, Scalar, ShardBox, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::ptr;
 
-/// The code of an element type in the interface; that of its storage for a registered one.
+/// The code of an element type in the interface, which is its number in declared order; that of its storage for a registered one.
 pub(super) fn code(d: DType) -> u32 {
-    match d.storage() {
-        Builtin::Bool => OFLOW_BOOL,
-        Builtin::U8 => OFLOW_U8,
-        Builtin::I8 => OFLOW_I8,
-        Builtin::I32 => OFLOW_I32,
-        Builtin::I64 => OFLOW_I64,
-        Builtin::F16 => OFLOW_F16,
-        Builtin::BF16 => OFLOW_BF16,
-        Builtin::F32 => OFLOW_F32,
-        Builtin::F64 => OFLOW_F64,
-        Builtin::I16 => OFLOW_I16,
-        Builtin::U16 => OFLOW_U16,
-        Builtin::U32 => OFLOW_U32,
-        Builtin::F8E4M3FN => OFLOW_F8_E4M3FN,
-        Builtin::F8E5M2 => OFLOW_F8_E5M2,
-        Builtin::C64 => OFLOW_C64,
-        Builtin::C128 => OFLOW_C128,
-    }
+    d.storage() as u32
 }
 
 /// The element type of a code.
@@ -346,5 +329,21 @@ impl<const N: usize> Room<N> {
     /// Text that the callback has written.
     pub(super) fn said(&self, len: usize) -> String {
         String::from_utf8_lossy(&self.text[..len.min(self.text.len())]).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_know_every_dtype_by_its_number() {
+        let texts = [include_str!("../../op-abi/src/abi.rs"), include_str!("../../op-abi/include/oflow_value.hpp")];
+        for d in DType::BUILTIN {
+            let constant = format!("pub const OFLOW_{}: u32 = {};", d.name().to_uppercase(), code(d));
+            assert!(texts[0].contains(&constant), "{constant}");
+            assert!(texts.iter().all(|t| t.contains(&format!("\"{d}\""))), "{d}");
+            assert_eq!(dtype(code(d)), Some(d));
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Combining contributions that lie as raw bytes, as communication delivers them: any alignment, any dtype.
 
-use super::copy::scalar_bytes;
 use super::lane::{Lane, with_reduced};
 use super::reduce::Reduce;
 use crate::vmath::Real;
@@ -64,7 +63,7 @@ pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp)
 /// Where the length is not whole elements, or the dtype is registered.
 pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
     let dtype = check(dst, &[], dtype, op)?;
-    let one = scalar_bytes(dtype, Reduce::from(op).identity(dtype));
+    let one = dtype.encode(Reduce::from(op).identity(dtype));
     // Doubles what is there already, at the speed of copies: element by element it was a tenth of it.
     let mut done = dtype.size().min(dst.len());
     dst[..done].copy_from_slice(&one[..done]);

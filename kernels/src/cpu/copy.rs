@@ -1,10 +1,10 @@
 //! Copying with conversion of dtype and layout, and filling.
 
-use super::lane::{Lane, Native, cast, with_bits, with_lane};
+use super::lane::{Lane, Native, cast, with_bits, with_lane, with_narrow};
 use super::strided::{Cursor, Walk};
 use super::turn::{Blocks, turn};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, Complex, DType, Element, F8E4M3FN, F8E5M2, KernelError, Result, Scalar, View};
+use crate::{Builtin, DType, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
 
 /// Copies `src` to `dst` (same dims), converting between built-in dtypes as [`Lane`] says. Elements of one dtype keep their
@@ -63,7 +63,7 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
-    let bytes = scalar_bytes(dst.dtype().cast()?, value);
+    let bytes = dst.dtype().cast()?.encode(value);
     for_segments(&walk, &|offsets, n| {
         // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
         unsafe {
@@ -76,41 +76,9 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
     Ok(())
 }
 
-/// The element that holds a scalar, in the first bytes.
-pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 16] {
-    let mut bytes = [0u8; 16];
-    match dtype {
-        Builtin::Bool => bytes[0] = value.to_bool() as u8,
-        Builtin::U8 => bytes[0] = u8::from_scalar(value),
-        Builtin::I8 => bytes[0] = i8::from_scalar(value) as u8,
-        Builtin::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
-        Builtin::I64 => bytes[..8].copy_from_slice(&value.to_i64().to_ne_bytes()),
-        Builtin::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
-        Builtin::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
-        Builtin::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
-        Builtin::F64 => bytes[..8].copy_from_slice(&value.to_f64().to_ne_bytes()),
-        Builtin::I16 => bytes[..2].copy_from_slice(&i16::from_scalar(value).to_ne_bytes()),
-        Builtin::U16 => bytes[..2].copy_from_slice(&u16::from_scalar(value).to_ne_bytes()),
-        Builtin::U32 => bytes[..4].copy_from_slice(&u32::from_scalar(value).to_ne_bytes()),
-        Builtin::F8E4M3FN => bytes[0] = F8E4M3FN::from_scalar(value).0,
-        Builtin::F8E5M2 => bytes[0] = F8E5M2::from_scalar(value).0,
-        Builtin::C64 => {
-            let z = Complex::<f32>::from_scalar(value);
-            bytes[..4].copy_from_slice(&z.re.to_ne_bytes());
-            bytes[4..8].copy_from_slice(&z.im.to_ne_bytes());
-        }
-        Builtin::C128 => {
-            let z = Complex::<f64>::from_scalar(value);
-            bytes[..8].copy_from_slice(&z.re.to_ne_bytes());
-            bytes[8..].copy_from_slice(&z.im.to_ne_bytes());
-        }
-    }
-    bytes
-}
-
 /// The element that holds a scalar, as two words of 8 bytes.
 pub(crate) fn scalar_words(dtype: Builtin, value: Scalar) -> (u64, u64) {
-    let bytes = scalar_bytes(dtype, value);
+    let bytes = dtype.encode(value);
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
     (word(0), word(8))
 }
@@ -328,16 +296,7 @@ unsafe fn convert_through(src: (*const u8, Builtin, isize), dst: (*mut u8, Built
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn widen_run(src: *const u8, dtype: Builtin, stride: isize, to: *mut u8, n: usize) {
     // SAFETY: by the contract of this function, for every arm; a native dtype does not come here.
-    unsafe {
-        match dtype {
-            Builtin::I16 => convert_lanes::<i16, i32>(src.cast(), stride, to.cast(), 1, n),
-            Builtin::U16 => convert_lanes::<u16, i32>(src.cast(), stride, to.cast(), 1, n),
-            Builtin::U32 => convert_lanes::<u32, i64>(src.cast(), stride, to.cast(), 1, n),
-            Builtin::F8E4M3FN => convert_lanes::<F8E4M3FN, f32>(src.cast(), stride, to.cast(), 1, n),
-            Builtin::F8E5M2 => convert_lanes::<F8E5M2, f32>(src.cast(), stride, to.cast(), 1, n),
-            _ => {}
-        }
-    }
+    unsafe { with_narrow!(dtype, T, W => convert_lanes::<T, W>(src.cast(), stride, to.cast(), 1, n)) }
 }
 
 /// Converts `n` elements of the [`Native`] dtype of `dtype` to it, which is not native. Integers that were floats saturate, others
@@ -350,7 +309,7 @@ unsafe fn narrow_run(from: *mut u8, dst: *mut u8, dtype: Builtin, stride: isize,
     /// # Safety
     /// As [`convert_run`].
     #[inline(always)]
-    unsafe fn clamped<S: Lane + Ord, D: Lane>(
+    unsafe fn clamped<S: Lane + PartialOrd, D: Lane>(
         from: *mut S,
         dst: *mut D,
         stride: isize,
@@ -360,7 +319,16 @@ unsafe fn narrow_run(from: *mut u8, dst: *mut u8, dtype: Builtin, stride: isize,
         if let Some([low, high]) = bounds {
             for i in 0..n {
                 // SAFETY: by the contract of this function.
-                unsafe { from.add(i).write(from.add(i).read().clamp(low, high)) };
+                unsafe {
+                    let x = from.add(i).read();
+                    from.add(i).write(if x < low {
+                        low
+                    } else if x > high {
+                        high
+                    } else {
+                        x
+                    });
+                }
             }
         }
         // SAFETY: by the contract of this function.
@@ -368,21 +336,11 @@ unsafe fn narrow_run(from: *mut u8, dst: *mut u8, dtype: Builtin, stride: isize,
     }
     // SAFETY: by the contract of this function, for every arm; a native dtype does not come here.
     unsafe {
-        match dtype {
-            Builtin::I16 => {
-                let bounds = [i16::MIN.into(), i16::MAX.into()];
-                clamped::<i32, i16>(from.cast(), dst.cast(), stride, n, saturate.then_some(bounds))
-            }
-            Builtin::U16 => {
-                clamped::<i32, u16>(from.cast(), dst.cast(), stride, n, saturate.then_some([0, u16::MAX.into()]))
-            }
-            Builtin::U32 => {
-                clamped::<i64, u32>(from.cast(), dst.cast(), stride, n, saturate.then_some([0, u32::MAX.into()]))
-            }
-            Builtin::F8E4M3FN => convert_lanes::<f32, F8E4M3FN>(from.cast(), 1, dst.cast(), stride, n),
-            Builtin::F8E5M2 => convert_lanes::<f32, F8E5M2>(from.cast(), 1, dst.cast(), stride, n),
-            _ => {}
-        }
+        let integers = dtype.dtype().integers().filter(|_| saturate);
+        with_narrow!(dtype, T, W => {
+            let bounds = integers.map(|(low, high)| [low, high].map(W::from_i64));
+            clamped::<W, T>(from.cast(), dst.cast(), stride, n, bounds)
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Elements chosen by an index for each of them along a dim: read, written and summed. Indices have the dims of what they choose except
 //! along `dim`. Reading takes any strides; all other tensors are contiguous.
 
-use super::copy::{copy, fill, for_segments, scalar_bytes};
+use super::copy::{copy, fill, for_segments};
 use super::index::{Id, check_indices, index_dtype, row_of, with_ids};
 use super::lane::{Lane, native, with_bits, with_lane};
 use super::strided::Walk;
@@ -278,7 +278,7 @@ pub fn scatter_fill(
     size: usize,
 ) -> Result<()> {
     check_contiguous(out, ids, None, dim)?;
-    let bytes = scalar_bytes(out.dtype().cast()?, value);
+    let bytes = out.dtype().cast()?.encode(value);
     copy(x, out)?;
     let b = Blocks::of(out, ids, dim, first, size);
     with_bits!(out.dtype(), T => with_ids!(ids, I => {

@@ -4,7 +4,7 @@
 //! shards of a split table then add up to the whole lookup. Range errors are found by [`check_indices`], once, where the
 //! whole range is known.
 
-use super::copy::{fill, fill_run, move_run, scalar_bytes};
+use super::copy::{fill, fill_run, move_run};
 use super::lane::{Lane, native, with_bits, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
@@ -220,7 +220,7 @@ pub fn one_hot(ids: &View, out: &View, first: i64) -> Result<()> {
     }
     let lines = Lines::new(ids.dims(), &[ids, out]);
     let size = out.dtype().size();
-    let one = scalar_bytes(out.dtype().computed()?, Scalar::Int(1));
+    let one = out.dtype().computed()?.encode(Scalar::Int(1));
     for line in 0..lines.count() {
         // SAFETY: an element of `ids`, and an element of this line of the output.
         unsafe {

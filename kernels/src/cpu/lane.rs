@@ -335,6 +335,31 @@ macro_rules! with_lane {
 }
 pub(crate) use with_lane;
 
+/// Evaluates an expression with `$T` bound to the [`Lane`] of a dtype that is not native and `$W` to that of its [`Native`] one;
+/// nothing happens for a native or a complex dtype.
+macro_rules! with_narrow {
+    ($dtype:expr, $T:ident, $W:ident => $body:expr) => {
+        with_narrow!(@arms $dtype, $T, $W => $body;
+            I16: i16 => i32,
+            U16: u16 => i32,
+            U32: u32 => i64,
+            F8E4M3FN: $crate::F8E4M3FN => f32,
+            F8E5M2: $crate::F8E5M2 => f32,
+        )
+    };
+    (@arms $dtype:expr, $T:ident, $W:ident => $body:expr; $($name:ident: $t:ty => $wide:ty,)*) => {
+        match $dtype {
+            $($crate::Builtin::$name => {
+                type $T = $t;
+                type $W = $wide;
+                $body
+            })*
+            _ => {}
+        }
+    };
+}
+pub(crate) use with_narrow;
+
 /// As [`with_lane`] for every dtype whose elements are reduced, for the one kernel that is compiled for all of them: members of a
 /// collective add up elements in place.
 macro_rules! with_reduced {

@@ -10,7 +10,7 @@ use super::copy::fill;
 use super::lane::{Lane, Native, native, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, KernelError, Result, Scalar, View};
+use crate::{Builtin, KernelError, Limits, Result, Scalar, View};
 use fold::{ROWS, TILE, Total};
 use std::ops::Range;
 
@@ -30,22 +30,11 @@ pub enum Reduce {
 impl Reduce {
     /// Result of an empty reduction in a dtype, the neutral element.
     pub fn identity(self, dtype: Builtin) -> Scalar {
-        let (low, high) = match dtype {
-            Builtin::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
-            Builtin::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX as i64)),
-            Builtin::I8 => (Scalar::Int(i8::MIN as i64), Scalar::Int(i8::MAX as i64)),
-            Builtin::I32 => (Scalar::Int(i32::MIN as i64), Scalar::Int(i32::MAX as i64)),
-            Builtin::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
-            Builtin::I16 => (Scalar::Int(i16::MIN as i64), Scalar::Int(i16::MAX as i64)),
-            Builtin::U16 => (Scalar::Int(0), Scalar::Int(u16::MAX as i64)),
-            Builtin::U32 => (Scalar::Int(0), Scalar::Int(u32::MAX as i64)),
-            Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => {
-                (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
-            }
-            // Not reduced. What lies beyond the largest number is NaN in one of the two.
-            Builtin::F8E4M3FN | Builtin::F8E5M2 => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
-            // Complex numbers have no order: they are summed only.
-            Builtin::C64 | Builtin::C128 => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
+        let (low, high) = match dtype.facts().limits {
+            Limits::Bools => (Scalar::Bool(false), Scalar::Bool(true)),
+            Limits::Integers(low, high) => (Scalar::Int(low), Scalar::Int(high)),
+            // 8-bit floats are not reduced, and complex numbers, which have no order, are summed only.
+            Limits::Largest(_) => (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY)),
         };
         match self {
             Reduce::Sum => Scalar::Int(0),

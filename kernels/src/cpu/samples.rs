@@ -1,8 +1,7 @@
 //! Tensors for tests: any dtype, random values, random strides with gaps that must stay untouched.
 
 use crate::view::contiguous_strides;
-use crate::{Builtin, Complex, DType, Dims, Element, F8E4M3FN, F8E5M2, Scalar, Strides, View};
-use half::{bf16, f16};
+use crate::{DType, Dims, Element, Scalar, Strides, View, Visitor};
 
 /// A small random number generator (splitmix64): the same numbers on every machine.
 pub(crate) struct Rng(u64);
@@ -127,58 +126,30 @@ impl Tensor {
     pub(crate) fn set(&mut self, index: usize, value: Scalar) {
         let offset = self.offset(&self.position(index));
         self.used[offset] = true;
-        fn put<T: Element>(memory: *mut u64, offset: usize, value: Scalar) {
-            // SAFETY: `offset` is inside the memory, by the construction of the tensor.
-            unsafe { *(memory as *mut T).add(offset) = T::from_scalar(value) };
+        struct Put(*mut u64, usize, Scalar);
+        impl Visitor for Put {
+            type Out = ();
+            fn visit<T: Element>(self) {
+                // SAFETY: the offset is inside the memory, by the construction of the tensor.
+                unsafe { *(self.0 as *mut T).add(self.1) = T::from_scalar(self.2) };
+            }
         }
-        let memory = self.memory.as_mut_ptr();
-        match self.dtype.cast().unwrap() {
-            Builtin::Bool => put::<bool>(memory, offset, value),
-            Builtin::U8 => put::<u8>(memory, offset, value),
-            Builtin::I8 => put::<i8>(memory, offset, value),
-            Builtin::I32 => put::<i32>(memory, offset, value),
-            Builtin::I64 => put::<i64>(memory, offset, value),
-            Builtin::F16 => put::<f16>(memory, offset, value),
-            Builtin::BF16 => put::<bf16>(memory, offset, value),
-            Builtin::F32 => put::<f32>(memory, offset, value),
-            Builtin::F64 => put::<f64>(memory, offset, value),
-            Builtin::I16 => put::<i16>(memory, offset, value),
-            Builtin::U16 => put::<u16>(memory, offset, value),
-            Builtin::U32 => put::<u32>(memory, offset, value),
-            Builtin::F8E4M3FN => put::<F8E4M3FN>(memory, offset, value),
-            Builtin::F8E5M2 => put::<F8E5M2>(memory, offset, value),
-            Builtin::C64 => put::<Complex<f32>>(memory, offset, value),
-            Builtin::C128 => put::<Complex<f64>>(memory, offset, value),
-        }
+        self.dtype.cast().unwrap().visit(Put(self.memory.as_mut_ptr(), offset, value));
     }
 
     /// The element at a position.
     pub(crate) fn get(&self, at: &[usize]) -> f64 {
         let offset = self.offset(at);
-        fn pick<T: Element>(memory: *const u64, offset: usize) -> f64 {
-            // SAFETY: `offset` is inside the memory, by the construction of the tensor. Volatile, because kernels write
-            // through the pointers that `view` hands out.
-            unsafe { std::ptr::read_volatile((memory as *const T).add(offset)).to_scalar().to_f64() }
+        struct Pick(*const u64, usize);
+        impl Visitor for Pick {
+            type Out = f64;
+            fn visit<T: Element>(self) -> f64 {
+                // SAFETY: the offset is inside the memory, by the construction of the tensor. Volatile, because kernels write
+                // through the pointers that `view` hands out.
+                unsafe { std::ptr::read_volatile((self.0 as *const T).add(self.1)).to_scalar().to_f64() }
+            }
         }
-        let memory = self.memory.as_ptr();
-        match self.dtype.cast().unwrap() {
-            Builtin::Bool => pick::<bool>(memory, offset),
-            Builtin::U8 => pick::<u8>(memory, offset),
-            Builtin::I8 => pick::<i8>(memory, offset),
-            Builtin::I32 => pick::<i32>(memory, offset),
-            Builtin::I64 => pick::<i64>(memory, offset),
-            Builtin::F16 => pick::<f16>(memory, offset),
-            Builtin::BF16 => pick::<bf16>(memory, offset),
-            Builtin::F32 => pick::<f32>(memory, offset),
-            Builtin::F64 => pick::<f64>(memory, offset),
-            Builtin::I16 => pick::<i16>(memory, offset),
-            Builtin::U16 => pick::<u16>(memory, offset),
-            Builtin::U32 => pick::<u32>(memory, offset),
-            Builtin::F8E4M3FN => pick::<F8E4M3FN>(memory, offset),
-            Builtin::F8E5M2 => pick::<F8E5M2>(memory, offset),
-            Builtin::C64 => pick::<Complex<f32>>(memory, offset),
-            Builtin::C128 => pick::<Complex<f64>>(memory, offset),
-        }
+        self.dtype.cast().unwrap().visit(Pick(self.memory.as_ptr(), offset))
     }
 
     /// All elements in row-major order.

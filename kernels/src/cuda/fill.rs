@@ -2,7 +2,6 @@
 
 use super::elementwise::Program;
 use super::{Args, Launch, Queue, Source};
-use crate::cpu::copy::scalar_bytes;
 use crate::expr::Expr;
 use crate::{Builtin, Result, Scalar, View};
 use std::sync::OnceLock;
@@ -22,7 +21,7 @@ pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
         return strided(q, out, dtype, value);
     }
     let (size, bytes) = (out.dtype().size(), out.len() * out.dtype().size());
-    let element = scalar_bytes(dtype, value);
+    let element = dtype.encode(value);
     // An element of 16 bytes is a pattern where its halves are the same.
     if size > 8 && element[..8] != element[8..] {
         return strided(q, out, dtype, value);

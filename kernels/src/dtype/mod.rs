@@ -7,19 +7,19 @@
 mod f8;
 mod quantised;
 mod registered;
+mod table;
 
-use half::{bf16, f16};
-use num_complex::Complex;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use crate::{KernelError, ReduceOp, Result, Scalar};
+use crate::{KernelError, ReduceOp, Result};
 
-pub use f8::{F8E4M3FN, F8E5M2};
+pub use f8::*;
 pub use quantised::Quantization;
 pub use registered::Registered;
+pub use table::{Builtin, Element, Facts, Limits, Visitor};
 
 /// The type of a tensor's elements: a built-in one (`DType::F32` …) or one that the program registered ([`Registered`]).
 ///
@@ -32,46 +32,7 @@ pub use registered::Registered;
 pub struct DType(u32);
 
 /// Bits of the number of the storage.
-const STORAGE_BITS: u32 = 4;
-
-/// The dtypes that oflow brings. What depends on the bytes of an element matches over it, exhaustively; everything else takes a
-/// [`DType`]. The numbers are those of fingerprints: new ones are appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Builtin {
-    /// One byte, 0 or 1.
-    Bool,
-    /// Unsigned 8-bit integer.
-    U8,
-    /// Signed 8-bit integer.
-    I8,
-    /// Signed 32-bit integer.
-    I32,
-    /// Signed 64-bit integer.
-    I64,
-    /// IEEE half precision.
-    F16,
-    /// bfloat16: f32's exponent with 8 bits of significand.
-    BF16,
-    /// IEEE single precision.
-    F32,
-    /// IEEE double precision.
-    F64,
-    /// Signed 16-bit integer.
-    I16,
-    /// Unsigned 16-bit integer.
-    U16,
-    /// Unsigned 32-bit integer.
-    U32,
-    /// 8-bit float with 4 bits of exponent and 3 of fraction, without infinities: the largest number is 448.
-    F8E4M3FN,
-    /// 8-bit float with 5 bits of exponent and 2 of fraction: the upper byte of an f16.
-    F8E5M2,
-    /// Complex number: real and imaginary part, each an f32.
-    C64,
-    /// Complex number: real and imaginary part, each an f64.
-    C128,
-}
+const STORAGE_BITS: u32 = usize::BITS - (Builtin::ALL.len() - 1).leading_zeros();
 
 /// The coarse kind of a dtype or scalar; promotion compares the kinds of numbers first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,75 +50,9 @@ pub enum DTypeKind {
 }
 
 impl Builtin {
-    /// All of them, in declared order.
-    pub const ALL: [Builtin; 16] = [
-        Builtin::Bool,
-        Builtin::U8,
-        Builtin::I8,
-        Builtin::I32,
-        Builtin::I64,
-        Builtin::F16,
-        Builtin::BF16,
-        Builtin::F32,
-        Builtin::F64,
-        Builtin::I16,
-        Builtin::U16,
-        Builtin::U32,
-        Builtin::F8E4M3FN,
-        Builtin::F8E5M2,
-        Builtin::C64,
-        Builtin::C128,
-    ];
-
-    /// Returns the bytes of one element.
-    pub const fn size(self) -> usize {
-        match self {
-            Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::F8E4M3FN | Builtin::F8E5M2 => 1,
-            Builtin::F16 | Builtin::BF16 | Builtin::I16 | Builtin::U16 => 2,
-            Builtin::I32 | Builtin::U32 | Builtin::F32 => 4,
-            Builtin::I64 | Builtin::F64 | Builtin::C64 => 8,
-            Builtin::C128 => 16,
-        }
-    }
-
     /// Returns the alignment of an element in the memory of the host: its size, of c128 that of a part.
     pub const fn align(self) -> usize {
         if matches!(self, Builtin::C128) { Builtin::F64.size() } else { self.size() }
-    }
-
-    /// Returns the short name, such as `f32`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Builtin::Bool => "bool",
-            Builtin::U8 => "u8",
-            Builtin::I8 => "i8",
-            Builtin::I32 => "i32",
-            Builtin::I64 => "i64",
-            Builtin::F16 => "f16",
-            Builtin::BF16 => "bf16",
-            Builtin::F32 => "f32",
-            Builtin::F64 => "f64",
-            Builtin::I16 => "i16",
-            Builtin::U16 => "u16",
-            Builtin::U32 => "u32",
-            Builtin::F8E4M3FN => "f8_e4m3fn",
-            Builtin::F8E5M2 => "f8_e5m2",
-            Builtin::C64 => "c64",
-            Builtin::C128 => "c128",
-        }
-    }
-
-    /// Returns the kind: bool, int, float or complex; opaque for the 8-bit floats.
-    #[inline]
-    pub const fn kind(self) -> DTypeKind {
-        match self {
-            Builtin::Bool => DTypeKind::Bool,
-            Builtin::U8 | Builtin::I8 | Builtin::I16 | Builtin::U16 => DTypeKind::Int,
-            Builtin::I32 | Builtin::U32 | Builtin::I64 => DTypeKind::Int,
-            Builtin::F8E4M3FN | Builtin::F8E5M2 => DTypeKind::Opaque,
-            Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => DTypeKind::Float,
-            Builtin::C64 | Builtin::C128 => DTypeKind::Complex,
-        }
     }
 
     /// Whether this is f16, bf16, f32 or f64.
@@ -188,31 +83,6 @@ impl Builtin {
         }
     }
 
-    /// Returns the number in the bytes of one element; none where there are more or fewer bytes than an element has.
-    pub fn decode(self, bytes: &[u8]) -> Option<Scalar> {
-        Some(match self {
-            Builtin::Bool => Scalar::Bool(u8::from_ne_bytes(bytes.try_into().ok()?) != 0),
-            Builtin::U8 => u8::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::I8 => i8::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::I32 => i32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::I64 => i64::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::F16 => f16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::BF16 => bf16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::F32 => f32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::F64 => f64::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::I16 => i16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::U16 => u16::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::U32 => u32::from_ne_bytes(bytes.try_into().ok()?).to_scalar(),
-            Builtin::F8E4M3FN => F8E4M3FN(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
-            Builtin::F8E5M2 => F8E5M2(u8::from_ne_bytes(bytes.try_into().ok()?)).to_scalar(),
-            Builtin::C64 | Builtin::C128 => {
-                let part = self.part()?;
-                let (re, im) = bytes.split_at_checked(part.size())?;
-                Scalar::Complex(part.decode(re)?.to_f64(), part.decode(im)?.to_f64())
-            }
-        })
-    }
-
     /// As a [`DType`].
     pub const fn dtype(self) -> DType {
         DType((self as u32) << STORAGE_BITS | self as u32)
@@ -220,40 +90,6 @@ impl Builtin {
 }
 
 impl DType {
-    /// One byte, 0 or 1.
-    #[allow(non_upper_case_globals)]
-    pub const Bool: DType = Builtin::Bool.dtype();
-    /// Unsigned 8-bit integer.
-    pub const U8: DType = Builtin::U8.dtype();
-    /// Signed 8-bit integer.
-    pub const I8: DType = Builtin::I8.dtype();
-    /// Signed 32-bit integer.
-    pub const I32: DType = Builtin::I32.dtype();
-    /// Signed 64-bit integer.
-    pub const I64: DType = Builtin::I64.dtype();
-    /// IEEE half precision.
-    pub const F16: DType = Builtin::F16.dtype();
-    /// bfloat16: f32's exponent with 8 bits of significand.
-    pub const BF16: DType = Builtin::BF16.dtype();
-    /// IEEE single precision.
-    pub const F32: DType = Builtin::F32.dtype();
-    /// IEEE double precision.
-    pub const F64: DType = Builtin::F64.dtype();
-    /// Signed 16-bit integer.
-    pub const I16: DType = Builtin::I16.dtype();
-    /// Unsigned 16-bit integer.
-    pub const U16: DType = Builtin::U16.dtype();
-    /// Unsigned 32-bit integer.
-    pub const U32: DType = Builtin::U32.dtype();
-    /// 8-bit float with 4 bits of exponent and 3 of fraction, without infinities; casts saturate. It is stored and cast, not computed with.
-    pub const F8E4M3FN: DType = Builtin::F8E4M3FN.dtype();
-    /// 8-bit float with 5 bits of exponent and 2 of fraction: stored and cast, not computed with.
-    pub const F8E5M2: DType = Builtin::F8E5M2.dtype();
-    /// Complex number: real and imaginary part, each an f32.
-    pub const C64: DType = Builtin::C64.dtype();
-    /// Complex number: real and imaginary part, each an f64.
-    pub const C128: DType = Builtin::C128.dtype();
-
     /// The built-in dtypes, in declared order. Registered ones are not listed.
     pub const BUILTIN: [DType; Builtin::ALL.len()] = {
         let mut all = [DType::Bool; Builtin::ALL.len()];
@@ -266,20 +102,17 @@ impl DType {
     };
 
     /// Dtypes of [`DType::BUILTIN`] that all kernels compute with: real numbers and bool.
-    pub const REAL: [DType; 12] = [
-        DType::Bool,
-        DType::U8,
-        DType::I8,
-        DType::I32,
-        DType::I64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-        DType::I16,
-        DType::U16,
-        DType::U32,
-    ];
+    pub const REAL: [DType; count_of_real()] = {
+        let (mut real, mut n, mut i) = ([DType::Bool; count_of_real()], 0, 0);
+        while i < Builtin::ALL.len() {
+            if Builtin::ALL[i].dtype().is_real() {
+                real[n] = Builtin::ALL[i].dtype();
+                n += 1;
+            }
+            i += 1;
+        }
+        real
+    };
 
     /// A number that is the same on every rank: the place of a built-in dtype in [`DType::BUILTIN`], a hash of the text of a
     /// registered one.
@@ -414,26 +247,28 @@ impl DType {
 
     /// Whether gradients pass an element of this dtype: floats, complex numbers, and 8-bit floats between the two casts around them.
     pub const fn passes_gradients(self) -> bool {
-        self.has_gradients() || matches!(self, DType::F8E4M3FN | DType::F8E5M2)
+        self.has_gradients() || self.is_small_float()
+    }
+
+    /// Whether this is an 8-bit float: stored and cast, not computed with.
+    pub const fn is_small_float(self) -> bool {
+        matches!(self.kind(), DTypeKind::Opaque) && self.is_builtin()
     }
 
     /// Returns the smallest and the largest integer of a built-in integer dtype.
     pub const fn integers(self) -> Option<(i64, i64)> {
-        match self {
-            DType::U8 => Some((0, u8::MAX as i64)),
-            DType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
-            DType::I32 => Some((i32::MIN as i64, i32::MAX as i64)),
-            DType::I64 => Some((i64::MIN, i64::MAX)),
-            DType::I16 => Some((i16::MIN as i64, i16::MAX as i64)),
-            DType::U16 => Some((0, u16::MAX as i64)),
-            DType::U32 => Some((0, u32::MAX as i64)),
-            _ => None,
+        match self.builtin() {
+            Some(b) => match b.facts().limits {
+                Limits::Integers(low, high) => Some((low, high)),
+                _ => None,
+            },
+            None => None,
         }
     }
 
     /// Whether this is an integer dtype without negative numbers.
     pub const fn is_unsigned(self) -> bool {
-        matches!(self, DType::U8 | DType::U16 | DType::U32)
+        matches!(self.integers(), Some((0, _)))
     }
 
     /// Whether this is f16 or bf16, which kernels accumulate in f32.
@@ -493,7 +328,7 @@ impl DType {
             (a, b) if a < b => other,
             _ => match (self, other) {
                 // PyTorch has u16 and u32 with themselves, bool and floats only.
-                (DType::U16 | DType::U32, _) | (_, DType::U16 | DType::U32) => return Err(none()),
+                (a, b) if [a, b].iter().any(|d| d.is_unsigned() && d.size() > 1) => return Err(none()),
                 (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
                 (DType::F16, DType::BF16) | (DType::BF16, DType::F16) => DType::F32,
                 (a, b) if a.size() >= b.size() => a,
@@ -567,61 +402,14 @@ impl FromStr for DType {
     }
 }
 
-/// A Rust type that can be an element of a tensor.
-pub trait Element: Copy + Send + Sync + 'static + fmt::Debug + PartialEq {
-    /// The dtype whose memory layout this type has.
-    const DTYPE: DType;
-    /// Converts with C's `as` meaning (floats truncate and saturate, bool is `!= 0`).
-    fn from_scalar(s: Scalar) -> Self;
-    /// Widens to a scalar without loss.
-    fn to_scalar(self) -> Scalar;
-}
-
-macro_rules! element {
-    ($($t:ty, $d:ident, |$s:ident| $from:expr, |$x:ident| $to:expr;)*) => {$(
-        impl Element for $t {
-            const DTYPE: DType = DType::$d;
-            fn from_scalar($s: Scalar) -> Self { $from }
-            fn to_scalar(self) -> Scalar { let $x = self; $to }
-        }
-    )*};
-}
-
-element! {
-    bool, Bool, |s| s.to_bool(), |x| Scalar::Bool(x);
-    u8, U8, |s| s.to_i64() as u8, |x| Scalar::Int(x as i64);
-    i8, I8, |s| s.to_i64() as i8, |x| Scalar::Int(x as i64);
-    i32, I32, |s| s.to_i64() as i32, |x| Scalar::Int(x as i64);
-    i64, I64, |s| s.to_i64(), |x| Scalar::Int(x);
-    f16, F16, |s| f16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
-    bf16, BF16, |s| bf16::from_f64(s.to_f64()), |x| Scalar::Float(x.to_f64());
-    f32, F32, |s| s.to_f64() as f32, |x| Scalar::Float(x as f64);
-    f64, F64, |s| s.to_f64(), |x| Scalar::Float(x);
-    i16, I16, |s| s.to_i64() as i16, |x| Scalar::Int(x as i64);
-    u16, U16, |s| s.to_i64() as u16, |x| Scalar::Int(x as i64);
-    u32, U32, |s| s.to_i64() as u32, |x| Scalar::Int(x as i64);
-    F8E4M3FN, F8E4M3FN, |s| F8E4M3FN::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
-    F8E5M2, F8E5M2, |s| F8E5M2::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32() as f64);
-}
-
-macro_rules! complex_element {
-    ($($t:ty, $d:ident, $part:ty;)*) => {$(
-        impl Element for $t {
-            const DTYPE: DType = DType::$d;
-            fn from_scalar(s: Scalar) -> Self {
-                let (re, im) = s.to_complex();
-                Complex { re: re as $part, im: im as $part }
-            }
-            fn to_scalar(self) -> Scalar {
-                Scalar::Complex(self.re as f64, self.im as f64)
-            }
-        }
-    )*};
-}
-
-complex_element! {
-    Complex<f32>, C64, f32;
-    Complex<f64>, C128, f64;
+/// Length of [`DType::REAL`].
+const fn count_of_real() -> usize {
+    let (mut n, mut i) = (0, 0);
+    while i < Builtin::ALL.len() {
+        n += Builtin::ALL[i].dtype().is_real() as usize;
+        i += 1;
+    }
+    n
 }
 
 #[cfg(test)]

@@ -13,17 +13,20 @@ pub(crate) fn fmod(a: i64, b: i64) -> i64 {
 }
 
 /// Python's `a % b`; 0 for a zero divisor.
+#[inline]
 pub(crate) fn remainder(a: i64, b: i64) -> i64 {
     let r = fmod(a, b);
     if r != 0 && ((r < 0) != (b < 0)) { r + b } else { r }
 }
 
 /// Python's `a // b`; 0 for a zero divisor.
+#[inline]
 pub(crate) fn floor_div(a: i64, b: i64) -> i64 {
     div(a, b).wrapping_sub((fmod(a, b) != 0 && (a < 0) != (b < 0)) as i64)
 }
 
 /// Wrapping power; a negative exponent gives the quotient 1 / a^b towards zero.
+#[inline]
 pub(crate) fn pow(a: i64, b: i64) -> i64 {
     if b < 0 {
         return match a {

@@ -66,13 +66,12 @@ pub enum Class {
 impl Class {
     /// The arithmetic of an op that computes in this dtype.
     pub fn of(compute: Builtin) -> Class {
-        match compute {
-            Builtin::F64 => Class::F64,
-            Builtin::C64 => Class::C64,
-            Builtin::C128 => Class::C128,
-            Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F8E4M3FN | Builtin::F8E5M2 => Class::F32,
-            Builtin::Bool | Builtin::U8 | Builtin::I8 | Builtin::I16 | Builtin::U16 => Class::I64,
-            Builtin::I32 | Builtin::U32 | Builtin::I64 => Class::I64,
+        match (compute.kind(), compute.part()) {
+            (_, Some(Builtin::F64)) => Class::C128,
+            (_, Some(_)) => Class::C64,
+            (DTypeKind::Bool | DTypeKind::Int, _) => Class::I64,
+            _ if compute == Builtin::F64 => Class::F64,
+            _ => Class::F32,
         }
     }
 
@@ -89,8 +88,8 @@ impl Class {
 /// Where one of several is a registered dtype.
 pub fn common_dtype(inputs: &[DType], out: DType) -> Result<DType> {
     let wide = |d: DType| match d {
-        DType::U16 | DType::U32 => DType::I64,
-        DType::F8E4M3FN | DType::F8E5M2 => DType::F32,
+        d if d.is_small_float() => DType::F32,
+        d if d.kind() == DTypeKind::Int => DType::I64,
         d => d,
     };
     inputs.iter().try_fold(out, |d, i| match (d, *i) {

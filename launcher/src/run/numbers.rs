@@ -1,7 +1,6 @@
 //! The elements of a tensor as numbers: from JSON, to and from the bytes of the dtype.
 
-use half::{bf16, f16};
-use oflow::kernels::{Builtin, DTypeKind, F8E4M3FN, F8E5M2, Scalar};
+use oflow::kernels::{Builtin, DTypeKind, Scalar};
 
 use super::json::{Json, special};
 
@@ -112,22 +111,8 @@ impl Numbers {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len() * self.dtype().size());
         match self {
-            Numbers::Floats(d, v) => v.iter().for_each(|x| match d {
-                Builtin::F16 => out.extend(f16::from_f64(*x).to_ne_bytes()),
-                Builtin::BF16 => out.extend(bf16::from_f64(*x).to_ne_bytes()),
-                Builtin::F32 => out.extend((*x as f32).to_ne_bytes()),
-                Builtin::F8E4M3FN => out.push(F8E4M3FN::from_f32(*x as f32).0),
-                Builtin::F8E5M2 => out.push(F8E5M2::from_f32(*x as f32).0),
-                _ => out.extend(x.to_ne_bytes()),
-            }),
-            Numbers::Ints(d, v) => v.iter().for_each(|x| match d {
-                Builtin::I32 => out.extend((*x as i32).to_ne_bytes()),
-                Builtin::I64 => out.extend(x.to_ne_bytes()),
-                Builtin::I16 | Builtin::U16 => out.extend((*x as u16).to_ne_bytes()),
-                Builtin::U32 => out.extend((*x as u32).to_ne_bytes()),
-                // One byte of bool, u8 and i8 alike.
-                _ => out.push(*x as u8),
-            }),
+            Numbers::Floats(d, v) => v.iter().for_each(|x| out.extend(&d.encode(Scalar::Float(*x))[..d.size()])),
+            Numbers::Ints(d, v) => v.iter().for_each(|x| out.extend(&d.encode(Scalar::Int(*x))[..d.size()])),
         }
         out
     }
@@ -143,26 +128,12 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The nearest number of a float dtype.
 pub fn rounded(dtype: Builtin, x: f64) -> f64 {
-    match dtype {
-        Builtin::F16 => f16::from_f64(x).to_f64(),
-        Builtin::BF16 => bf16::from_f64(x).to_f64(),
-        Builtin::F32 => f64::from(x as f32),
-        Builtin::F8E4M3FN => f64::from(F8E4M3FN::from_f32(x as f32).to_f32()),
-        Builtin::F8E5M2 => f64::from(F8E5M2::from_f32(x as f32).to_f32()),
-        _ => x,
-    }
+    Scalar::Float(x).in_dtype(dtype).to_f64()
 }
 
 /// The bits of a float as the dtype has it.
 pub fn bits(dtype: Builtin, x: f64) -> u64 {
-    match dtype {
-        Builtin::F16 => u64::from(f16::from_f64(x).to_bits()),
-        Builtin::BF16 => u64::from(bf16::from_f64(x).to_bits()),
-        Builtin::F32 => u64::from((x as f32).to_bits()),
-        Builtin::F8E4M3FN => u64::from(F8E4M3FN::from_f32(x as f32).0),
-        Builtin::F8E5M2 => u64::from(F8E5M2::from_f32(x as f32).0),
-        _ => x.to_bits(),
-    }
+    dtype.encode(Scalar::Float(x)).iter().take(8).rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }
 
 /// The places of a box's elements among those of the tensor, row-major.

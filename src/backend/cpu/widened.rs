@@ -15,10 +15,8 @@ use std::sync::Arc;
 
 /// The dtype that kernels compute with for one that they are not compiled for.
 fn wider(dtype: DType) -> Option<DType> {
-    match dtype {
-        DType::I16 | DType::U16 | DType::U32 => dtype.builtin().map(|b| Native::of(b).dtype()),
-        _ => None,
-    }
+    let builtin = dtype.builtin().filter(|b| dtype.is_real() && b.native().is_none())?;
+    Some(Native::of(builtin).dtype())
 }
 
 /// Whether the kernel of the call writes elements of its own output's dtype, whatever that is.

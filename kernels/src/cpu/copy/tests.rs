@@ -1,7 +1,7 @@
 use super::*;
-use crate::DTypeKind;
 use crate::cpu::testing::{Owned, read};
 use crate::parallel::tests::with_threads;
+use crate::{DTypeKind, F8E4M3FN, F8E5M2};
 
 #[test]
 fn every_pair_of_dtypes() {
