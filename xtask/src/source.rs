@@ -2,6 +2,7 @@
 //!
 //! Code for tests is left out: modules and items under `#[cfg(test)]`.
 
+use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
@@ -68,6 +69,20 @@ pub struct Source {
     pub crates: Vec<Crate>,
     pub files: Vec<File>,
     pub modules: Vec<Module>,
+}
+
+/// The modules that a call of a macro such as `families!` declares: `mod name` and then `;` or `:`, which a file has.
+fn modules_in(tokens: TokenStream) -> Vec<Item> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let named = tokens.windows(3).filter_map(|w| match w {
+        [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Punct(end)]
+            if word == "mod" && matches!(end.as_char(), ';' | ':') =>
+        {
+            syn::parse_str(&format!("mod {name};")).ok()
+        }
+        _ => None,
+    });
+    named.collect()
 }
 
 impl Source {
@@ -158,7 +173,10 @@ impl Source {
                     }
                 }
                 Item::Macro(m) => {
-                    let Some(name) = &m.ident else { continue };
+                    let Some(name) = &m.ident else {
+                        self.add_items(krate, module, &modules_in(m.mac.tokens.clone()), dir, below)?;
+                        continue;
+                    };
                     self.name(module, name.to_string(), Name::Item);
                     let root = self.root_of(module);
                     if root != module && m.attrs.iter().any(|a| a.path().is_ident("macro_export")) {

@@ -64,8 +64,8 @@ macro_rules! builtin {
             from |$s:ident| $from:expr, to |$x:ident| $to:expr;
         }
     )*) => {
-        /// The dtypes that oflow brings; everything else takes a [`DType`]. The numbers are those of fingerprints and of
-        /// [libraries](https://docs.rs/oflow): new ones are appended.
+        /// The dtypes that oflow brings; most code takes a [`DType`]. The numbers are those of fingerprints and of shared libraries
+        /// (`op-abi`): new ones are appended.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Builtin { $($(#[$doc])* $name,)* }

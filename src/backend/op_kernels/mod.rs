@@ -12,7 +12,7 @@ use oflow_kernels::cuda::Queue;
 
 /// Declares the files of this folder, each a family of ops.
 macro_rules! families {
-    ($($family:ident),* $(,)?) => {
+    ($(mod $family:ident;)*) => {
         $(mod $family;)*
         fn rows() -> impl Iterator<Item = Row> {
             let families = [$($family::rows),*];
@@ -22,28 +22,28 @@ macro_rules! families {
 }
 
 families! {
-    attention,
-    batch_norm,
-    conv,
-    count,
-    create,
-    embedding,
-    grouped_norm,
-    index,
-    loss,
-    matmul,
-    norm,
-    optim,
-    pool,
-    random,
-    reduce,
-    resample,
-    scan,
-    select,
-    shape,
-    softmax,
-    sort,
-    strided,
+    mod attention;
+    mod batch_norm;
+    mod conv;
+    mod count;
+    mod create;
+    mod embedding;
+    mod grouped_norm;
+    mod index;
+    mod loss;
+    mod matmul;
+    mod norm;
+    mod optim;
+    mod pool;
+    mod random;
+    mod reduce;
+    mod resample;
+    mod scan;
+    mod select;
+    mod shape;
+    mod softmax;
+    mod sort;
+    mod strided;
 }
 
 /// A kernel and the name of its op.
