@@ -10,6 +10,7 @@ mod ahead;
 mod blas;
 mod compile;
 mod cubin;
+mod driver_error;
 pub mod elementwise;
 mod gpu;
 pub mod libraries;
@@ -67,22 +68,9 @@ kernels! {
 pub use blas::Epilogue;
 pub use compile::cache_dir as kernel_cache;
 pub use cubin::{Usage, usage};
+pub(crate) use driver_error::driver_error;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};
 pub use queue::{Args, Fault, FaultSlot, Function, Launch, Queue};
 pub use stream::{Event, Stream};
-
-use crate::KernelError;
-use cudarc::driver::DriverError;
-
-/// Error of a failed call of the driver, in CUDA's words.
-pub(crate) fn driver_error(what: &str, e: DriverError) -> KernelError {
-    let name = e.error_name().ok().and_then(|n| n.to_str().ok()).unwrap_or("an unknown error");
-    let text = e.error_string().ok().and_then(|n| n.to_str().ok()).unwrap_or("");
-    let error = format!("{what}: {name} ({text})");
-    match e.0 {
-        cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => KernelError::out_of_memory(error),
-        _ => KernelError::device(error),
-    }
-}
