@@ -17,7 +17,7 @@ pub trait Element: Copy + Send + Sync + 'static + fmt::Debug + PartialEq {
     fn to_scalar(self) -> Scalar;
 }
 
-/// What runs over the type of an element ([`Builtin::visit`]).
+/// Code that runs over the type of an element ([`Builtin::visit`]).
 pub trait Visitor {
     /// Type of the result.
     type Out;
@@ -36,7 +36,7 @@ pub enum Limits {
     Largest(f64),
 }
 
-/// What is known about a built-in dtype besides its size.
+/// Facts about a built-in dtype besides its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// Short name, such as `f32`.
