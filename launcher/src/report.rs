@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use oflow::control::service::Missing;
+use oflow::control::service::{Candidate, Missing};
 use oflow::control::{Failure, FailureKind};
 
 use crate::traceback;
@@ -87,6 +87,12 @@ impl Ended {
         let missing = self.missing.filter(|_| !self.by_signal());
         let kind = if missing.is_some_and(|m| m.link) { FailureKind::LinkLost } else { kind };
         Failure { missing: missing.map(|m| m.rank), ..Failure::of_rank(self.rank, kind, self.describe()) }
+    }
+
+    /// Returns the failure and its code, to be compared with others; `None` if the rank succeeded.
+    pub fn candidate(&self) -> Option<Candidate> {
+        let failed = !self.success();
+        failed.then(|| Candidate { failure: self.failure(), code: Some(self.code()), is_final: false })
     }
 
     /// Returns a sentence: which rank, and how it ended.

@@ -345,7 +345,7 @@ async fn serve(agent: &Agent, work: Work) {
         tokio::select! {
             Some(ended) = gone.join_next() => {
                 let Ok((rank, pid, exits)) = ended else { continue };
-                if !exits && !agent.departures().contains(&rank) {
+                if !exits && !agent.ends([]).has_left(rank) {
                     agent.fail(lost(rank, Some(pid)));
                 }
                 agent.mark_left(rank, &if exits { format!("rank {rank} (pid {pid}) called exit()") } else { String::new() });

@@ -17,6 +17,7 @@ use tonic::Status;
 use super::host::{self, Host};
 use super::node::{Absent, Missing, NodeState, Silence};
 use super::root::Plan;
+use super::root_cause::Ends;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
 use crate::flight::MAX_WORLD;
@@ -446,9 +447,13 @@ impl Agent {
         self.look(NodeState::absent_ranks)
     }
 
-    /// Returns the ranks of this host that have left, in order. A rank that fails because another has left comes after it.
-    pub fn departures(&self) -> Vec<usize> {
-        self.look(|s| s.departures().to_vec())
+    /// Returns the ends of this host's ranks, to compare failures before they are reported: the ranks that have left, in order, and as
+    /// ended processes those of the ranks `gone`.
+    pub fn ends(&self, gone: impl IntoIterator<Item = usize>) -> Ends {
+        let mut ends = Ends::default();
+        self.look(|s| s.departures().iter().for_each(|rank| ends.left(*rank)));
+        gone.into_iter().for_each(|rank| ends.gone(rank, String::new()));
+        ends
     }
 
     /// Returns what a rank has waited for in vain, as it reported.

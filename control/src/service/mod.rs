@@ -68,6 +68,7 @@ pub use agent::Agent;
 pub(crate) use limits::missing_rank;
 pub use node::{Absent, Missing, Silence};
 pub use oflow_proto::control::NodeEvent;
+pub use root_cause::{Candidate, Ends};
 pub use serve::Verdict;
 
 /// Receives the log lines of an agent.

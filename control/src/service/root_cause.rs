@@ -1,5 +1,9 @@
 //! Finds the cause among the failures that were reported at one time. Pure.
 //!
+//! Nothing else compares failures. The root asks for the [`cause`] among those of all hosts. An agent sees the exits of its own ranks
+//! first: it asks whether an earlier one is still to come ([`Ends::earlier_is_still_ending`]), and reports the likeliest cause first
+//! ([`Ends::sort`]).
+//!
 //! A killed rank comes before an error, an error before a lost link; among equals the rank counts that left the job first. A
 //! failure may say for which rank the failed one had waited in vain ([`Failure::missing`]). Then that rank is the cause: with its
 //! own failure if it reported one, else as a rank that ended while others needed it. If that rank has not ended, the link to it
@@ -9,10 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Failure, FailureKind};
 
-/// A reported failure.
+/// A failure that may be the cause of others.
 #[derive(Clone, Debug)]
 pub struct Candidate {
+    /// The failure as it is reported.
     pub failure: Failure,
+    /// Exit code of the failed rank; `None` if it is not known yet.
     pub code: Option<u8>,
     /// Whether the job ends whatever restarts are left.
     pub is_final: bool,
@@ -20,13 +26,13 @@ pub struct Candidate {
 
 impl Candidate {
     /// Whether it is the loss of one rank's link to another.
-    pub fn is_lost_link(&self) -> bool {
+    fn is_lost_link(&self) -> bool {
         self.failure.kind == FailureKind::LinkLost && self.failure.missing.is_some()
     }
 }
 
 /// The ranks that have ended.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// Ranks that have left the job, in order.
     departures: Vec<usize>,
@@ -40,21 +46,29 @@ impl Ends {
         self.departures.push(rank);
     }
 
-    /// A rank's process has ended.
+    /// A rank's process has ended. `how`: a sentence without its end, or empty.
     pub fn gone(&mut self, rank: usize, how: String) {
         self.gone.insert(rank, how);
     }
 
-    fn has_left(&self, rank: usize) -> bool {
+    /// Whether a rank has left the job, or its process has ended.
+    pub fn has_left(&self, rank: usize) -> bool {
         self.departures.contains(&rank) || self.gone.contains_key(&rank)
     }
 
-    fn order(&self, rank: Option<usize>) -> usize {
-        self.departures.iter().position(|r| Some(*r) == rank).unwrap_or(usize::MAX)
+    /// Place of a failure among others of the same time: the least is the likeliest cause.
+    fn precedence(&self, failure: &Failure) -> (u8, usize) {
+        let left = self.departures.iter().position(|r| Some(*r) == failure.rank).unwrap_or(usize::MAX);
+        (weight(failure.kind), left)
+    }
+
+    /// Sorts failures so that the likeliest cause comes first. Equal ones keep their order.
+    pub fn sort<T>(&self, all: &mut [T], failure: impl Fn(&T) -> &Failure) {
+        all.sort_by_key(|one| self.precedence(failure(one)));
     }
 
     /// Whether a rank that may be the cause has left the job and its process has not ended yet, so how it ends is not known: a
-    /// rank that left before any of the failed ones, or for which a failed one had waited.
+    /// rank that left before any of the failed ones, or for which a failed one had waited. A killed rank needs no explanation.
     pub fn earlier_is_still_ending(&self, candidates: &[Candidate]) -> bool {
         if candidates.iter().any(|c| weight(c.failure.kind) == 0) {
             return false;
@@ -64,7 +78,7 @@ impl Ends {
             return true;
         }
         let failed = |rank: &usize| candidates.iter().any(|c| c.failure.rank == Some(*rank));
-        candidates.iter().any(|c| c.failure.rank.is_some_and(|r| self.departures.contains(&r)))
+        candidates.iter().any(|c| c.failure.rank.is_some_and(|r| self.has_left(r)))
             && self.departures.iter().take_while(|rank| !failed(rank)).any(|rank| !self.gone.contains_key(rank))
     }
 }
@@ -77,7 +91,7 @@ pub fn is_about_links(candidates: &[Candidate]) -> bool {
 /// Returns the cause, or `None` without candidates.
 pub fn cause(candidates: &[Candidate], ends: &Ends) -> Option<Candidate> {
     // The first of those that are equal, so the order of arrival decides last.
-    let mut at = candidates.iter().min_by_key(|c| (weight(c.failure.kind), ends.order(c.failure.rank)))?;
+    let mut at = candidates.iter().min_by_key(|c| ends.precedence(&c.failure))?;
     let mut seen = BTreeSet::new();
     let mut found = loop {
         let Some(missing) = at.failure.missing.filter(|_| weight(at.failure.kind) > 0) else { break at.clone() };
@@ -164,6 +178,54 @@ mod tests {
         let failure = cause(candidates, ends).unwrap().failure;
         assert_eq!(failure.missing, None);
         (failure.rank, failure.kind, failure.message)
+    }
+
+    /// A case in words: failures as `rank kind`, or `rank kind for missing` where the rank had waited for another one, ranks that have
+    /// left in order, and of these the ones whose processes have ended.
+    fn case(failures: &str, left: &[usize], gone: &[usize]) -> (Vec<Candidate>, Ends) {
+        let candidates = failures.split(", ").map(|text| {
+            let words: Vec<&str> = text.split(' ').collect();
+            let kind = [Error, Exited, Killed, LinkLost, FailureKind::OutOfMemory, FailureKind::Panicked]
+                .into_iter()
+                .find(|k| format!("{k:?}") == words[1]);
+            candidate(words[0].parse().unwrap(), kind.unwrap(), words.get(3).map(|m| m.parse().unwrap()))
+        });
+        let mut ends = Ends::default();
+        left.iter().for_each(|rank| ends.left(*rank));
+        gone.iter().for_each(|rank| ends.gone(*rank, String::new()));
+        (candidates.collect(), ends)
+    }
+
+    #[test]
+    fn failures_of_one_time_in_their_order() {
+        for (failures, left, gone, order, waits) in [
+            // Of equal ones the rank that left first counts, whichever was reported first.
+            ("0 Error, 1 Error", &[1, 0][..], &[0, 1][..], &[1, 0][..], false),
+            ("0 Error, 1 Error", &[0, 1], &[0, 1], &[0, 1], false),
+            ("0 Panicked, 1 Error, 2 Exited", &[2, 1], &[0, 1, 2], &[2, 1, 0], false),
+            // A rank that died before it could say goodbye comes last, but not if it was killed.
+            ("0 Exited, 1 Error", &[1], &[0, 1], &[1, 0], false),
+            ("0 Error, 1 Killed", &[0], &[0, 1], &[1, 0], false),
+            ("0 Error, 1 OutOfMemory", &[0, 1], &[0, 1], &[1, 0], false),
+            ("0 LinkLost for 2, 1 Error", &[0, 1], &[0, 1], &[1, 0], false),
+            // Rank 2 left before the failed one and still runs: how it ends may explain the failure.
+            ("0 Error", &[2, 0], &[0], &[0], true),
+            ("0 Exited", &[2], &[0], &[0], true),
+            ("0 Error", &[2, 0], &[0, 2], &[0], false),
+            ("0 Error", &[0, 2], &[0], &[0], false),
+            ("0 Error, 2 Error", &[2, 0], &[0, 2], &[2, 0], false),
+            ("0 Error for 2", &[0, 2], &[0], &[0], true),
+            ("0 Error for 2", &[0], &[0], &[0], false),
+            ("0 Killed", &[2, 0], &[0], &[0], false),
+            // Nothing is known of the failed rank itself.
+            ("0 Error", &[2], &[], &[0], false),
+        ] {
+            let (mut candidates, ends) = case(failures, left, gone);
+            assert_eq!(ends.earlier_is_still_ending(&candidates), waits, "{failures}; left {left:?}, gone {gone:?}");
+            ends.sort(&mut candidates, |c| &c.failure);
+            let sorted: Vec<_> = candidates.iter().filter_map(|c| c.failure.rank).collect();
+            assert_eq!(sorted, order, "{failures}; left {left:?}, gone {gone:?}");
+        }
     }
 
     #[test]

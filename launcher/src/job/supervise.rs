@@ -33,7 +33,7 @@ use crate::rank::{self, Group, Recipe, Started, Streams};
 use crate::report::{Ended, signal_name};
 use crate::undelivered::Cause;
 use crate::{EXIT_FAILED, Failed, cores, script, terminal};
-use oflow::control::service::{Absent, Agent, Assignment, Verdict};
+use oflow::control::service::{Absent, Agent, Assignment, Candidate, Ends, Verdict};
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -291,7 +291,7 @@ impl Watch<'_> {
                 ends.push(end);
             }
             let deadline = Instant::now() + GOODBYE;
-            while self.earlier_is_still_ending(&ends)
+            while self.earlier_is_still_ending(&mut ends)
                 && let Ok(Some(end)) = timeout_at(deadline, exits.recv()).await
             {
                 ends.push(end);
@@ -314,18 +314,16 @@ impl Watch<'_> {
         self.ended.extend(ends.iter().map(|e| (e.rank, e.code())));
         let below = ends.iter().filter_map(|e| Some((e.rank, (e.describe(), e.describe_below(self.part.world == 1)?))));
         self.below.extend(below);
-        // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
-        let departures = self.agent.departures();
-        let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
-        let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
-        failed.sort_by_key(|e| (!e.by_signal(), left(e)));
-        for end in failed {
+        let failed = ends.iter().filter_map(|e| Some((e.candidate()?.failure, e)));
+        let mut failed: Vec<(Failure, &Ended)> = failed.collect();
+        self.known(&ends).sort(&mut failed, |(failure, _)| failure);
+        for (failure, end) in failed {
             match &mut self.ending {
                 None => match self.agent.failure() {
                     // What was told before says more than an end that follows from it.
                     Some(told) if told.rank == Some(end.rank) => self.fail(told, end.code()).await,
                     Some(_) => self.decided().await,
-                    None => self.fail(end.failure(), end.code()).await,
+                    None => self.fail(failure, end.code()).await,
                 },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
@@ -334,7 +332,7 @@ impl Watch<'_> {
                     }
                     // After a signal to us nothing has been told to the ranks yet: now one is missing. Whatever comes of it,
                     // the job is to end.
-                    self.agent.end(end.failure(), end.code());
+                    self.agent.end(failure, end.code());
                     self.poison(end.rank, Loss::Died(end.code()));
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
@@ -352,15 +350,16 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether a rank that has not ended yet left the job before any of the failed ones did.
-    fn earlier_is_still_ending(&self, ends: &[Ended]) -> bool {
-        if ends.iter().any(Ended::by_signal) {
-            return false;
-        }
-        let has_ended = |rank: &usize| self.ended.contains_key(rank) || ends.iter().any(|e| e.rank == *rank);
-        let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
-        self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
-            && ends.iter().any(|e| !e.success())
+    /// Whether one of these ends may follow from that of a rank which is still to come.
+    fn earlier_is_still_ending(&self, ends: &mut [Ended]) -> bool {
+        ends.iter_mut().for_each(|e| e.missing = self.agent.missing(e.rank));
+        let candidates: Vec<Candidate> = ends.iter().filter_map(Ended::candidate).collect();
+        self.known(ends).earlier_is_still_ending(&candidates)
+    }
+
+    /// The ends of the ranks here, with these, which are not reported yet.
+    fn known(&self, ends: &[Ended]) -> Ends {
+        self.agent.ends(self.ended.keys().copied().chain(ends.iter().map(|e| e.rank)))
     }
 
     /// A rank here has failed. Whether the job has failed by it is for the root to say: at once where all ranks are here,
