@@ -44,7 +44,7 @@
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
-//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`ops::load`], [`ops::build_and_load`], [`backend::add_kernel`] |
+//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`libraries::load`], [`libraries::build_and_load`], [`backend::add_kernel`] |
 //! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
 //! | tests of ops | [`testing::conformance`] |
 //!
@@ -59,14 +59,12 @@ pub mod boxing;
 pub mod checkpoint;
 pub mod context;
 pub mod data;
-/// The room `src/ops`. Programs find it in [`ops`], with what loads libraries: the room itself does no I/O.
-#[path = "ops/mod.rs"]
-mod declarations;
 pub mod functional;
 pub mod interpreter;
-mod libraries;
+pub mod libraries;
 pub mod memory;
 pub mod nn;
+pub mod ops;
 pub mod optim;
 pub mod placement;
 pub mod plan;
@@ -76,17 +74,6 @@ pub mod state;
 pub mod tensor;
 pub mod testing;
 pub mod vm;
-
-/// Op declarations as data, their registry, and libraries of ops.
-///
-/// To learn how an op is declared read [`OpDef`](ops::OpDef) and [the page on ops of your own](docs::custom_ops). [`load`](ops::load) and
-/// [`build_and_load`](ops::build_and_load) take ops from shared libraries and source files while the program runs.
-pub mod ops {
-    pub use crate::declarations::*;
-    #[doc(hidden)]
-    pub use crate::libraries::fuzz;
-    pub use crate::libraries::{BuildOptions, Library, build_and_load, load, loaded, unload};
-}
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{

@@ -88,6 +88,109 @@ fn i6_imports_run_downward_only() {
     assert!(seen > 100, "the test looked at {seen} imports only: has the layout changed?");
 }
 
+/// Names that `lib.rs` re-exports, with the room that each comes from.
+fn reexported() -> Vec<(String, usize)> {
+    let lib = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("src/lib.rs");
+    let lib = fs::read_to_string(lib).unwrap();
+    let code: String = lib.lines().filter(|l| !l.trim_start().starts_with("//")).map(|l| format!("{l}\n")).collect();
+    assert!(!code.contains("#[path"), "src/lib.rs gives a room another name than its folder's");
+    for (i, room) in ROOMS.iter().enumerate() {
+        assert!(
+            !code.contains(&format!("mod {room} {{")),
+            "src/lib.rs: what room {i}, {room}, has stands in its folder"
+        );
+    }
+    let room_of = |path: &[String]| ROOMS.iter().position(|r| *r == path[0] || (path[0] == "crate" && path[1] == *r));
+    let uses = code.split("pub use ").skip(1).filter_map(|u| u.split_once(';')).flat_map(|(u, _)| words(u));
+    let last = |path: Vec<String>| Some((path.last()?.clone(), room_of(&path).filter(|_| path.len() > 1)?));
+    uses.filter_map(last).collect()
+}
+
+#[test]
+fn i6_names_of_the_crate_lead_downward_too() {
+    let names = reexported();
+    assert!(names.len() > 30 && names.iter().any(|(n, _)| n == "Tensor"), "src/lib.rs has {} names", names.len());
+    let mut seen = 0;
+    for (room, path, code) in sources() {
+        if path.ends_with("tests.rs") || path.contains("/tests/") {
+            continue;
+        }
+        let own = ROOMS.iter().position(|r| *r == room).unwrap();
+        for word in words(&code).into_iter().filter(|w| w.len() == 2 && w[0] == "crate") {
+            for (_, of) in names.iter().filter(|(n, _)| *n == word[1]) {
+                seen += 1;
+                assert!(*of <= own, "{path} names crate::{}, which is of the higher room {}", word[1], ROOMS[*of]);
+            }
+        }
+    }
+    assert!(seen > 0, "no file names an item by the crate");
+}
+
+#[test]
+fn i6_no_function_is_put_into_a_lower_room() {
+    // A static that a higher room sets hides an arrow upward: the lower room calls what it cannot name. Functions are arguments, or
+    // fields of values that are registered by name.
+    let function = |ty: &str| ["fn(", "fn (", "dyn Fn"].iter().any(|f| ty.contains(f));
+    let all = sources();
+    let alias = |code: &str| -> Vec<String> {
+        let types = code.split("type ").skip(1).filter_map(|t| t.split_once(" = "));
+        let names = types.filter(|(_, is)| function(is.split(';').next().unwrap_or_default()));
+        names.map(|(name, _)| name.to_string()).filter(|n| n.chars().all(char::is_alphanumeric)).collect()
+    };
+    let aliases: Vec<String> = all.iter().flat_map(|(.., code)| alias(code)).collect();
+    let is_set = |ty: &str| ["OnceLock<", "OnceCell<", "Mutex<", "RwLock<", "Atomic"].iter().any(|s| ty.contains(s));
+    let mut seen = 0;
+    for (_, path, code) in &all {
+        // One in a function is set there.
+        for line in code.lines().filter(|l| l.starts_with("static ") || l.starts_with("pub")) {
+            let Some((name, ty)) = line.split_once("static ").and_then(|(_, s)| s.split_once(": ")) else { continue };
+            let ty = ty.split(" = ").next().unwrap_or_default();
+            seen += 1;
+            let words = words(ty);
+            let names = |alias: &String| words.iter().any(|w| w.contains(alias));
+            let bad = is_set(ty) && (function(ty) || aliases.iter().any(names));
+            assert!(!bad, "{path}: the static {name} holds a function that is set from elsewhere");
+        }
+    }
+    assert!(seen > 15 && aliases.len() > 5, "the test looked at {seen} statics and {} aliases", aliases.len());
+}
+
+/// Methods that a higher room gives a type of a pure room: type, method, room.
+const EXTENSIONS: &[(&str, &str, &str)] = &[("Placement", "all", "context")];
+
+#[test]
+fn i6_types_of_pure_rooms_have_their_methods_there() {
+    let all = sources();
+    let pure: Vec<&(String, String, String)> = all.iter().filter(|(r, ..)| PURE.contains(&r.as_str())).collect();
+    let home = |ty: &str| {
+        let defines = |code: &str| {
+            ["struct", "enum"].iter().any(|k| {
+                let at = format!("pub {k} {ty}");
+                code.match_indices(&at).any(|(i, _)| !code[i + at.len()..].starts_with(|c: char| c.is_alphanumeric()))
+            })
+        };
+        pure.iter().find(|(.., code)| defines(code)).map(|(room, ..)| room.clone())
+    };
+    let mut seen = 0;
+    for (room, path, code) in &all {
+        for line in code.lines().filter(|l| l.starts_with("impl ") && !l.contains(" for ")) {
+            let ty: String = line[5..].chars().take_while(|c| c.is_alphanumeric()).collect();
+            let Some(home) = home(&ty) else { continue };
+            seen += 1;
+            let listed = EXTENSIONS.iter().any(|(t, _, r)| *t == ty && r == room);
+            // A private type of another room may have the same name.
+            let own = code.contains(&format!("struct {ty}")) || code.contains(&format!("enum {ty}"));
+            assert!(*room == home || listed || own, "{path}: methods of {ty}, which is a type of the room {home}");
+        }
+        for (ty, method, of) in EXTENSIONS {
+            let rank = |room: &str| ROOMS.iter().position(|r| *r == room);
+            let uses = code.contains(&format!("{ty}::{method}("));
+            assert!(!uses || rank(room) >= rank(of), "{path} calls {ty}::{method}, which the higher room {of} adds");
+        }
+    }
+    assert!(seen > 40, "the test looked at {seen} blocks of methods only: has the layout changed?");
+}
+
 #[test]
 fn i2_pure_rooms_are_pure() {
     let banned = ["std::fs", "std::net", "std::thread", "std::time", "Instant::now", "tokio", "rustix", "std::env"];

@@ -9,7 +9,7 @@
 //! The argument is the folder of the sources, `examples/ops` if there is none.
 
 use oflow::functional::Arg;
-use oflow::ops::{BuildOptions, Library, build_and_load};
+use oflow::libraries::{BuildOptions, Library, build_and_load};
 use oflow::prelude::*;
 use std::path::Path;
 use std::time::Instant;

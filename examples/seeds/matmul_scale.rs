@@ -2,8 +2,8 @@
 //! training loop. The sources are those of `examples/ops`; the argument is their folder.
 
 use oflow::functional::Arg;
+use oflow::libraries::{BuildOptions, build_and_load};
 use oflow::nn::Module;
-use oflow::ops::{BuildOptions, build_and_load};
 use oflow::optim::{Optimizer, Sgd, SgdOptions};
 use oflow::prelude::*;
 use std::path::Path;

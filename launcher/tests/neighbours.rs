@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use common::hosts::{self, Hosts};
 use common::*;
 use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
-use oflow::ops::{BuildOptions, Library, build_and_load};
+use oflow::libraries::{BuildOptions, Library, build_and_load};
 use oflow::prelude::*;
 use oflow::state::{LoadState, SaveState, Stateful};
 use oflow_faults::attack;

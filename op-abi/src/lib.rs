@@ -26,7 +26,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! A program loads it with `oflow::ops::build_and_load(&["softsign.rs"], …)`. In C and C++ the same is said with `oflow_op.h` and
+//! A program loads it with `oflow::libraries::build_and_load(&["softsign.rs"], …)`. In C and C++ the same is said with `oflow_op.h` and
 //! `oflow_op.hpp`, which this crate carries ([`SOURCES`]).
 
 pub mod abi;

@@ -1,13 +1,13 @@
 //! Libraries of ops: `oflow.ops`.
 
 use crate::errors::OrRaise;
-use oflow::ops::{self, BuildOptions};
+use oflow::libraries::{self, BuildOptions};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
 /// A loaded library of ops.
 #[pyclass(frozen, module = "oflow.ops")]
-pub struct Library(ops::Library);
+pub struct Library(libraries::Library);
 
 #[pymethods]
 impl Library {
@@ -43,7 +43,7 @@ impl Library {
 
 #[pyfunction]
 pub fn _load_library(py: Python<'_>, path: PathBuf) -> PyResult<Library> {
-    py.detach(|| ops::load(path)).or_raise(py).map(Library)
+    py.detach(|| libraries::load(path)).or_raise(py).map(Library)
 }
 
 #[pyfunction]
@@ -62,15 +62,15 @@ pub fn _build_library(
     options = flags.iter().fold(options, |o, flag| o.flag(flag));
     options = dependencies.iter().fold(options, |o, line| o.dependency(line));
     // Compilers take seconds.
-    py.detach(|| ops::build_and_load(&sources, options)).or_raise(py).map(Library)
+    py.detach(|| libraries::build_and_load(&sources, options)).or_raise(py).map(Library)
 }
 
 #[pyfunction]
 pub fn _unload_library(py: Python<'_>, library: &Library) -> PyResult<()> {
-    ops::unload(&library.0).or_raise(py)
+    libraries::unload(&library.0).or_raise(py)
 }
 
 #[pyfunction]
 pub fn _loaded_libraries() -> Vec<Library> {
-    ops::loaded().into_iter().map(Library).collect()
+    libraries::loaded().into_iter().map(Library).collect()
 }

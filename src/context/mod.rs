@@ -11,6 +11,7 @@ mod hosts;
 mod init;
 mod modes;
 mod moments;
+mod placement;
 mod policy;
 mod random;
 mod rank;

@@ -1,5 +1,6 @@
 //! Gradients: backward, grad, hooks.
 
+use super::rules::InRules;
 use super::shape::in_method;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
@@ -43,8 +44,7 @@ impl Tensor {
         self.backward_at(options, CallSite::here())
     }
     fn backward_at(&self, options: &BackwardOptions, site: CallSite) -> Result<()> {
-        super::offer_functions();
-        interpreter::backward(self, options, site).map_err(in_method("backward", self, site))
+        interpreter::backward(self, options, &InRules, site).map_err(in_method("backward", self, site))
     }
     fn slot(&self) -> Option<Arc<LeafSlot>> {
         match self.edge() {
@@ -162,6 +162,19 @@ pub fn grad_from<O: Borrow<Tensor>, I: Borrow<Tensor>>(
 ) -> Result<Vec<Option<Tensor>>> {
     let outputs: Vec<Tensor> = outputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
     let inputs: Vec<Tensor> = inputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
-    super::offer_functions();
-    interpreter::grad(&outputs, &inputs, gradients, options, CallSite::here())
+    grad_at(&outputs, &inputs, gradients, options, CallSite::here())
+}
+
+/// [`grad_from`] on behalf of a call at `site`, which errors name.
+///
+/// # Errors
+/// Those of [`grad_from`].
+pub fn grad_at(
+    outputs: &[Tensor],
+    inputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+    options: &BackwardOptions,
+    site: CallSite,
+) -> Result<Vec<Option<Tensor>>> {
+    interpreter::grad(outputs, inputs, gradients, options, &InRules, site)
 }

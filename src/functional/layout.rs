@@ -1,7 +1,6 @@
 //! Between layouts, and in and out of global tensors.
 
 use super::{invoke, invoke1, op};
-use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs};
 use crate::placement::{Device, Placement};
@@ -106,16 +105,6 @@ pub(super) fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<Nd
     let mut attrs: Attrs = smallvec![placement.into(), sbp.into()];
     attrs.extend(grad_sbp.map(AttrValue::NdSbp));
     attrs
-}
-
-impl Placement {
-    /// All ranks of the world as a 1-d mesh.
-    ///
-    /// # Errors
-    /// On a thread that has entered no rank context.
-    pub fn all(device: Device) -> Result<Placement> {
-        Placement::of_world(device, current_rank()?.world())
-    }
 }
 
 /// A global tensor from its logical value, which every rank of the world gives alike; each keeps its shard. Nothing is

@@ -85,7 +85,7 @@ mod transforms;
 mod values;
 
 pub use crate::ops::{FnParam, FnReturn, FnSig, ParamKind};
-pub use autograd::{HookHandle, grad, grad_from};
+pub use autograd::{HookHandle, grad, grad_at, grad_from};
 pub use bind::{Arg, Bound};
 pub use by_name::{Returned, call, call_any, call_value};
 pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};
@@ -104,7 +104,6 @@ pub use transforms::{jacobian, jvp, vjp};
 pub(crate) use attend::attention_weights;
 pub(crate) use image::{interpolate as interpolate_at, pad as pad_at};
 use layout::everywhere;
-pub(crate) use rules::offer_functions;
 pub(crate) use table::exchange_functions;
 
 use crate::error::{CallSite, Result};

@@ -1,16 +1,26 @@
-//! Functions by name in gradient rules: what an emitter of ops finds no op for, it asks the table for.
+//! Functions by name in gradient rules: what a rule names and no op has the name of is looked up in the table of functions.
 
 use super::bind::{Arg, Bound, ByPosition, Given, Misfit, Refused, bind, first_fit};
 use super::by_name::{ByName, there_are};
 use super::table::{FnDef, overloads};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::serve_functions;
+use crate::interpreter::Functions;
 use crate::ops::{AttrValue, FnSig, ParamKind};
 use crate::tensor::Tensor;
 
-/// Makes the table known to the interpreter, which stands below it: whatever runs gradient rules calls this first.
-pub(crate) fn offer_functions() {
-    serve_functions(call_in_rule);
+/// The table of functions, for gradient rules.
+pub(super) struct InRules;
+
+impl Functions for InRules {
+    fn call(
+        &self,
+        name: &str,
+        inputs: &[Option<&Tensor>],
+        attrs: &[(&str, AttrValue)],
+        site: CallSite,
+    ) -> Result<Vec<Tensor>> {
+        call_in_rule(name, inputs, attrs, site)
+    }
 }
 
 /// Tensors by place and attributes by name, as rules have them, by the names of a function's parameters. None if they do not fit.

@@ -3,9 +3,9 @@
 //! Results are of no graph, so they cannot be differentiated again. For higher derivatives use [`grad`](super::grad) with
 //! `create_graph`.
 
-use super::{IntoTarget, from_vec, full, stack, zeros_like};
+use super::{IntoTarget, from_vec, full, grad_at, stack, zeros_like};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{self, BackwardOptions};
+use crate::interpreter::BackwardOptions;
 use crate::tensor::Tensor;
 
 /// The inputs as leaves of a graph of their own, and what the function makes of them.
@@ -41,10 +41,9 @@ fn gradients(
         .filter(|(out, _)| out.requires_grad())
         .map(|(out, c)| (out.clone(), Some(c.clone())))
         .unzip();
-    super::offer_functions();
     let found = match outs.is_empty() {
         true => vec![None; inputs.len()],
-        false => interpreter::grad(&outs, inputs, &cotangents, options, site)?,
+        false => grad_at(&outs, inputs, &cotangents, options, site)?,
     };
     inputs.iter().zip(found).map(|(x, g)| g.map_or_else(|| zeros_like(x), Ok)).collect()
 }

@@ -1,7 +1,7 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::boxing::BoxingReason;
-use super::emit::EagerEmit;
+use super::emit::{EagerEmit, Functions};
 use super::engine::{self, EdgeTo, Grads, Tape, Way};
 use super::grad_ctx::run_rule;
 use super::grad_dtype::{below_cast, cast};
@@ -37,19 +37,27 @@ struct EagerTape<'a> {
     wanted: &'a [Edge],
     found: Vec<Option<Tensor>>,
     options: &'a BackwardOptions,
+    functions: &'a dyn Functions,
 }
 
-/// Runs backward from `output`, accumulating into the leaves' `grad()`.
-pub fn backward(output: &Tensor, options: &BackwardOptions, site: CallSite) -> Result<()> {
-    run(std::slice::from_ref(output), std::slice::from_ref(&options.gradient), &[], options, site).map(drop)
+/// Runs backward from `output`, accumulating into the leaves' `grad()`. Gradient rules may call `functions`.
+pub(crate) fn backward(
+    output: &Tensor,
+    options: &BackwardOptions,
+    functions: &dyn Functions,
+    site: CallSite,
+) -> Result<()> {
+    let gradients = std::slice::from_ref(&options.gradient);
+    run(std::slice::from_ref(output), gradients, &[], options, functions, site).map(drop)
 }
 
-/// Gradients of `outputs` with respect to `inputs`, without touching any `grad()`.
-pub fn grad(
+/// Gradients of `outputs` with respect to `inputs`, without touching any `grad()`. Gradient rules may call `functions`.
+pub(crate) fn grad(
     outputs: &[Tensor],
     inputs: &[Tensor],
     gradients: &[Option<Tensor>],
     options: &BackwardOptions,
+    functions: &dyn Functions,
     site: CallSite,
 ) -> Result<Vec<Option<Tensor>>> {
     let edges: Vec<Edge> = inputs.iter().map(|t| t.edge()).collect();
@@ -58,7 +66,7 @@ pub fn grad(
             .at(site)
             .help("call `requires_grad_(true)` on it before it is used"));
     }
-    run(outputs, gradients, &edges, options, site)
+    run(outputs, gradients, &edges, options, functions, site)
 }
 
 fn run(
@@ -66,6 +74,7 @@ fn run(
     gradients: &[Option<Tensor>],
     wanted: &[Edge],
     options: &BackwardOptions,
+    functions: &dyn Functions,
     site: CallSite,
 ) -> Result<Vec<Option<Tensor>>> {
     if gradients.len() > outputs.len() {
@@ -80,7 +89,7 @@ fn run(
         let given = gradients.get(i).cloned().flatten();
         starts.push((link(&out.edge()), first_gradient(out, given, site)?));
     }
-    let mut tape = EagerTape { site, wanted, found: vec![None; wanted.len()], options };
+    let mut tape = EagerTape { site, wanted, found: vec![None; wanted.len()], options, functions };
     engine::run(&mut tape, starts)?;
     Ok(tape.found)
 }
@@ -181,7 +190,7 @@ impl Tape for EagerTape<'_> {
     }
 
     fn rule(&mut self, node: &Arc<Node>, grads: Grads<Tensor>) -> Result<Vec<Option<Tensor>>> {
-        let result = run_rule(node, &grads).map_err(|e| e.at(node.site))?;
+        let result = run_rule(node, &grads, self.functions).map_err(|e| e.at(node.site))?;
         if !self.options.retain_graph && !self.options.create_graph {
             *node.inputs.lock().unwrap_or_else(|e| e.into_inner()) = None;
             node.outputs.lock().unwrap_or_else(|e| e.into_inner()).clear();

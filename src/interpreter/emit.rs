@@ -10,17 +10,20 @@ use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Dims};
 use smallvec::SmallVec;
-use std::sync::OnceLock;
 
-/// Calls a function by name on behalf of a gradient rule: tensors by place, other arguments by name, and the line of the rule's call.
-pub(crate) type CallFunction = fn(&str, &[Option<&Tensor>], &[(&str, AttrValue)], CallSite) -> Result<Vec<Tensor>>;
-
-/// The table of functions, which stands above the interpreter.
-static FUNCTIONS: OnceLock<CallFunction> = OnceLock::new();
-
-/// Makes functions known by name to gradient rules. The first call counts; there is one table.
-pub(crate) fn serve_functions(call: CallFunction) {
-    FUNCTIONS.get_or_init(|| call);
+/// Functions that gradient rules call by name. Their table stands above the interpreter, so each backward pass is given it.
+pub(crate) trait Functions {
+    /// Calls a function: tensors by place, other arguments by name, and the line of the rule's call.
+    ///
+    /// # Errors
+    /// There is no function of that name, none takes these arguments, or it fails.
+    fn call(
+        &self,
+        name: &str,
+        inputs: &[Option<&Tensor>],
+        attrs: &[(&str, AttrValue)],
+        site: CallSite,
+    ) -> Result<Vec<Tensor>>;
 }
 
 /// Whether a call with so many tensors and these attributes can be one of the op.
@@ -35,16 +38,21 @@ fn takes(op: &Op, inputs: usize, attrs: &[(&str, AttrValue)]) -> bool {
 }
 
 /// Values of a running program, by number.
-pub struct EagerEmit {
+pub(super) struct EagerEmit<'f> {
     values: Vec<Tensor>,
     op: &'static str,
     site: CallSite,
+    functions: Option<&'f dyn Functions>,
 }
 
-impl EagerEmit {
-    /// An empty program on behalf of a call of `op` at `site`.
-    pub fn new(op: &'static str, site: CallSite) -> EagerEmit {
-        EagerEmit { values: vec![], op, site }
+impl<'f> EagerEmit<'f> {
+    /// An empty program on behalf of a call of `op` at `site`; it calls ops only.
+    pub fn new(op: &'static str, site: CallSite) -> EagerEmit<'f> {
+        EagerEmit { values: vec![], op, site, functions: None }
+    }
+    /// The program calls these functions too.
+    pub fn with_functions(self, functions: &'f dyn Functions) -> EagerEmit<'f> {
+        EagerEmit { functions: Some(functions), ..self }
     }
     /// Gives a tensor a number.
     pub fn put(&mut self, t: Tensor) -> Value {
@@ -63,14 +71,14 @@ impl EagerEmit {
     }
 }
 
-impl Emit for EagerEmit {
+impl Emit for EagerEmit<'_> {
     fn emit(&mut self, op: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>> {
         let tensors: SmallVec<[Option<Tensor>; 4]> = inputs.iter().map(|v| v.map(|v| self.get(v))).collect();
         let refs: SmallVec<[Option<&Tensor>; 4]> = tensors.iter().map(|t| t.as_ref()).collect();
         // An op goes before the function of its name, if it takes such a call.
-        let outs = match FUNCTIONS.get() {
-            Some(call) if !lookup(op)?.is_some_and(|op| takes(op, refs.len(), attrs)) => {
-                call(op, &refs, attrs, self.site)?
+        let outs = match self.functions {
+            Some(functions) if !lookup(op)?.is_some_and(|op| takes(op, refs.len(), attrs)) => {
+                functions.call(op, &refs, attrs, self.site)?
             }
             _ => self.run(op, &refs, attrs)?.into_vec(),
         };

@@ -1,6 +1,6 @@
 //! The eager gradient context: what a gradient rule sees of a recorded call.
 
-use super::emit::EagerEmit;
+use super::emit::{EagerEmit, Functions};
 use super::grad_dtype::below_cast;
 use super::saved::restore;
 use super::supplied::{self, sum_to_shape};
@@ -16,18 +16,22 @@ use oflow_kernels::{DType, Dims};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Runs the gradient rule of a node.
+/// Runs the gradient rule of a node, which may call ops and `functions`.
 ///
 /// # Errors
 /// The rule is missing, or a tensor it needs was changed in place or freed.
-pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+pub(super) fn run_rule(
+    node: &Arc<Node>,
+    grads: &[Option<Tensor>],
+    functions: &dyn Functions,
+) -> Result<Vec<Option<Tensor>>> {
     if let Some(custom) = &node.custom {
         let made = (custom.backward)(grads).and_then(|made| fitted(node, &custom.name, made));
         return made.map_err(|e| e.in_call(|| custom.name.to_string()));
     }
     let mut ctx = EagerGrad {
         node,
-        emit: EagerEmit::new(node.op.name(), node.site),
+        emit: EagerEmit::new(node.op.name(), node.site).with_functions(functions),
         grads: grads.to_vec(),
         result: vec![None; node.edges.len()],
     };
@@ -69,7 +73,7 @@ fn fitted(node: &Node, name: &str, made: Vec<Option<Tensor>>) -> Result<Vec<Opti
     made.into_iter().enumerate().map(one).collect()
 }
 
-impl EagerEmit {
+impl EagerEmit<'_> {
     fn call_one(&mut self, op: &str, args: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
         (self as &mut dyn Emit).call(op, args, attrs)
     }
@@ -153,7 +157,7 @@ fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {
 
 struct EagerGrad<'a> {
     node: &'a Arc<Node>,
-    emit: EagerEmit,
+    emit: EagerEmit<'a>,
     grads: Vec<Option<Tensor>>,
     result: Vec<Option<Tensor>>,
 }

@@ -116,14 +116,15 @@ mod writes;
 
 pub use crate::plan::Target;
 pub use autocast::{AutocastGuard, autocast};
-pub use backward::{BackwardOptions, backward, grad};
+pub use backward::BackwardOptions;
+pub(crate) use backward::{backward, grad};
 pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan};
 pub(crate) use call::first;
 pub use call::{Call, IntoValues, Outputs};
 pub use call_log::{Called, list_called};
 pub use copy::local_bytes;
 pub use custom::apply_custom;
-pub(crate) use emit::serve_functions;
+pub(crate) use emit::Functions;
 pub use hooks::{WatchGuard, watch_calls, watch_results};
 pub(crate) use layout::compare_replicas;
 pub use layout::from_bytes;

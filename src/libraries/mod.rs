@@ -1,4 +1,4 @@
-//! Ops from shared libraries and source files, while the program runs. What is here is public as `oflow::ops::…`.
+//! Ops from shared libraries and source files, while the program runs: [`load`] takes a library, [`build_and_load`] source files.
 //!
 //! A library gives structs of C (`op-abi/`), which become an [`OpDef`](crate::ops::OpDef) like any other: the registry, the planner and
 //! the harness know no difference. `read.rs` reads foreign structs, `call.rs` calls kernels and rules, `function.rs` functions that

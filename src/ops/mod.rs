@@ -1,7 +1,13 @@
 //! Op declarations as data, and their registry. One file a family of ops.
 //!
 //! Pure: no I/O, no threads, no clock, no device; names no kernel of any (an op may bring kernels, as function pointers that the vm calls). To learn how an op is
-//! declared read [`OpDef`] and the shortest family, `activation.rs`.
+//! declared read [`OpDef`], [the page on ops of your own](crate::docs::custom_ops) and the shortest family, `activation.rs`. Ops of shared
+//! libraries and source files are registered by the room [`libraries`](crate::libraries).
+//!
+//! Most files of this room need each other (`cargo xtask house` lists the circle), and that stays. An [`OpDef`] has rules, which are functions. A
+//! rule is given a context ([`InferCtx`], [`KernelCx`], [`GradCtx`]), which reads attributes by the names in that same `OpDef`. The gradient of
+//! an op is made of other ops, so contexts of gradients look ops up in the registry, whose entries are `OpDef`s with what is derived from
+//! them. Contexts that did not know `OpDef` would have to be generic over it.
 //!
 //! # Rules that hold for every op
 //!

@@ -197,10 +197,10 @@ macro_rules! attrs_by_name {
         )*
     };
     ($self:ident, $of:expr, $life:lifetime) => {
-        $crate::declarations::named::attrs_by_name!($self, $of, {
+        $crate::ops::named::attrs_by_name!($self, $of, {
             "Plan attribute" attr -> &$life $crate::ops::AttrValue = attr;
         });
-        $crate::declarations::named::attrs_by_name!($self, $of, $life, but attr);
+        $crate::ops::named::attrs_by_name!($self, $of, $life, but attr);
     };
     ($self:ident, $of:expr, $life:lifetime, but attr) => {
         /// The parameters as a struct: all its fields, by name.
@@ -211,7 +211,7 @@ macro_rules! attrs_by_name {
         pub fn params<P: $crate::ops::OpParams>(&$self) -> Result<P> {
             $of.params()
         }
-        $crate::declarations::named::attrs_by_name!($self, $of, {
+        $crate::ops::named::attrs_by_name!($self, $of, {
             "Text attribute" str -> &$life str = read;
             "List of integers" ints -> &$life [i64] = read;
             "List of floats" floats -> &$life [f64] = read;

@@ -1,12 +1,11 @@
 //! A call with values: what it gives on one device ([`Reference`]), and the same with layouts on a mesh ([`Case`]).
 
 use super::exact::exact;
-use super::grad_of;
 use super::layout::{Value, close, parts_of};
 use super::sample::Sample;
 use super::{Complaint, at_home, home, mix, seed};
 use crate::error::{CallSite, Result};
-use crate::functional::distribute;
+use crate::functional::{distribute, grad_at};
 use crate::interpreter::{BackwardOptions, Call, Target, take_receipts};
 use crate::ops::{Attrs, Grad, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
@@ -119,7 +118,7 @@ pub(super) fn run(
         let at: Vec<usize> = (0..inputs.len()).filter(|i| refs[*i].is_some_and(|t| t.requires_grad())).collect();
         let leaves: Vec<Tensor> = at.iter().filter_map(|i| inputs[*i].clone()).collect();
         if !floats.is_empty() && !leaves.is_empty() {
-            let found = grad_of(&floats, &leaves, &dys, &BackwardOptions::default(), CallSite::here())?;
+            let found = grad_at(&floats, &leaves, &dys, &BackwardOptions::default(), CallSite::here())?;
             for (i, g) in at.into_iter().zip(found) {
                 grads[i] = g;
             }

@@ -1,11 +1,10 @@
 //! Gradients of an op against finite differences on one device, in f64, or in f32 with fewer digits.
 
-use super::grad_of;
 use super::layout::Value;
 use super::sample::{Spec, Values};
 use super::{Complaint, Sample, mix, seed};
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{IntoTarget, from_vec, zeros};
+use crate::functional::{IntoTarget, from_vec, grad_at, zeros};
 use crate::interpreter::{BackwardOptions, Call, Target};
 use crate::ops::{InferCtx, Op, TensorType, Withheld};
 use crate::placement::Device;
@@ -84,7 +83,7 @@ impl Function {
         }
         let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         let options = BackwardOptions { create_graph, ..Default::default() };
-        let mut found = grad_of(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
+        let mut found = grad_at(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
         Ok(inputs
             .iter()
             .map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten()))
@@ -200,7 +199,7 @@ impl Function {
         let leaves: Vec<Tensor> = ins.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         // A gradient that does not depend on the inputs (that of a sum) has none itself.
         let mut found = match y.requires_grad() {
-            true => grad_of(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?,
+            true => grad_at(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?,
             false => vec![None; leaves.len()],
         }
         .into_iter();

@@ -1,8 +1,8 @@
 //! Gradients of any closure over tensors against finite differences.
 
-use super::{grad_of, mix};
+use super::mix;
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{IntoTarget, from_vec, zeros};
+use crate::functional::{IntoTarget, from_vec, grad_at, zeros};
 use crate::interpreter::{BackwardOptions, Target};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -86,7 +86,7 @@ pub fn gradcheck_with(
                 return Ok(y);
             }
             let options = BackwardOptions { create_graph: true, ..Default::default() };
-            let found = grad_of(&[y], &leaves, &[None], &options, site)?;
+            let found = grad_at(&[y], &leaves, &[None], &options, site)?;
             weighted(&found.into_iter().flatten().collect::<Vec<_>>())
         };
         Ok(first + compare("the second derivative", how, site, &gradient, inputs, &variables)?)
@@ -138,7 +138,7 @@ fn compare(
     let y = f(&leaves)?;
     let wanted: Vec<Tensor> = variables.iter().map(|i| leaves[*i].clone()).collect();
     let found = match y.requires_grad() {
-        true => grad_of(&[y], &wanted, &[None], &BackwardOptions::default(), site)?,
+        true => grad_at(&[y], &wanted, &[None], &BackwardOptions::default(), site)?,
         false => vec![None; wanted.len()],
     };
     let mut count = 0;

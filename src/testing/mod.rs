@@ -46,27 +46,12 @@ pub use signatures::{mixed_cases, nd_signatures, signature_cases};
 pub use special::{SETS, Set, SpecialTrial, special_trials};
 
 use crate::context::run_ranks;
-use crate::error::{CallSite, Error, Result};
-use crate::functional::offer_functions;
-use crate::interpreter::{BackwardOptions, grad};
+use crate::error::{Error, Result};
 use crate::ops::Op;
 use crate::placement::{Device, Placement};
-use crate::tensor::Tensor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use case::reference_of;
-
-/// Gradients, with functions at hand for the rules.
-fn grad_of(
-    outputs: &[Tensor],
-    inputs: &[Tensor],
-    gradients: &[Option<Tensor>],
-    options: &BackwardOptions,
-    site: CallSite,
-) -> Result<Vec<Option<Tensor>>> {
-    offer_functions();
-    grad(outputs, inputs, gradients, options, site)
-}
 
 /// The meshes that every op is tested on.
 pub const MESHES: [&[usize]; 6] = [&[1], &[2], &[3], &[4], &[2, 2], &[2, 3]];

@@ -1,7 +1,8 @@
 //! Every op against PyTorch's numbers (`tests/golden/*.json`, made by `tests/golden/make.py`): values, gradients, dtypes,
 //! numbers of another kind than the tensor, and extreme values.
 
-use oflow::interpreter::{self, Call, Target};
+use oflow::functional::grad_at;
+use oflow::interpreter::{Call, Target};
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, Op, TensorType, find};
 use oflow::prelude::*;
@@ -78,7 +79,7 @@ fn check(op: &'static Op, case: &Json) -> std::result::Result<usize, String> {
     }
     let dy = value(&case["dy"]).unwrap().local(Device::Cpu).map_err(err)?;
     let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
-    let found = interpreter::grad(&outs[..1], &leaves, &[Some(dy)], &BackwardOptions::default(), CallSite::here());
+    let found = grad_at(&outs[..1], &leaves, &[Some(dy)], &BackwardOptions::default(), CallSite::here());
     let mut found = found.map_err(err)?.into_iter();
     let mut count = 0;
     for (i, (t, w)) in inputs.iter().zip(case["grads"].as_array().unwrap()).enumerate() {
@@ -245,13 +246,8 @@ fn extreme_values_give_pytorchs_values_and_gradients() {
             }
             let leaves: Vec<Tensor> = xs.into_iter().flatten().collect();
             let dy = ones(y.shape(), Device::Cpu.dtype(dtype))?;
-            let grads = interpreter::grad(
-                std::slice::from_ref(&y),
-                &leaves,
-                &[Some(dy)],
-                &BackwardOptions::default(),
-                CallSite::here(),
-            )?;
+            let grads =
+                grad_at(std::slice::from_ref(&y), &leaves, &[Some(dy)], &BackwardOptions::default(), CallSite::here())?;
             Ok(std::iter::once(Some(y)).chain(grads).collect())
         };
         let found = match found() {

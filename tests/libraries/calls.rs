@@ -2,7 +2,7 @@
 
 use super::{build, options, same_on_the_gpu, source, vec};
 use oflow::functional::{Arg, call_value, functions, overloads};
-use oflow::ops::{build_and_load, unload};
+use oflow::libraries::{build_and_load, unload};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind};
 use oflow_tests::{cpp::cpp, gpus};
@@ -297,7 +297,7 @@ fn a_kernel_launches_primitives() {
 }
 
 /// Calls what a library from bytes has: its functions, and the gradients of its ops.
-fn call_all(library: &oflow::ops::Library) {
+fn call_all(library: &oflow::libraries::Library) {
     let x = || ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     for text in library.functions() {
         let name = text.split('(').next().unwrap();
@@ -315,7 +315,7 @@ fn call_all(library: &oflow::ops::Library) {
 
 #[test]
 fn what_a_library_describes_and_asks_for_is_not_trusted() {
-    use oflow::ops::fuzz;
+    use oflow::libraries::fuzz;
     let taken = |bytes: &[u8]| {
         let fuzzed = fuzz::load(bytes)?;
         call_all(&fuzzed.library);

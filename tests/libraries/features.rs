@@ -4,7 +4,7 @@ use super::{build, example, options, same_on_the_gpu, source, vec};
 use oflow::backend::{Experimental, use_experimental};
 use oflow::functional::Arg;
 use oflow::interpreter::Target;
-use oflow::ops::build_and_load;
+use oflow::libraries::build_and_load;
 use oflow::prelude::*;
 use oflow_tests::cpp::cpp;
 use oflow_tests::gpus;

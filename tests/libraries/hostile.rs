@@ -2,7 +2,8 @@
 
 use super::{build, cache, conforms, options, root, source, vec};
 use oflow::functional::Arg;
-use oflow::ops::{AttrValue, BuildOptions, Library, build_and_load, find, load};
+use oflow::libraries::{BuildOptions, Library, build_and_load, load};
+use oflow::ops::{AttrValue, find};
 use oflow::prelude::*;
 use oflow::testing::conformance;
 use oflow_tests::cpp::cpp;
@@ -88,7 +89,7 @@ fn a_kernel_or_rule_that_fails_is_an_error_of_the_call() {
     // The next build is whole.
     hostile(&["-DWRONG=0"]).unwrap();
     assert_eq!(call("hostile.twice").unwrap(), [2.0, 4.0]);
-    oflow::ops::unload(&hostile(&["-DWRONG=0"]).unwrap()).unwrap();
+    oflow::libraries::unload(&hostile(&["-DWRONG=0"]).unwrap()).unwrap();
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn exceptions_stay_in_the_library() {
     let x = ones([2, 2], Device::Cpu).unwrap();
     let e = oflow::call("throws.refuses", &[x.into()], &[]).unwrap_err();
     assert!(e.is_logical() && e.to_string().contains("x has 2 dims, not 1"), "{e}");
-    oflow::ops::unload(&library).unwrap();
+    oflow::libraries::unload(&library).unwrap();
     let e = build_and_load(&[source("throws.cc")], options().flag("-DBROKEN")).unwrap_err().to_string();
     assert!(e.contains("could not declare its ops: no ops today"), "{e}");
 }

@@ -9,7 +9,8 @@ mod replaced;
 mod said;
 mod seeds;
 
-use oflow::ops::{BuildOptions, Library, Op, build_and_load};
+use oflow::libraries::{BuildOptions, Library, build_and_load};
+use oflow::ops::Op;
 use oflow::prelude::*;
 use oflow::testing::{check_device, conformance, trials};
 use oflow_tests::{cpp::cpp, gpus};

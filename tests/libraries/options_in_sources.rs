@@ -1,7 +1,7 @@
 //! Options of a build that stand at the top of a source.
 
 use super::{cache, options, vec};
-use oflow::ops::{Library, build_and_load};
+use oflow::libraries::{Library, build_and_load};
 use oflow::prelude::*;
 use oflow_tests::cpp::cpp;
 use std::path::Path;

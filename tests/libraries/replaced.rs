@@ -1,7 +1,8 @@
 //! A library that is loaded again, changed, in use, unloaded.
 
 use super::{cache, options, vec};
-use oflow::ops::{Library, build_and_load, find, load, loaded, unload};
+use oflow::libraries::{Library, build_and_load, load, loaded, unload};
+use oflow::ops::find;
 use oflow::prelude::*;
 use oflow_tests::cpp::cpp;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 
 use super::{build, options, source, vec};
 use oflow::functional::Arg;
-use oflow::ops::{AttrValue, KernelPred, build_and_load, find};
+use oflow::libraries::build_and_load;
+use oflow::ops::{AttrValue, KernelPred, find};
 use oflow::prelude::*;
 use oflow_tests::{cpp::cpp, gpus};
 
@@ -266,8 +267,8 @@ fn one_struct_declares_the_parameters_of_an_op_and_of_its_gradient_op() {
 /// What the fuzzer starts from says each part of an op once, these too.
 #[test]
 fn the_libraries_that_the_fuzzer_starts_from_are_taken() {
-    for bytes in oflow::ops::fuzz::recorded() {
-        let made = oflow::ops::fuzz::load(&bytes).unwrap_or_else(|e| panic!("{e}"));
-        oflow::ops::unload(&made.library).unwrap();
+    for bytes in oflow::libraries::fuzz::recorded() {
+        let made = oflow::libraries::fuzz::load(&bytes).unwrap_or_else(|e| panic!("{e}"));
+        oflow::libraries::unload(&made.library).unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! Every op of the registry, in layouts taken at random: outputs, gradients, receipts and memory.
 
 use super::{same, told};
-use oflow::functional::IntoTarget;
-use oflow::interpreter::{self, Call, Target};
+use oflow::functional::{IntoTarget, grad_at};
+use oflow::interpreter::{Call, Target};
 use oflow::ops::{Op, TensorType};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, check_layout};
@@ -50,7 +50,7 @@ fn one(op: &'static Op, sample: &Sample, mesh: &Placement, seed: u64) -> Result<
         let dys =
             floats.iter().map(|t| Ok(Some(ones(t.shape(), (mesh, NdSbp::broadcast(mesh.axes())).dtype(t.dtype()))?)));
         let dys: Vec<Option<Tensor>> = dys.collect::<Result<_>>()?;
-        let found = interpreter::grad(&floats, &leaves, &dys, &BackwardOptions::default(), CallSite::here())?;
+        let found = grad_at(&floats, &leaves, &dys, &BackwardOptions::default(), CallSite::here())?;
         kept.extend(found.into_iter().flatten().map(|t| ("gradient".into(), t)));
     }
     Ok(kept)

@@ -4,9 +4,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
+use oflow::libraries::{BuildOptions, Library, build_and_load, load};
 use oflow::ops::{
-    AttrDef, BuildOptions, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Library, Op,
-    OutputCount, OutputDef, Priority, SbpRule, TensorType, all, build_and_load, find, load,
+    AttrDef, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Op, OutputCount, OutputDef,
+    Priority, SbpRule, TensorType, all, find,
 };
 use oflow::testing::conformance;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Runs one case on its ranks, and compares what the ranks say.
 
-use oflow::functional::{Arg, FnBody, Returned, call_any, ones};
-use oflow::interpreter::{Called, grad, list_called};
+use oflow::functional::{Arg, FnBody, Returned, call_any, grad_at, ones};
+use oflow::interpreter::{Called, list_called};
 use oflow::kernels::DType;
 use oflow::ops::{InputDef, find};
 use oflow::placement::{Device, Placement};
@@ -214,9 +214,13 @@ fn gradients(
     let inputs: Vec<Tensor> = leaves.iter().flat_map(|(_, all, _)| all.iter().flatten().cloned()).collect();
     let backward = |n: usize| match n {
         0 => Ok(vec![None; inputs.len()]),
-        n => {
-            grad(&from[..n], &inputs, &start[..n], &BackwardOptions { retain_graph: true, ..Default::default() }, site)
-        }
+        n => grad_at(
+            &from[..n],
+            &inputs,
+            &start[..n],
+            &BackwardOptions { retain_graph: true, ..Default::default() },
+            site,
+        ),
     };
     let found = match backward(from.len()) {
         // Outputs that are kept for backward only (the statistics of a norm) have no gradient; they come after the first.

@@ -1,6 +1,6 @@
 //! Loads a library of ops whose build differs by rank, or does not: `libraries CACHE SOURCE same|other|late`.
 
-use oflow::ops::{BuildOptions, build_and_load};
+use oflow::libraries::{BuildOptions, build_and_load};
 use oflow::prelude::*;
 
 fn main() -> Result<()> {

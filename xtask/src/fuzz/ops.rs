@@ -4,7 +4,8 @@ use super::disk::Folder;
 use super::targets::Taken;
 use oflow::functional::{call_any, overloads};
 use oflow::interpreter::Call;
-use oflow::ops::{BuildOptions, Op, ParamKind, build_and_load, fuzz, unload};
+use oflow::libraries::{BuildOptions, build_and_load, fuzz, unload};
+use oflow::ops::{Op, ParamKind};
 use oflow::prelude::*;
 use oflow::testing::Sample;
 

@@ -90,7 +90,7 @@ pub const TARGETS: &[Target] = &[
     },
     // From whoever writes ops.
     bytes("ops: declarations in a .cu file", || in_folder(ops::cuda_file, ops::cuda_files)),
-    bytes("ops: structs of a shared library", || of(ops::library, oflow::ops::fuzz::recorded())),
+    bytes("ops: structs of a shared library", || of(ops::library, oflow::libraries::fuzz::recorded())),
     // From the disk.
     Target {
         name: "disk: memory files of flight recorders",
