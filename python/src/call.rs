@@ -3,7 +3,8 @@
 //! | stage | what happens | where |
 //! |---|---|---|
 //! | found | CPython calls the function's trampoline; its overloads are read | `trampolines`, `function` |
-//! | bound | the first overload that takes the arguments is chosen, and they are converted | `oflow::functional::bind`, `args` |
+//! | bound | the first overload that takes the arguments is chosen: its parameters get plain values | `oflow::functional::bind`, `args`, `read` |
+//! | made | tensors are made of the values of an index, as in `x[[0, 2]]` | `data` |
 //! | entered | the thread is in the context of its rank; the line of the program is noted | `context`, `site` |
 //! | run | the library runs the function; other threads of Python meanwhile, if it takes long | `oflow::functional` |
 //! | result | objects are made of what it gives; an exception of its error | `results`, `errors`, `call_text` |
@@ -12,7 +13,7 @@ use crate::args::Arguments;
 use crate::errors::exception;
 use crate::function::{Function, Overload};
 use crate::tensor::Tensor;
-use crate::{call_text, context, results, site};
+use crate::{call_text, context, data, results, site};
 use oflow::functional::bind::{self as binder, bind, first_fit};
 use oflow::functional::{Arg, Bound as BoundArgs, FnReturn, Returned};
 use pyo3::Borrowed;
@@ -90,8 +91,10 @@ fn stages(
     let values = binder::Given::new(&given.all, &keywords);
     let fitting = first_fit(&overloads, |o: &Overload| {
         let mut arguments = Arguments::of(o.makes_tensor, base);
-        let args = bind(&mut arguments, &o.def.sig, o.by_position, &values)?;
-        Ok((args, arguments.requires_grad()))
+        let mut args = bind(&mut arguments, &o.def.sig, o.by_position, &values)?;
+        // Made.
+        data::make_indices(py, &mut args, arguments.unmade)?;
+        Ok((args, arguments.requires_grad))
     });
     let (overload, (args, requires_grad)) = match (fitting?, no_fit) {
         (Ok(fit), _) => fit,

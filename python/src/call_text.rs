@@ -1,7 +1,8 @@
 //! A call in messages: its text, and the exception of one that no overload takes.
 
-use crate::args::{Arguments, Object};
+use crate::args::Arguments;
 use crate::function::{Function, Overload};
+use crate::read::Object;
 use crate::tensor::Tensor;
 use crate::{site, words};
 use oflow::functional::bind::{Given, Misfit, Misfits};

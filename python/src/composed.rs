@@ -1,9 +1,9 @@
 //! Functions that a program registers and that call other functions: `oflow.function`.
 
-use crate::args;
 use crate::errors::{OrRaise, Unfit, from_callback};
 use crate::tensor::Tensor;
 use crate::types::{self, Generator};
+use crate::{args, read};
 use crate::{context, results, signature};
 use oflow::functional::{Arg, Bound as BoundArgs, FnBody, FnDef, FnParam, FnReturn, FnSig, TensorIndex};
 use oflow::functional::{overloads, register_function};
@@ -176,7 +176,7 @@ impl Composed {
             return Err(self.refused(returned, "it returns tensors"));
         };
         let as_param = FnParam::new("result", ParamKind::Attr(kind));
-        match args::convert(&as_param, returned.as_borrowed()) {
+        match read::convert(&as_param, returned.as_borrowed()) {
             Ok(Arg::Attr(v)) => Ok(v),
             Ok(_) | Err(Unfit::Type) => Err(self.refused(returned, &format!("it returns {}", args::takes(&as_param)))),
             Err(Unfit::Text(why)) => Err(self.refused(returned, &why)),

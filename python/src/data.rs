@@ -1,219 +1,162 @@
-//! Tensors from Python's numbers and lists, from NumPy, and back.
+//! Tensors of the plain values that `read` has read, and tensors as lists, numbers and arrays.
 
 use crate::errors::{OrRaise, Unfit, exception};
-use crate::numbers::scalar;
-use crate::shared::{Memory, address, readable};
+use crate::ffi::Memory;
+use crate::read::{Array, Index, Nested, Number, Values, array_kind};
+use crate::shared::{address, readable};
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
-use crate::types;
-use oflow::kernels::view::contiguous_strides;
+use crate::{context, results, site, types};
+use oflow::functional::bind::Refused;
+use oflow::functional::{Arg, Bound as BoundArgs, FnDef, Returned, TensorIndex, overloads};
 use oflow::kernels::{Complex, DTypeKind, Element};
+use oflow::ops::AttrValue;
 use oflow::sbp::NdSbp;
 use oflow::tensor::LocalTensor;
 use oflow::{DType, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyRange, PyString, PyTuple};
-use pyo3::{Borrowed, intern};
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::sync::OnceLock;
 
 /// A local tensor of values.
-pub fn of_values<T: Element>(values: &[T], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, Unfit> {
+fn of_values<T: Element>(values: &[T], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, Unfit> {
     let made = oflow::functional::from_vec(values.to_vec(), shape, oflow::placement::Device::Cpu);
     let cast = made.and_then(|t| if t.dtype() == dtype { Ok(t) } else { t.cast(dtype) });
     cast.map_err(|e| Unfit::Raise(Python::attach(|py| exception(py, e))))
 }
 
-/// Numbers of nested lists, row-major.
-struct Nested {
-    shape: Vec<usize>,
-    numbers: Vec<Scalar>,
+/// Makes tensors of the values of indices. `unmade`: the indices, with the number of each among the arguments that are indices.
+///
+/// # Errors
+/// The values do not fit together, or a tensor among them cannot be read.
+pub fn make_indices(
+    py: Python<'_>,
+    args: &mut [Option<Arg>],
+    unmade: Vec<(usize, Index)>,
+) -> Result<(), Refused<PyErr>> {
+    for (number, Index { mut members, values }) in unmade {
+        let Some((i, arg)) = args.iter_mut().enumerate().filter(|(_, a)| matches!(a, Some(Arg::Index(_)))).nth(number)
+        else {
+            continue;
+        };
+        for (at, values) in values {
+            members[at] = TensorIndex::Values(tensor_of_index(py, &values).map_err(|no| Refused::of(no, i, i))?);
+        }
+        *arg = Some(Arg::Index(members));
+    }
+    Ok(())
 }
 
-impl Nested {
-    fn read(o: &Bound<'_, PyAny>) -> Result<Nested, Unfit> {
-        let mut all = Nested { shape: vec![], numbers: vec![] };
-        all.add(o, 0)?;
-        Ok(all)
+/// The tensor of a member of an index.
+fn tensor_of_index(py: Python<'_>, values: &Values) -> Result<oflow::Tensor, Unfit> {
+    match values {
+        Values::Numbers(nested) => {
+            let numbers = numbers_of(py, nested)?;
+            // An empty list chooses nothing.
+            let dtype = if numbers.is_empty() { DType::I64 } else { dtype_for(&numbers) };
+            of_numbers(&numbers, &nested.shape, dtype)
+        }
+        Values::Ints(all) => of_values(all, &[all.len()], DType::I64),
+        Values::Array(array) => copy_of(py, array),
     }
+}
 
-    /// Deeper lists are refused: a list that holds itself would have no end.
-    const DEEPEST: usize = 64;
+/// The numbers of nested lists; tensors among them are read.
+fn numbers_of(py: Python<'_>, nested: &Nested) -> Result<Vec<Scalar>, Unfit> {
+    let one = |n: &Number| match n {
+        Number::Known(s) => Ok(*s),
+        Number::Tensor(t) => number_of(py, t),
+    };
+    nested.numbers.iter().map(one).collect::<PyResult<_>>().map_err(Unfit::Raise)
+}
 
-    fn add(&mut self, o: &Bound<'_, PyAny>, depth: usize) -> Result<(), Unfit> {
-        if !(o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>()) {
-            if let Ok(t) = o.cast::<Tensor>() {
-                // A list of tensors of one element.
-                let item = crate::results::item(o.py(), t.get().inner()).map_err(Unfit::Raise)?;
-                self.numbers.push(scalar(item.bind(o.py()).as_borrowed())?);
-            } else {
-                self.numbers.push(scalar(o.as_borrowed())?);
-            }
-            return match depth == self.shape.len() {
-                true => Ok(()),
-                false => Err(Unfit::Text("the lists are not nested alike: a number stands where a list should".into())),
+/// The only element of a tensor; waits for other ranks where it must.
+fn number_of(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Scalar> {
+    static ITEM: OnceLock<FnDef> = OnceLock::new();
+    let def = match ITEM.get() {
+        Some(def) => def,
+        None => {
+            let found = overloads("item").or_raise(py)?.into_iter().next();
+            let found = found.ok_or_else(|| PyTypeError::new_err("item() is missing"))?;
+            ITEM.get_or_init(|| found)
+        }
+    };
+    context::enter(py)?;
+    let bound = BoundArgs { args: vec![Some(t.into())], site: site::caller(py) };
+    let returned = if t.is_global() { py.detach(|| def.run(bound)) } else { def.run(bound) };
+    match returned.map_err(|e| exception(py, e))? {
+        Returned::Value(AttrValue::Scalar(s)) => Ok(s),
+        _ => Err(PyTypeError::new_err("item() gave no number")),
+    }
+}
+
+/// One element, as a number of Python; waits for other ranks where it must.
+pub fn item(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Py<PyAny>> {
+    results::scalar(py, number_of(py, t)?)
+}
+
+/// The dtype that PyTorch gives such numbers.
+fn dtype_for(numbers: &[Scalar]) -> DType {
+    let has = |kind: fn(&Scalar) -> bool| numbers.iter().any(kind);
+    if has(|s| matches!(s, Scalar::Complex(..))) {
+        DType::C64
+    } else if numbers.is_empty() || has(|s| matches!(s, Scalar::Float(_))) {
+        DType::F32
+    } else if has(|s| matches!(s, Scalar::Int(_))) {
+        DType::I64
+    } else {
+        DType::Bool
+    }
+}
+
+fn of_numbers(numbers: &[Scalar], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, Unfit> {
+    if let Some(b) = dtype.builtin()
+        && let Some(s) = numbers.iter().find(|s| !s.fits(b))
+    {
+        return Err(Unfit::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
+    }
+    match numbers.iter().map(|s| s.kind()).max() {
+        Some(DTypeKind::Complex) => {
+            let pair = |s: &Scalar| {
+                let (re, im) = s.to_complex();
+                Complex { re, im }
             };
+            of_values(&numbers.iter().map(pair).collect::<Vec<_>>(), shape, dtype)
         }
-        let members: Vec<Bound<'_, PyAny>> = o.try_iter()?.collect::<PyResult<_>>()?;
-        if depth >= Self::DEEPEST {
-            return Err(Unfit::Text(format!("lists are nested deeper than {}", Self::DEEPEST)));
-        }
-        match self.shape.get(depth) {
-            Some(n) if *n != members.len() => {
-                return Err(Unfit::Text(format!(
-                    "the lists have different lengths: {n} and {} at depth {depth}",
-                    members.len()
-                )));
-            }
-            Some(_) => {}
-            None if self.numbers.is_empty() => self.shape.push(members.len()),
-            None => {
-                return Err(Unfit::Text("the lists are not nested alike: a list stands where a number should".into()));
-            }
-        }
-        members.iter().try_for_each(|m| self.add(m, depth + 1))
-    }
-
-    /// The dtype that PyTorch gives such numbers.
-    fn dtype(&self) -> DType {
-        let has = |kind: fn(&Scalar) -> bool| self.numbers.iter().any(kind);
-        if has(|s| matches!(s, Scalar::Complex(..))) {
-            DType::C64
-        } else if self.numbers.is_empty() || has(|s| matches!(s, Scalar::Float(_))) {
-            DType::F32
-        } else if has(|s| matches!(s, Scalar::Int(_))) {
-            DType::I64
-        } else {
-            DType::Bool
-        }
-    }
-
-    fn tensor(&self, dtype: DType) -> Result<oflow::Tensor, Unfit> {
-        if let Some(b) = dtype.builtin()
-            && let Some(s) = self.numbers.iter().find(|s| !s.fits(b))
-        {
-            return Err(Unfit::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
-        }
-        let kind = self.numbers.iter().map(|s| s.kind()).max();
-        match kind {
-            Some(DTypeKind::Complex) => {
-                let pair = |s: &Scalar| {
-                    let (re, im) = s.to_complex();
-                    Complex { re, im }
-                };
-                of_values(&self.numbers.iter().map(pair).collect::<Vec<_>>(), &self.shape, dtype)
-            }
-            Some(DTypeKind::Float) => {
-                of_values(&self.numbers.iter().map(|s| s.to_f64()).collect::<Vec<_>>(), &self.shape, dtype)
-            }
-            _ => of_values(&self.numbers.iter().map(|s| s.to_i64()).collect::<Vec<_>>(), &self.shape, dtype),
-        }
+        Some(DTypeKind::Float) => of_values(&numbers.iter().map(|s| s.to_f64()).collect::<Vec<_>>(), shape, dtype),
+        _ => of_values(&numbers.iter().map(|s| s.to_i64()).collect::<Vec<_>>(), shape, dtype),
     }
 }
 
-/// A list, a range or an array as an index.
-pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, Unfit> {
-    if o.is_instance_of::<PyString>() {
-        return Err(Unfit::Type);
+/// A tensor of the memory of an array.
+fn window(py: Python<'_>, array: &Array) -> Result<oflow::Tensor, Unfit> {
+    let size = array.dtype.size() as isize;
+    if array.strides.iter().zip(&array.shape).any(|(s, n)| *n > 1 && s % size != 0) {
+        return Err(Unfit::Text(
+            "the elements of the array do not lie at multiples of their size; give a copy: array.copy()".into(),
+        ));
     }
-    if o.is_instance_of::<PyList>() {
-        let all = Nested::read(&o)?;
-        // An empty list chooses nothing.
-        return all.tensor(if all.numbers.is_empty() { DType::I64 } else { all.dtype() });
-    }
-    if o.is_instance_of::<PyRange>() {
-        let all: Vec<i64> = o.try_iter()?.map(|i| i?.extract()).collect::<PyResult<_>>()?;
-        return of_values(&all, &[all.len()], DType::I64);
-    }
-    match Array::read(&o)? {
-        Some(array) => array.copied(),
-        None => Err(Unfit::Type),
-    }
+    let strides: Vec<isize> = array.strides.iter().map(|s| s / size).collect();
+    let memory = Memory { data: array.data, owner: Some(Box::new(array.owner.clone_ref(py))) };
+    memory.tensor(array.dtype, &array.shape, &strides).map_err(|e| Unfit::Raise(exception(py, e)))
 }
 
-/// An array of NumPy, or anything with `__array_interface__`.
-struct Array<'py> {
-    owner: Bound<'py, PyAny>,
-    data: usize,
-    read_only: bool,
-    dtype: DType,
-    shape: Vec<usize>,
-    /// In bytes.
-    strides: Vec<isize>,
+/// A tensor of the values of an array.
+fn copy_of(py: Python<'_>, array: &Array) -> Result<oflow::Tensor, Unfit> {
+    window(py, array)?.copy().map_err(|e| Unfit::Raise(exception(py, e)))
 }
 
-impl<'py> Array<'py> {
-    fn read(o: &Bound<'py, PyAny>) -> Result<Option<Array<'py>>, Unfit> {
-        let py = o.py();
-        if !o.hasattr(intern!(py, "__array_interface__"))? || o.is_instance_of::<pyo3::types::PyType>() {
-            return Ok(None);
-        }
-        let said = o.getattr(intern!(py, "__array_interface__"))?;
-        let said = said.cast::<PyDict>().map_err(|_| Unfit::Type)?;
-        let field = |name: &str| {
-            said.get_item(name)?
-                .filter(|v| !v.is_none())
-                .ok_or_else(|| PyValueError::new_err(format!("__array_interface__ has no '{name}'")))
-        };
-        let code: String = field("typestr")?.extract()?;
-        let dtype = dtype_of_code(&code).map_err(Unfit::Text)?;
-        let shape: Vec<usize> = field("shape")?.extract()?;
-        let (data, read_only): (usize, bool) = field("data")?.extract()?;
-        let strides: Vec<isize> = match said.get_item("strides")?.filter(|v| !v.is_none()) {
-            Some(s) => s.extract()?,
-            None => contiguous_strides(&shape).iter().map(|s| s * dtype.size() as isize).collect(),
-        };
-        if strides.len() != shape.len() {
-            return Err(Unfit::Text("__array_interface__ has not as many strides as dims".into()));
-        }
-        Ok(Some(Array { owner: o.clone(), data, read_only, dtype, shape, strides }))
+/// A tensor that shares the memory of an array.
+fn shared_with(py: Python<'_>, array: &Array) -> Result<oflow::Tensor, Unfit> {
+    if array.read_only {
+        return Err(Unfit::Text(
+            "the array is read-only; a tensor that shares its memory could be written. Give a copy: array.copy()"
+                .into(),
+        ));
     }
-
-    /// The same memory as a tensor.
-    fn shared(&self) -> Result<oflow::Tensor, Unfit> {
-        if self.read_only {
-            return Err(Unfit::Text(
-                "the array is read-only; a tensor that shares its memory could be written. Give a copy: array.copy()"
-                    .into(),
-            ));
-        }
-        self.window()
-    }
-
-    /// A tensor of its own.
-    fn copied(&self) -> Result<oflow::Tensor, Unfit> {
-        let copy = self.window()?.copy();
-        copy.map_err(|e| Unfit::Raise(exception(self.owner.py(), e)))
-    }
-
-    fn window(&self) -> Result<oflow::Tensor, Unfit> {
-        let size = self.dtype.size() as isize;
-        if self.strides.iter().zip(&self.shape).any(|(s, n)| *n > 1 && s % size != 0) {
-            return Err(Unfit::Text(
-                "the elements of the array do not lie at multiples of their size; give a copy: array.copy()".into(),
-            ));
-        }
-        let strides: Vec<isize> = self.strides.iter().map(|s| s / size).collect();
-        let memory = Memory { data: self.data, owner: Some(Box::new(self.owner.clone().unbind())) };
-        memory.tensor(self.dtype, &self.shape, &strides).map_err(|e| Unfit::Raise(exception(self.owner.py(), e)))
-    }
-}
-
-/// The dtype of an array interface.
-fn dtype_of_code(code: &str) -> Result<DType, String> {
-    let foreign = if cfg!(target_endian = "little") { '>' } else { '<' };
-    let kind = code.trim_start_matches(['<', '>', '|', '=']);
-    match DType::BUILTIN.into_iter().find(|d| array_kind(*d) == Some(kind)) {
-        _ if code.starts_with(foreign) => Err(format!("the array has the byte order of another machine ({code})")),
-        Some(d) => Ok(d),
-        None => Err(format!(
-            "oflow has no dtype for arrays of '{code}'; convert it first, for example with array.astype(numpy.float32)"
-        )),
-    }
-}
-
-/// Kind and bytes of a dtype in an array interface.
-fn array_kind(dtype: DType) -> Option<&'static str> {
-    dtype.builtin()?.facts().array
+    window(py, array)
 }
 
 /// The code of a dtype in an array interface.
@@ -270,7 +213,7 @@ pub fn to_list<'py>(py: Python<'py>, t: &oflow::Tensor) -> PyResult<Bound<'py, P
     let bytes = py.detach(|| t.to_bytes()).or_raise(py)?;
     let number = |b: &[u8]| -> PyResult<Bound<'py, PyAny>> {
         let stored = dtype.storage().decode(b).ok_or_else(|| PyValueError::new_err("no element"))?;
-        crate::results::scalar(py, dtype.number(stored).unwrap_or(stored)).map(|o| o.into_bound(py))
+        results::scalar(py, dtype.number(stored).unwrap_or(stored)).map(|o| o.into_bound(py))
     };
     let mut level: Vec<Bound<'py, PyAny>> = bytes.chunks_exact(dtype.size()).map(number).collect::<PyResult<_>>()?;
     for (d, n) in shape.iter().enumerate().rev() {
@@ -291,12 +234,13 @@ pub fn from_data(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<DType>) 
         let given = if let Ok(t) = data.cast::<Tensor>() {
             t.get().inner().detach().copy().map_err(raise)?
         } else if let Some(array) = Array::read(data)? {
-            array.copied()?
+            copy_of(py, &array)?
         } else if data.hasattr(intern!(py, "__dlpack__"))? {
             crate::dlpack::import(data).map_err(Unfit::Raise)?.copy().map_err(raise)?
         } else {
-            let all = Nested::read(data)?;
-            return all.tensor(dtype.unwrap_or_else(|| all.dtype()));
+            let nested = Nested::read(data)?;
+            let numbers = numbers_of(py, &nested)?;
+            return of_numbers(&numbers, &nested.shape, dtype.unwrap_or_else(|| dtype_for(&numbers)));
         };
         match dtype {
             Some(d) if d != given.dtype() => given.cast(d).map_err(raise),
@@ -322,7 +266,7 @@ pub fn beside(x: &oflow::Tensor, data: &Bound<'_, PyAny>) -> PyResult<oflow::Ten
 #[pyfunction]
 pub fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     crate::context::enter(py)?;
-    let shared = Array::read(array).and_then(|a| a.ok_or(Unfit::Type)).and_then(|a| a.shared());
+    let shared = Array::read(array).and_then(|a| a.ok_or(Unfit::Type)).and_then(|a| shared_with(py, &a));
     shared.map(Tensor::of).map_err(|no| crate::types::raised(no, array, "an array of NumPy"))
 }
 

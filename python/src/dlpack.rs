@@ -1,8 +1,9 @@
 //! DLPack: tensors of other libraries, and ours for them, without a copy.
 
 use crate::errors::OrRaise;
+use crate::ffi::Memory;
 use crate::ffi::{Imported, export_capsule, import_capsule};
-use crate::shared::{Memory, address, readable};
+use crate::shared::{address, readable};
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
 use oflow::DType;

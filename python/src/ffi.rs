@@ -1,9 +1,10 @@
 //! Memory that is shared with other libraries, and the bytes of kernels: what this crate does with pointers to elements.
 
+use oflow::DType;
 use oflow::kernels::View;
 use oflow::memory::Storage;
 use oflow::placement::Device;
-use oflow::tensor::LocalTensor;
+use oflow::tensor::{LocalTensor, intern_local};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use std::ffi::c_void;
 ///
 /// The claim that `bytes` bytes at `start` are memory as long as `owner` lives is the other library's: an array of NumPy or a
 /// tensor of DLPack that says something else breaks the program, whoever reads it.
-pub fn external(start: usize, bytes: usize, owner: Box<dyn std::any::Any + Send + Sync>) -> Storage {
+fn external(start: usize, bytes: usize, owner: Box<dyn std::any::Any + Send + Sync>) -> Storage {
     // Nothing is read of an empty one, whose address some libraries leave out.
     let start = if bytes == 0 { 64 } else { start };
     // SAFETY: as its library says; see above.
@@ -21,13 +22,48 @@ pub fn external(start: usize, bytes: usize, owner: Box<dyn std::any::Any + Send 
 }
 
 /// Whether the bytes that shape and strides address from `start` on are bools: Rust knows no others.
-pub fn are_bools(start: usize, shape: &[usize], strides: &[isize]) -> bool {
+fn are_bools(start: usize, shape: &[usize], strides: &[isize]) -> bool {
     match (shape, strides) {
         ([n, shape @ ..], [s, strides @ ..]) => {
             (0..*n as isize).all(|i| are_bools(start.wrapping_add_signed(i.wrapping_mul(*s)), shape, strides))
         }
         // SAFETY: an element of another library's tensor; see `external`.
         _ => unsafe { *std::ptr::with_exposed_provenance::<u8>(start) <= 1 },
+    }
+}
+
+/// Memory of another library, from the address of its first element.
+pub struct Memory {
+    /// Address of element 0.
+    pub data: usize,
+    /// Owner that keeps the memory alive.
+    pub owner: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+impl Memory {
+    /// A tensor of this memory; strides are in elements.
+    pub fn tensor(self, dtype: DType, shape: &[usize], strides: &[isize]) -> oflow::Result<oflow::Tensor> {
+        oflow::ops::TensorType::checked(shape, dtype)?;
+        // From the lowest address to the highest.
+        let (mut low, mut high) = (0isize, 0isize);
+        let empty = shape.contains(&0);
+        if !empty {
+            for (n, s) in shape.iter().zip(strides) {
+                let reach =
+                    (*n as isize - 1).checked_mul(*s).ok_or_else(|| oflow::Error::argument("strides reach too far"))?;
+                if reach < 0 { low += reach } else { high += reach }
+            }
+        }
+        let count = if empty { 0 } else { (high - low) as usize + 1 };
+        let owner = self.owner.unwrap_or_else(|| Box::new(()));
+        let start = self.data.wrapping_add_signed(low * dtype.size() as isize);
+        let storage: Storage = external(start, count * dtype.size(), owner);
+        storage.share_outside();
+        let ty = intern_local(shape, dtype, Device::Cpu);
+        if dtype == DType::Bool && !are_bools(self.data, shape, strides) {
+            return Err(oflow::Error::argument("a bool is the byte 0 or 1; this memory has others"));
+        }
+        LocalTensor::of_storage(&ty, storage, low.unsigned_abs(), strides.into()).map(oflow::Tensor::from_local)
     }
 }
 

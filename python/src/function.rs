@@ -1,7 +1,8 @@
 //! A function of the table in Python: its overloads, prepared for calls.
 
-use crate::args::{convert, named, takes};
+use crate::args::{named, takes};
 use crate::errors::{OrRaise, Unfit};
+use crate::read::convert;
 use crate::{args, signature, words};
 use oflow::Error;
 use oflow::functional::bind::ByPosition;

@@ -3,7 +3,7 @@
 use crate::call::{self, Given};
 use crate::errors::{OrRaise, Unfit};
 use crate::function::Function;
-use crate::numbers::scalar;
+use crate::read::scalar;
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::functional::{IntoTarget, full};

@@ -1,8 +1,8 @@
 //! Ops that a program in Python declares: `oflow.op`. What it is written in there is in `oflow/_op.py`.
 
-use crate::args::attr_of;
 use crate::errors::{OrRaise, from_callback};
 use crate::ffi::{bytes_of, write_bytes};
+use crate::read::attr_of;
 use crate::results;
 use crate::signature::dtype_name;
 use crate::types::{dtype_of, raised};

@@ -1,18 +1,17 @@
 //! Results of calls as objects of Python.
 
-use crate::errors::OrRaise;
 use crate::tensor::Tensor;
-use crate::{context, site, types};
+use crate::types;
 use oflow::Scalar;
-use oflow::functional::{Bound as BoundArgs, FnDef, FnReturn, OutputSlot, Returned, overloads};
+use oflow::functional::{FnDef, FnReturn, OutputSlot};
 use oflow::ops::AttrValue;
 use pyo3::Bound;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyComplex, PyTuple};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The tensors of a result; `slots`: what each output stands for, where a call may leave outputs out. What a function gives back as it
 /// was given is the same object again.
@@ -113,24 +112,4 @@ pub fn value(py: Python<'_>, v: &AttrValue) -> PyResult<Py<PyAny>> {
         AttrValue::Absent => py.None(),
         other => return Err(PyRuntimeError::new_err(format!("{other} has no form in Python"))),
     })
-}
-
-/// One element, as a number; waits for other ranks where it must.
-pub fn item(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Py<PyAny>> {
-    static ITEM: OnceLock<FnDef> = OnceLock::new();
-    let def = match ITEM.get() {
-        Some(def) => def,
-        None => {
-            let found = overloads("item").or_raise(py)?.into_iter().next();
-            let found = found.ok_or_else(|| PyTypeError::new_err("item() is missing"))?;
-            ITEM.get_or_init(|| found)
-        }
-    };
-    context::enter(py)?;
-    let bound = BoundArgs { args: vec![Some(t.into())], site: site::caller(py) };
-    let returned = if t.is_global() { py.detach(|| def.run(bound)) } else { def.run(bound) };
-    match returned.or_raise(py)? {
-        Returned::Value(v) => value(py, &v),
-        Returned::Tensors(_) => Err(PyTypeError::new_err("item() gave a tensor")),
-    }
 }

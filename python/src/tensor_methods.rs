@@ -1,8 +1,8 @@
 //! Methods and properties of `oflow.Tensor`: what no row of the table says.
 
+use crate::data::item;
 use crate::errors::OrRaise;
 use crate::operators::{Operator, Rows, binary, call, in_place, reflected};
-use crate::results::item;
 use crate::tensor::Tensor;
 use crate::types::{self, dtype_object};
 use crate::{context, data, dlpack, shared, site};
@@ -432,7 +432,7 @@ impl Tensor {
     }
     fn __setitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let array = value.is_instance_of::<Tensor>() || crate::numbers::scalar(value.as_borrowed()).is_ok();
+        let array = value.is_instance_of::<Tensor>() || crate::read::scalar(value.as_borrowed()).is_ok();
         let made;
         let value = if array {
             value

@@ -33,7 +33,8 @@ impl<'a> Language for ByName<'a> {
     fn is_absent(&self, _: &FnParam, value: &Arg) -> bool {
         matches!(value, Arg::None)
     }
-    fn convert(&mut self, p: &FnParam, value: &Arg) -> std::result::Result<Arg, Unfit<Infallible>> {
+    fn convert(&mut self, p: &FnParam, passed: &[&'a Arg]) -> std::result::Result<Arg, Unfit<Infallible>> {
+        let [value] = *passed else { return Err(Unfit::Type) };
         match (value, p.kind) {
             (Arg::Tensor(_), ParamKind::Tensor)
             | (Arg::Tensors(_), ParamKind::TensorTuple)

@@ -138,8 +138,11 @@ impl<'a> Language for Line<'a> {
     fn is_absent(&self, _: &FnParam, value: &Json) -> bool {
         *value == Json::Null
     }
-    fn convert(&mut self, p: &FnParam, value: &Json) -> Result<Ready, Unfit<Infallible>> {
-        self.read(p, value)
+    fn convert(&mut self, p: &FnParam, passed: &[Self::Value]) -> Result<Ready, Unfit<Infallible>> {
+        match passed {
+            [value] => self.read(p, value),
+            _ => Err(Unfit::Type),
+        }
     }
     fn supplies(&self, _: usize, p: &FnParam) -> bool {
         p.kind == ParamKind::Target

@@ -116,18 +116,11 @@ pub trait Language {
     }
     /// Whether the value stands for an argument that is not given.
     fn is_absent(&self, p: &FnParam, value: Self::Value) -> bool;
-    /// The value as the argument of the parameter.
+    /// A value as the argument of the parameter; or several by position as its list, where [`ByPosition::spreads`].
     ///
     /// # Errors
-    /// It is none.
-    fn convert(&mut self, p: &FnParam, value: Self::Value) -> Result<Self::Taken, Unfit<Self::Error>>;
-    /// Several values by position as the one argument of a list parameter, where [`ByPosition::spreads`].
-    ///
-    /// # Errors
-    /// One of them is no member of the list.
-    fn convert_list(&mut self, _p: &FnParam, _values: &[Self::Value]) -> Result<Self::Taken, Unfit<Self::Error>> {
-        Err(Unfit::Type)
-    }
+    /// They are none.
+    fn convert(&mut self, p: &FnParam, passed: &[Self::Value]) -> Result<Self::Taken, Unfit<Self::Error>>;
     /// Takes a keyword that names no parameter; whether it is one of the language.
     ///
     /// # Errors
@@ -246,7 +239,8 @@ pub enum Refused<E> {
 }
 
 impl<E> Refused<E> {
-    fn of(unfit: Unfit<E>, param: usize, value: usize) -> Refused<E> {
+    /// The refusal of a value, which is not the argument of a parameter; both by position.
+    pub fn of(unfit: Unfit<E>, param: usize, value: usize) -> Refused<E> {
         match unfit {
             Unfit::Type => Refused::Misfit(Misfit::Type { param, value }),
             Unfit::Text(text) => Refused::Misfit(Misfit::Text(text)),
@@ -311,18 +305,17 @@ pub fn bind<L: Language>(
     }
     let mut args = Vec::with_capacity(sig.params.len());
     for (i, p) in sig.params.iter().enumerate() {
-        if positional > takes.count && i + 1 == takes.count {
-            let rest = &values[i..positional];
-            let list = language.convert_list(p, rest).map_err(|unfit| {
-                let wrong = rest.iter().position(|v| language.convert(p, *v).is_err());
-                Refused::of(unfit, i, i + wrong.unwrap_or(0))
-            });
-            args.push(Some(list?));
-            continue;
-        }
-        let value = if i < by_position { Some(i) } else { by_name(i) };
-        args.push(match value.filter(|at| !language.is_absent(p, values[*at])) {
-            Some(at) => Some(language.convert(p, values[at]).map_err(|unfit| Refused::of(unfit, i, at))?),
+        let passed = if positional > takes.count && i + 1 == takes.count {
+            Some((i, &values[i..positional]))
+        } else {
+            let value = if i < by_position { Some(i) } else { by_name(i) };
+            value.filter(|at| !language.is_absent(p, values[*at])).map(|at| (at, &values[at..=at]))
+        };
+        args.push(match passed {
+            Some((at, passed)) => Some(language.convert(p, passed).map_err(|unfit| {
+                let wrong = passed.iter().position(|v| language.convert(p, std::slice::from_ref(v)).is_err());
+                Refused::of(unfit, i, at + wrong.unwrap_or(0))
+            })?),
             None => match language.left_out(i, p).map_err(|unfit| Refused::of(unfit, i, 0))? {
                 None if p.is_required() => return Err(Refused::Misfit(Misfit::Missing { param: i })),
                 argument => argument,

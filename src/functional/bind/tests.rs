@@ -25,7 +25,11 @@ impl Language for Toy {
     fn is_absent(&self, p: &FnParam, value: Value) -> bool {
         matches!(value, Text("none")) && !p.is_required()
     }
-    fn convert(&mut self, p: &FnParam, value: Value) -> Result<String, Unfit<&'static str>> {
+    fn convert(&mut self, p: &FnParam, passed: &[Value]) -> Result<String, Unfit<&'static str>> {
+        let [value] = *passed else {
+            let members = passed.iter().map(|v| self.convert(p, &[*v]));
+            return Ok(members.collect::<Result<Vec<_>, _>>()?.join("+"));
+        };
         match (value, p.kind) {
             (Number(n), _) if n < 0 => Err(Unfit::Raise("a negative number")),
             (Number(n), ParamKind::Attr(AttrKind::Int | AttrKind::Ints)) => Ok(n.to_string()),
@@ -33,9 +37,6 @@ impl Language for Toy {
             (Text("long"), _) => Err(Unfit::Text("too long".into())),
             _ => Err(Unfit::Type),
         }
-    }
-    fn convert_list(&mut self, p: &FnParam, values: &[Value]) -> Result<String, Unfit<&'static str>> {
-        Ok(values.iter().map(|v| self.convert(p, *v)).collect::<Result<Vec<_>, _>>()?.join("+"))
     }
     fn other_keyword(&mut self, keyword: &str, value: Value) -> Result<bool, Unfit<&'static str>> {
         match (keyword, value) {
@@ -151,8 +152,8 @@ fn plain_words_for_each_misfit() {
         fn is_absent(&self, _: &FnParam, _: i64) -> bool {
             false
         }
-        fn convert(&mut self, _: &FnParam, value: i64) -> Result<i64, Unfit<Infallible>> {
-            if value == 0 { Err(Unfit::Type) } else { Ok(value) }
+        fn convert(&mut self, _: &FnParam, passed: &[i64]) -> Result<i64, Unfit<Infallible>> {
+            passed.iter().copied().find(|value| *value != 0).ok_or(Unfit::Type)
         }
         fn left_out(&mut self, _: usize, _: &FnParam) -> Result<Option<i64>, Unfit<Infallible>> {
             Ok(None)

@@ -67,13 +67,6 @@ const WALKS: &[Start] = &[
         at: ("python/src/call.rs", "call", "given"),
         // The binder stands in the library.
         rooms: &["python/src/", "src/functional/bind/"],
-        // Values of an index that become a tensor of their own.
-        skips: &["index_tensor", "of_values"],
-    },
-    Start {
-        name: "python, every argument",
-        at: ("python/src/call.rs", "call", "given"),
-        rooms: &["python/src/", "src/functional/bind/"],
         skips: &[],
     },
 ];

@@ -6,23 +6,24 @@
 //! counted: the sequence is that of entries.
 //!
 //! What is computed from the followed value is followed too: its fields, the results of calls that are given it and of methods
-//! on it, the closures that use it, and a struct that has it in a field (a *holder*, as `Run { call, .. }`). A holder is
+//! on it, what is lent mutably to such a call, the closures that use it, and a struct that has it in a field (a *holder*, as `Run { call, .. }`). A holder is
 //! followed as a whole, and of its fields the one with the value.
 //!
 //! A function is found by its path (the file's own items, its `use` declarations, the module tree), a method by the type of
 //! its receiver where that is known, else by its name where only one function of the room has it. A call through a variable
-//! or a field enters the functions named in the tables (`const`, `static`) that the body names, in their order: a table of
-//! functions does not hide a walk.
+//! or a field enters the functions named in the tables (`const`, `static`) that the body names, in their order.
 //!
 //! Left out are functions outside of the rooms, `#[cold]` ones unless they are asked for, and what stands in error paths: arguments of `Err`, closures
 //! given to `map_err` and `ok_or_else`, and the macros that make text.
 //!
 //! Consecutive functions of one file are one *stay*. A stay in a file that has been left is a *return*: returns = stays − files.
 
+mod lent;
 mod names;
 
 use super::functions::{Function, Functions, Ty, TypeId, ident_of, params_of};
 use crate::source::Source;
+use lent::lent;
 use names::{FOR_ERRORS, HANDS_ON, OF_STD, TEXT};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Expr, Pat, Stmt};
@@ -546,6 +547,7 @@ impl<'a> Walker<'a> {
             return Val::other(Ty::Unknown);
         };
         if given {
+            lent(args, env);
             self.enter(found, &vals);
         }
         self.closures(args, &Val::other(Ty::Unknown), env);
