@@ -1,8 +1,7 @@
 //! The Cholesky decomposition.
 
 use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, with_real};
-use crate::functions::Triangular;
-use crate::rules::{DOMAIN, Words, cubes, split_batch, square};
+use crate::rules::{DOMAIN, Triangular, Words, cubes, split_batch, square};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::{MatMut, Par};
 use num_traits::Float;

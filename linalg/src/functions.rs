@@ -1,5 +1,6 @@
 //! Functions that programs call: PyTorch's `torch.linalg`.
 
+use crate::rules::Triangular;
 use oflow::interpreter::Call;
 use oflow::op;
 use oflow::ops::{Attrs, Op};
@@ -117,26 +118,6 @@ pub fn solve(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn solve_right(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     output(linalg!("solve")?, &[a, b], smallvec![false.into(), false.into()])
-}
-
-/// Triangular system that [`solve_triangular`] solves.
-#[derive(Clone, Copy, Debug)]
-pub struct Triangular {
-    /// The upper triangle of a is read, else the lower one.
-    pub upper: bool,
-    /// `a x = b`, else `x a = b`.
-    pub left: bool,
-    /// The diagonal of a is taken for ones.
-    pub unitriangular: bool,
-    /// The transposed a stands in the place of a.
-    pub transpose: bool,
-}
-
-impl Default for Triangular {
-    /// `a x = b` with a lower triangular.
-    fn default() -> Triangular {
-        Triangular { upper: false, left: true, unitriangular: false, transpose: false }
-    }
 }
 
 /// The x of `a x = b`, or `x a = b`, where a is triangular. As in PyTorch a zero on its diagonal gives inf and NaN and no error.

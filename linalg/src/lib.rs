@@ -44,6 +44,7 @@ pub use composed::{
 };
 pub use exponential::{logdet, matrix_exp};
 pub use functions::{
-    Triangular, cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, register, slogdet, solve, solve_right,
-    solve_triangular, svd, svd_full,
+    cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, register, slogdet, solve, solve_right, solve_triangular,
+    svd, svd_full,
 };
+pub use rules::Triangular;

@@ -1,8 +1,7 @@
 //! The QR decomposition.
 
 use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
-use crate::functions::Triangular;
-use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
+use crate::rules::{DOMAIN, Triangular, Words, cubes, matrices, split_batch};
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,

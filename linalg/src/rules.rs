@@ -1,6 +1,5 @@
 //! Common parts of declarations: shapes, sharding, and the words of gradient rules.
 
-use crate::functions::Triangular;
 use oflow::ops::{Emit, GradCtx, InferCtx, Value};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, Signature};
@@ -47,6 +46,26 @@ pub(crate) fn split_batch(c: &InferCtx<'_>, outputs: usize) -> Result<Vec<Signat
 pub(crate) fn cubes(c: &InferCtx<'_>, times: u64) -> Result<u64> {
     let (_, rows, columns) = matrices(c, 0)?;
     Ok((c.input(0)?.len() as u64).saturating_mul(times).saturating_mul(rows.min(columns) as u64))
+}
+
+/// Triangular system that [`solve_triangular`](crate::solve_triangular) solves.
+#[derive(Clone, Copy, Debug)]
+pub struct Triangular {
+    /// The upper triangle of a is read, else the lower one.
+    pub upper: bool,
+    /// `a x = b`, else `x a = b`.
+    pub left: bool,
+    /// The diagonal of a is taken for ones.
+    pub unitriangular: bool,
+    /// The transposed a stands in the place of a.
+    pub transpose: bool,
+}
+
+impl Default for Triangular {
+    /// `a x = b` with a lower triangular.
+    fn default() -> Triangular {
+        Triangular { upper: false, left: true, unitriangular: false, transpose: false }
+    }
 }
 
 /// Calls of gradient rules.

@@ -1,8 +1,7 @@
 //! Systems with a triangular matrix.
 
 use crate::batch::{Real, Source, by_rows, each, with_real};
-use crate::functions::Triangular;
-use crate::rules::{DOMAIN, Words, matrices, one_dtype, square};
+use crate::rules::{DOMAIN, Triangular, Words, matrices, one_dtype, square};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
     solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place_with_conj,

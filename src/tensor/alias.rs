@@ -28,39 +28,14 @@
 //!   the shard for reading; `write_shard` writes it.
 
 use super::edge::{Edge, Node};
-use super::handle::{Body, Tensor};
+use super::inner::{Body, LocalView, Made, Tensor};
 use super::local::LocalTensor;
 use crate::error::CallSite;
 use crate::ops::{AttrValue, TensorType, find};
 use oflow_kernels::Strides;
 use oflow_kernels::view::{contiguous_strides, copied};
 use smallvec::smallvec;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-
-/// How a view was made, where that forbids to write through it under grad mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
-    /// By an op of one output, under grad mode.
-    Plain,
-    /// As one of several outputs of one function (`split`, `chunk`).
-    OneOfMany,
-    /// Under `no_grad`: it has no edge, but its base may have one.
-    NoGrad,
-}
-
-/// A view of a local tensor.
-pub(crate) struct LocalView {
-    /// The tensor that it is a view of; no view itself.
-    pub(super) base: Tensor,
-    /// Where it lies in the base's elements, counted row-major.
-    offset: usize,
-    strides: Strides,
-    made: AtomicU8,
-    /// The base's count of recorded writes when this view's edge was derived.
-    seen: AtomicU64,
-    site: CallSite,
-}
 
 impl LocalView {
     pub(crate) fn made(&self) -> Made {
@@ -91,26 +66,6 @@ fn builtin(name: &str) -> &'static crate::ops::Op {
         Ok(op) => op,
         // In the table of built-in ops, which is registered as a whole.
         Err(e) => unreachable!("built-in op: {e}"),
-    }
-}
-
-/// The edge of a handle, and how often a recorded write has changed it: what views of it compare.
-#[derive(Default)]
-pub(super) struct EdgeCell {
-    edge: Mutex<Edge>,
-    writes: AtomicU64,
-}
-
-impl EdgeCell {
-    pub(super) fn get(&self) -> Edge {
-        self.edge.lock().unwrap_or_else(|e| e.into_inner()).clone()
-    }
-    pub(super) fn set(&self, edge: Edge) {
-        *self.edge.lock().unwrap_or_else(|e| e.into_inner()) = edge;
-    }
-    pub(super) fn clear(&mut self) {
-        *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
-        *self.writes.get_mut() = 0;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The autograd graph: nodes, the edges between them, leaf slots. Plain data; the engine is in the interpreter.
 
-use super::handle::Tensor;
+use super::inner::Tensor;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, OpUse, RuntimeAttrs, TensorType};
 use crate::placement::Device;

@@ -4,41 +4,10 @@
 //! `requires_grad_` on or off, or a first use under `no_grad`, never leaves a form with a wrong edge. Memory that another library shares
 //! may be written without a version, so a form of it is never valid.
 
-use super::edge::Edge;
-use super::handle::Tensor;
-use oflow_kernels::DType;
-use smallvec::SmallVec;
-
-/// Key of a cached form: boxed to a layout, or cast to a dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormOf {
-    /// In the layout of the global type of that id.
-    Boxed(u64),
-    /// In that dtype; recorded as a call of its own or not.
-    Cast(DType, bool),
-}
-
-struct Form {
-    of: FormOf,
-    version: u64,
-    /// Where the gradient of the tensor went when the form was made. Kept alive, so that no other slot takes its address.
-    edge: Edge,
-    form: Tensor,
-}
+use super::inner::{Form, FormOf, Tensor};
 
 /// Forms kept per tensor at most.
 const MOST: usize = 4;
-
-/// The remembered forms of one tensor.
-#[derive(Default)]
-pub(crate) struct Forms(SmallVec<[Form; 1]>);
-
-impl Forms {
-    /// Forgets all.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
 
 impl Tensor {
     /// The remembered form, if it is still one of this tensor.

@@ -2,27 +2,7 @@
 //!
 //! The interpreter boxes a marked tensor before each call that reads it. [`nn::zero`](crate::nn::zero) marks parameters.
 
-use super::GlobalRef;
-use super::handle::Tensor;
-
-/// The layout in which calls read a tensor that is stored in another one.
-#[derive(Clone)]
-pub(crate) struct ForUse {
-    /// The type that calls get.
-    pub to: GlobalRef,
-    /// Whether the gathered form is remembered until the tensor changes; else it lives for one call.
-    pub keeps: bool,
-    /// Whether the gradient lies as the gathered form does, and not as the tensor.
-    pub whole_gradient: bool,
-}
-
-/// Role of a handle in ZeRO's unsharding; most have none.
-pub(super) enum Gathering {
-    /// Calls read it in another layout.
-    Marked(ForUse),
-    /// The form of a marked tensor that one call reads.
-    From(Tensor),
-}
+use super::inner::{ForUse, Gathering, Tensor};
 
 impl Tensor {
     /// Marks a new handle: calls read it in another layout. A handle is marked once.

@@ -1,9 +1,7 @@
 //! The tensor handle: an `Arc` that is reused from a per-thread pool, so that making and dropping tensors does not use the heap.
 
-use super::alias::{EdgeCell, LocalView};
 use super::edge::{Edge, LeafSlot};
-use super::forms::Forms;
-use super::gather::Gathering;
+use super::inner::{Body, EdgeCell, Inner, LocalView, Tensor};
 use super::local::LocalTensor;
 use crate::context::{no_context, origin_here};
 use crate::error::{CallSite, Error, Result};
@@ -17,55 +15,6 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-
-/// The contents of a tensor handle.
-pub enum Body {
-    /// Data on one device.
-    Local(LocalTensor),
-    /// A global tensor with this rank's shard; `None` on ranks outside the placement. An in-place op on a shard that other
-    /// handles share replaces it, so that global views stay values.
-    Global(GlobalRef, Mutex<Option<LocalTensor>>),
-    /// The type alone: what is left of a tensor whose data an in-place call has overwritten, and of a handle in the pool.
-    Tombstone(TensorType),
-}
-
-pub(crate) struct Inner {
-    pub(crate) body: Body,
-    /// Whether it has data, or belongs to a dry run: of a local tensor that of its storage, of a global one that of the rank's context.
-    pub(super) origin: Origin,
-    requires_grad: AtomicBool,
-    pub(super) edge: EdgeCell,
-    /// Of a view of a local tensor: its base.
-    pub(super) view: Option<LocalView>,
-    /// Of a global tensor: came from a view op or `detach`.
-    global_view: AtomicBool,
-    /// Of a global tensor: in-place changes so far, the same number on every rank. (A local one's are its storage's.)
-    version: AtomicU64,
-    /// Boxed forms and casts.
-    pub(crate) boxed: Mutex<Forms>,
-    /// Whether calls read it in another layout, or it is such a form.
-    pub(super) gathering: OnceLock<Box<Gathering>>,
-    /// The number by which observers of calls know its value; 0 if none has seen it made.
-    pub(super) stamp: AtomicU64,
-}
-
-/// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement. Clones share the
-/// tensor. It is `Send` and `Sync`, and can be dropped without a context.
-///
-/// `{:?}` prints metadata, `{}` also the values of a local tensor. Neither communicates, so a global tensor prints metadata only:
-/// ```
-/// use oflow::prelude::*;
-/// let _world = oflow::init()?;
-/// let mesh = Placement::all(Device::Cpu)?;
-/// let x = zeros([4, 2], (&mesh, sbp![S(0)]))?;
-/// assert_eq!(format!("{x}"), "f32[4, 2] [S(0)] on cpu[1]");
-/// let y = from_vec(vec![1.0f32, 2.5], [2], Device::Cpu)?;
-/// assert_eq!(format!("{y:?}"), "f32[2] on cpu");
-/// assert_eq!(format!("{y}"), "tensor([1.0000, 2.5000], f32[2] on cpu)");
-/// # Ok::<(), oflow::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct Tensor(Option<Arc<Inner>>);
 
 /// A handle that does not keep the tensor: for lists of tensors that the program may drop.
 pub(crate) struct WeakTensor(Weak<Inner>);

@@ -7,14 +7,14 @@ mod edge;
 mod forms;
 mod gather;
 mod handle;
+mod inner;
 mod local;
 mod print;
 
 pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
-pub(crate) use alias::{Made, Refusal, share_memory};
+pub(crate) use alias::{Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, Kept, LeafSlot, Node, Packed, Saved, Unpack};
-pub(crate) use forms::FormOf;
-pub(crate) use gather::ForUse;
 pub(crate) use handle::WeakTensor;
-pub use handle::{Body, Tensor};
+pub use inner::{Body, Tensor};
+pub(crate) use inner::{ForUse, FormOf, Made};
 pub use local::LocalTensor;

@@ -3,7 +3,7 @@
 //! gives, else as they are stored. A global tensor prints metadata only, because printing never
 //! communicates (I14).
 
-use super::handle::{Body, Tensor};
+use super::inner::{Body, Tensor};
 use super::local::LocalTensor;
 use crate::context::current;
 use crate::error::{Error, Result};

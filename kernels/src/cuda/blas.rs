@@ -1,15 +1,15 @@
-//! cuBLASLt: one handle and one table of chosen algorithms a GPU, one workspace a stream.
+//! cuBLASLt: one handle and one table of chosen algorithms a GPU. A stream brings its own workspace.
 
 use super::probe::probe;
-use super::{DeviceMemory, Stream};
 use crate::{Builtin, KernelError, Result};
 use cudarc::cublaslt::sys;
+use cudarc::driver::sys::CUstream;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Workspace that NVIDIA advises for its largest kernels, in bytes.
-const WORKSPACE: usize = 32 << 20;
+pub(super) const WORKSPACE: usize = 32 << 20;
 /// A program whose sizes never come again must not fill the memory.
 const MOST_PLANS: usize = 10_000;
 
@@ -106,21 +106,13 @@ impl Drop for Plan {
     }
 }
 
-/// Scratch memory of one stream, allocated at its first product.
-#[derive(Default)]
-pub(super) struct Workspace(OnceLock<DeviceMemory>);
-
-impl Workspace {
-    fn get(&self, stream: &Stream) -> Result<&DeviceMemory> {
-        match self.0.get() {
-            Some(memory) => Ok(memory),
-            // A failure is not kept: there may be room the next time.
-            None => {
-                let memory = DeviceMemory::new(stream.gpu(), WORKSPACE)?;
-                Ok(self.0.get_or_init(|| memory))
-            }
-        }
-    }
+/// A stream as the library takes it.
+#[derive(Clone, Copy)]
+pub(super) struct BlasStream {
+    /// The driver's handle of a stream of the GPU.
+    pub stream: CUstream,
+    /// Memory of the GPU of [`WORKSPACE`] bytes, which nothing else on this stream uses.
+    pub workspace: *mut u8,
 }
 
 impl Gemm {
@@ -178,8 +170,8 @@ impl Blas {
         }
     }
 
-    /// Puts a product on a stream. False, and nothing done, where the library has no algorithm for it.
-    pub(super) fn run(&self, stream: &Stream, call: &Gemm) -> Result<bool> {
+    /// Puts a product on a stream, which is asked for when there is an algorithm. False, and nothing done, where the library has none.
+    pub(super) fn run(&self, on: impl FnOnce() -> Result<BlasStream>, call: &Gemm) -> Result<bool> {
         let key = call.key();
         let known = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let plan = match known {
@@ -195,7 +187,7 @@ impl Blas {
             }
         };
         let Some(plan) = plan else { return Ok(false) };
-        let scratch = stream.blas_workspace.get(stream)?;
+        let on = on()?;
         let (one, zero) = (scalar(1.0, plan.double), scalar(0.0, plan.double));
         let beta = if call.accumulate { &one } else { &zero };
         let locked = (!call.bias.is_null()).then(|| plan.bias.lock().unwrap_or_else(PoisonError::into_inner));
@@ -221,9 +213,9 @@ impl Blas {
                 call.c.at.cast(),
                 plan.c,
                 &plan.algo,
-                scratch.data().cast(),
+                on.workspace.cast(),
                 plan.workspace,
-                stream.raw().cast(),
+                on.stream.cast(),
             )
         };
         drop(locked);

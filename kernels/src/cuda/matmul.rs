@@ -142,7 +142,7 @@ fn run(
             epilogue,
             bias: bias.map_or(std::ptr::null(), |b| b.ptr()),
         };
-        if !blas.run(q.stream(), &call)? {
+        if !blas.run(|| q.stream().for_blas(), &call)? {
             if index == 0 {
                 return plain();
             }

@@ -71,6 +71,6 @@ pub use cubin::{Usage, usage};
 pub(crate) use driver_error::driver_error;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
-pub use program::{Define, Source};
-pub use queue::{Args, Fault, FaultSlot, Function, Launch, Queue};
+pub use program::{Define, Function, Source};
+pub use queue::{Args, Fault, FaultSlot, Launch, Queue};
 pub use stream::{Event, Stream};

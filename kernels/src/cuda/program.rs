@@ -1,8 +1,8 @@
 //! Programs of a GPU: sources with definitions, compiled at their first use and kept.
 
 use super::compile::{Unit, machine_code};
+use super::driver_error;
 use super::probe::{GpuInfo, probe};
-use super::{Function, driver_error};
 use crate::expr::cuda::storage;
 use crate::{DType, KernelError, Result};
 use cudarc::driver::{result, sys};
@@ -117,6 +117,41 @@ unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
+/// A compiled kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Function(sys::CUfunction);
+
+// SAFETY: a handle into a module that is never unloaded.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Returns the driver's handle.
+    pub(super) fn raw(&self) -> sys::CUfunction {
+        self.0
+    }
+    /// Allows `bytes` bytes of dynamic shared memory. Above 48 KiB the driver is called once for each value.
+    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        static ALLOWED: RwLock<BTreeMap<usize, u32>> = RwLock::new(BTreeMap::new());
+        let allowed = |map: &BTreeMap<usize, u32>| map.get(&(self.0 as usize)).is_some_and(|most| *most >= bytes);
+        if bytes <= 48 << 10 || allowed(&ALLOWED.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        // Locked until it is done, so that nobody lowers what another has asked for.
+        let mut map = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
+        if allowed(&map) {
+            return Ok(());
+        }
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: a live function.
+        unsafe { result::function::set_function_attribute(self.0, attribute, bytes as i32) }
+            .map_err(|e| driver_error(&format!("asking for {bytes} bytes of shared memory"), e))?;
+        map.insert(self.0 as usize, bytes);
+        Ok(())
+    }
+}
+
 /// All programs of one GPU.
 pub(super) struct Programs {
     arch: String,
@@ -129,8 +164,16 @@ impl Programs {
         Programs { arch: format!("sm_{major}{minor}"), modules: Mutex::default(), functions: RwLock::default() }
     }
 
-    /// An entry of a program, compiled now if it is the first time. The GPU is bound.
-    pub(super) fn function(&self, gpu: &GpuInfo, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {
+    /// An entry of a program, loaded now if it is the first time. The GPU is bound. `compiled` is called with the architecture if the
+    /// program was not in the cache folder.
+    pub(super) fn function(
+        &self,
+        gpu: &GpuInfo,
+        source: &Source,
+        entry: &str,
+        defines: &[Define],
+        compiled: impl FnOnce(&str),
+    ) -> Result<Function> {
         let module = defines.iter().fold(source.id, |h, d| d.hash(h));
         let key = fnv(module, entry.as_bytes());
         if let Some(f) = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -141,17 +184,17 @@ impl Programs {
             modules.entry(module).or_default().clone()
         };
         // Others that want the same program wait here; those that want another compile beside.
-        let loaded = cell.get_or_init(|| self.load(gpu, source, defines)).as_ref().map_err(Clone::clone)?;
+        let loaded = cell.get_or_init(|| self.load(gpu, source, defines, compiled)).as_ref().map_err(Clone::clone)?;
         let name = CString::new(entry).map_err(|_| KernelError::device("a kernel's name has a zero byte"))?;
         // SAFETY: a loaded module.
         let raw = unsafe { result::module::get_function(loaded.0, name) }
             .map_err(|e| driver_error(&format!("looking for the kernel {entry} of {}", source.name), e))?;
-        let f = Function::new(raw);
+        let f = Function(raw);
         self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(key, f);
         Ok(f)
     }
 
-    fn load(&self, gpu: &GpuInfo, source: &Source, defines: &[Define]) -> Result<Module> {
+    fn load(&self, gpu: &GpuInfo, source: &Source, defines: &[Define], compiled: impl FnOnce(&str)) -> Result<Module> {
         let unit = Unit {
             name: &source.name,
             text: &source.text,
@@ -159,9 +202,9 @@ impl Programs {
             arch: self.arch.clone(),
             gpu: &gpu.name,
         };
-        let (code, compiled) = machine_code(&unit)?;
-        if compiled {
-            super::ahead::start(&self.arch, &gpu.name);
+        let (code, is_new) = machine_code(&unit)?;
+        if is_new {
+            compiled(&self.arch);
         }
         // SAFETY: an image of the compiler's, which the driver copies.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) };

@@ -1,47 +1,12 @@
 //! The queue of a kernel on a GPU, and launching kernels on it.
 
-use super::program::{Define, Source};
-use super::{Gpu, PinnedMemory, Stream, driver_error};
+use super::program::{Define, Function, Source};
+use super::{Gpu, PinnedMemory, Stream, ahead, driver_error};
 use crate::{KernelError, Result, View};
-use cudarc::driver::{result, sys};
+use cudarc::driver::result;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// A compiled kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct Function(sys::CUfunction);
-
-// SAFETY: a handle into a module that is never unloaded.
-unsafe impl Send for Function {}
-// SAFETY: as above.
-unsafe impl Sync for Function {}
-
-impl Function {
-    pub(super) fn new(raw: sys::CUfunction) -> Function {
-        Function(raw)
-    }
-    /// Allows `bytes` bytes of dynamic shared memory. Above 48 KiB the driver is called once for each value.
-    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
-        static ALLOWED: RwLock<BTreeMap<usize, u32>> = RwLock::new(BTreeMap::new());
-        let allowed = |map: &BTreeMap<usize, u32>| map.get(&(self.0 as usize)).is_some_and(|most| *most >= bytes);
-        if bytes <= 48 << 10 || allowed(&ALLOWED.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(());
-        }
-        // Locked until it is done, so that nobody lowers what another has asked for.
-        let mut map = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
-        if allowed(&map) {
-            return Ok(());
-        }
-        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: a live function.
-        unsafe { result::function::set_function_attribute(self.0, attribute, bytes as i32) }
-            .map_err(|e| driver_error(&format!("asking for {bytes} bytes of shared memory"), e))?;
-        map.insert(self.0 as usize, bytes);
-        Ok(())
-    }
-}
 
 /// The grid of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +192,8 @@ impl<'a> Queue<'a> {
     pub fn function(&self, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {
         let gpu = self.stream.gpu();
         gpu.bind()?;
-        gpu.programs.function(gpu.info(), source, entry, defines)
+        let info = gpu.info();
+        gpu.programs.function(info, source, entry, defines, |arch| ahead::start(arch, &info.name))
     }
     /// Launches a kernel on the stream. A launch without blocks does nothing.
     ///
@@ -261,7 +227,7 @@ impl<'a> Queue<'a> {
             args.starts.iter().map(|s| unsafe { base.add(*s as usize) }.cast()).chain(last).collect();
         let stream = self.stream.raw();
         // SAFETY: a live function and stream of this context; the driver copies the arguments before it returns.
-        unsafe { result::launch_kernel(function.0, launch.grid, launch.block, launch.shared, stream, &mut params) }
+        unsafe { result::launch_kernel(function.raw(), launch.grid, launch.block, launch.shared, stream, &mut params) }
             .map_err(|e| driver_error(&format!("launching a kernel with {launch:?}"), e))
     }
     /// Returns the number of blocks of `threads` threads for `n` items of work, at most as many as `waves` times fill all

@@ -1,7 +1,7 @@
 //! CUDA streams and events.
 
-use super::blas::Workspace;
-use super::{Gpu, driver_error};
+use super::blas::{BlasStream, WORKSPACE};
+use super::{DeviceMemory, Gpu, driver_error};
 use crate::{KernelError, Result};
 use cudarc::driver::{DriverError, result, sys};
 use std::sync::{Arc, OnceLock};
@@ -10,8 +10,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Stream {
     gpu: Arc<Gpu>,
     raw: sys::CUstream,
-    /// Products of one stream follow each other, so they share it.
-    pub(super) blas_workspace: Workspace,
+    /// Scratch memory of products, allocated at the first one. Products of one stream follow each other, so they share it.
+    workspace: OnceLock<DeviceMemory>,
 }
 
 // SAFETY: CUDA allows the use of a stream from any thread.
@@ -27,7 +27,7 @@ impl Stream {
         let priority = if urgent { -1 } else { 0 };
         let raw = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority);
         let raw = raw.map_err(|e| driver_error("cuStreamCreate", e))?;
-        Ok(Stream { gpu: gpu.clone(), raw, blas_workspace: Workspace::default() })
+        Ok(Stream { gpu: gpu.clone(), raw, workspace: OnceLock::new() })
     }
     /// Returns the GPU.
     pub fn gpu(&self) -> &Arc<Gpu> {
@@ -36,6 +36,18 @@ impl Stream {
     /// Returns the driver's handle.
     pub fn raw(&self) -> sys::CUstream {
         self.raw
+    }
+    /// The stream with its workspace, for products.
+    pub(super) fn for_blas(&self) -> Result<BlasStream> {
+        let workspace = match self.workspace.get() {
+            Some(memory) => memory,
+            // A failure is not kept: there may be room the next time.
+            None => {
+                let memory = DeviceMemory::new(&self.gpu, WORKSPACE)?;
+                self.workspace.get_or_init(|| memory)
+            }
+        };
+        Ok(BlasStream { stream: self.raw, workspace: workspace.data() })
     }
     /// Waits on the host until all work of the stream is done.
     pub fn synchronize(&self) -> Result<()> {
