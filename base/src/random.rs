@@ -23,6 +23,10 @@ impl Random {
     pub fn below(&mut self, n: usize) -> usize {
         (self.draw() % n.max(1) as u64) as usize
     }
+    /// Returns a number from -1 to below 1.
+    pub fn signed(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
     /// Returns one of the range, which must not be empty.
     pub fn within(&mut self, range: Range<usize>) -> usize {
         range.start + self.below(range.end - range.start)
@@ -59,6 +63,7 @@ mod tests {
             assert!((2..5).contains(&n));
             assert_eq!(n, b.within(2..5));
         }
+        assert!((0..1000).map(|_| a.signed()).all(|x| (-1.0..1.0).contains(&x)));
         assert_ne!(Random::new(1).draw(), Random::new(2).draw());
         let mut all: Vec<usize> = (0..20).collect();
         a.shuffle(&mut all);

@@ -2,20 +2,8 @@
 
 use super::{CollectiveCall, Communicator, DType, Group, ReduceOp, Tag};
 use half::{bf16, f16};
+use oflow_base::Random;
 use oflow_base::tree::{SHORT_BYTES, Tree};
-
-/// A small generator, the same on every rank.
-pub(super) struct Lcg(pub u64);
-
-impl Lcg {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        self.0 >> 33
-    }
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 pub(super) fn tag(ordinal: u64, op: &'static str) -> Tag {
     Tag {
@@ -30,7 +18,7 @@ pub(super) fn tag(ordinal: u64, op: &'static str) -> Tag {
 
 /// Element `i` of rank `r`'s data: small integers, so that only the order of f16 additions matters.
 pub(super) fn value(dtype: DType, seed: u64, r: usize, i: usize) -> f64 {
-    let x = Lcg(seed ^ ((r as u64) << 32) ^ (i as u64).wrapping_mul(0x2545_f491_4f6c_dd1d)).next();
+    let x = Random::new(seed ^ ((r as u64) << 32) ^ (i as u64).wrapping_mul(0x2545_f491_4f6c_dd1d)).draw();
     match dtype {
         DType::Bool => (x % 2) as f64,
         DType::U8 => (x % 16) as f64,
@@ -99,7 +87,7 @@ pub(super) fn reduced(dtype: DType, op: ReduceOp, seed: u64, ranks: &[usize], el
 }
 
 /// Counts of elements for the members: uneven, some zero, at most about `most`.
-fn counts(rng: &mut Lcg, members: usize, most: usize) -> Vec<usize> {
+fn counts(rng: &mut Random, members: usize, most: usize) -> Vec<usize> {
     (0..members).map(|_| if rng.below(4) == 0 { 0 } else { rng.below(most + 1) }).collect()
 }
 
@@ -116,7 +104,7 @@ pub(super) fn check_all(
     let what = format!("{dtype} {op} {elements} on {group:?}");
     let t = tag(seed, "check");
     let rank = comm.rank();
-    let mut rng = Lcg(seed);
+    let mut rng = Random::new(seed);
     comm.barrier(group, &t).unwrap();
 
     let mut buf = data(dtype, seed, rank, elements);
@@ -190,7 +178,7 @@ pub(super) fn check_world(comm: &dyn Communicator, slot: usize) {
 
 /// Random overlapping groups in one random order; every rank skips those that it is not in.
 pub(super) fn check_overlapping(comm: &dyn Communicator, calls: u64, slot: usize) {
-    let mut rng = Lcg(77);
+    let mut rng = Random::new(77);
     for seed in 0..calls {
         let mut ranks: Vec<usize> = (0..comm.world()).collect();
         for i in (1..ranks.len()).rev() {

@@ -6,9 +6,10 @@ use super::link::{Connection, End};
 use super::tests::{Layout, TOKEN, all, names, options, run, world_with};
 use super::{Alarm, Listener};
 use crate::hosts::HostsComm;
-use crate::oracle::{Lcg, tag};
+use crate::oracle::tag;
 use crate::transport::RunningCall;
 use crate::{Collective, Communicator, DType, LinkEnd, ReduceOp, run_team};
+use oflow_base::Random;
 use oflow_base::{Error, ErrorKind};
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -221,14 +222,14 @@ fn beside(strangers: impl FnOnce(SocketAddr) -> Vec<TcpStream>, token: [&[u8]; 2
 #[test]
 fn strangers_do_no_harm() {
     let garbage = |to: SocketAddr| {
-        let mut rng = Lcg(5);
+        let mut rng = Random::new(5);
         let knock = |bytes: Vec<u8>| {
             let mut s = TcpStream::connect(to).unwrap();
             // It may have been refused in the middle.
             let _ = s.write_all(&bytes);
             s
         };
-        let mut held: Vec<TcpStream> = (0..40).map(|n| knock((0..n * 7).map(|_| rng.next() as u8).collect())).collect();
+        let mut held: Vec<TcpStream> = (0..40).map(|n| knock((0..n * 7).map(|_| rng.draw() as u8).collect())).collect();
         held.push(knock(b"GET / HTTP/1.1\r\nHost: oflow\r\n\r\n".to_vec()));
         held.push(knock(vec![b'o'; 1 << 20]));
         // A hello that is right but for the session, and one with a proof that is made up.
@@ -295,17 +296,17 @@ fn proofs_hold_for_what_they_were_made_for_only() {
 
 #[test]
 fn decoders_take_any_bytes() {
-    let mut rng = Lcg(11);
+    let mut rng = Random::new(11);
     for _ in 0..100_000 {
-        let random: [u8; HEADER] = std::array::from_fn(|_| rng.next() as u8);
+        let random: [u8; HEADER] = std::array::from_fn(|_| rng.draw() as u8);
         assert!(Frame::decode(&random, 1 << 20).is_err());
         let mut hello = [0; HELLO];
-        hello.iter_mut().for_each(|b| *b = rng.next() as u8);
+        hello.iter_mut().for_each(|b| *b = rng.draw() as u8);
         assert!(Hello::decode(&hello).is_err());
         // A header with one bit changed does not pass; one made with any numbers is read back or refused.
         let mut frame = Frame::bare(Kind::Post);
-        (frame.ordinal, frame.hash, frame.total) = (rng.next(), rng.next(), rng.next());
-        (frame.len, frame.op_len, frame.line) = (rng.next() as u32, rng.next() as u8, rng.next() as u32);
+        (frame.ordinal, frame.hash, frame.total) = (rng.draw(), rng.draw(), rng.draw());
+        (frame.len, frame.op_len, frame.line) = (rng.draw() as u32, rng.draw() as u8, rng.draw() as u32);
         let mut bytes = frame.encode();
         match Frame::decode(&bytes, 1 << 20) {
             Ok(back) => assert_eq!(back, frame),
@@ -325,7 +326,7 @@ fn a_link_takes_any_stream_of_bytes() {
         into.set_nonblocking(true).unwrap();
         (out, Connection::new(into, 10_000))
     };
-    let mut rng = Lcg(23);
+    let mut rng = Random::new(23);
     let mut ends = [0; 3];
     for _ in 0..300 {
         // What a sender writes for some posts, as bytes.

@@ -1,9 +1,10 @@
 //! Posts that leave from, and arrive in, the memory of a call.
 
 use super::link::{Connection, MEMORY, Offer, Pool};
-use crate::oracle::{Lcg, tag};
+use crate::oracle::tag;
 use crate::transport::RunningCall;
 use crate::{Collective, Tag};
+use oflow_base::Random;
 use std::cell::Cell;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -31,7 +32,7 @@ fn offer(room: &mut [u8], t: &Tag, total: u64) -> Offer {
 
 #[test]
 fn what_is_offered_is_used_for_the_right_post_only() {
-    let mut rng = Lcg(5);
+    let mut rng = Random::new(5);
     let (mut direct, mut taken_back) = (0, 0);
     for _ in 0..80 {
         let (mut sender, mut link) = pair();

@@ -2,30 +2,7 @@
 
 use crate::view::contiguous_strides;
 use crate::{DType, Dims, Element, Scalar, Strides, View, Visitor};
-
-/// A small random number generator (splitmix64): the same numbers on every machine.
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Rng(seed)
-    }
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// Uniform in `0..n`.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    /// Uniform in -1..1.
-    pub(crate) fn float(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-}
+use oflow_base::Random;
 
 /// Memory with a strided window onto it.
 pub(crate) struct Tensor {
@@ -41,12 +18,12 @@ const GAP: u64 = 0x5b5b_5b5b_5b5b_5b5b;
 
 impl Tensor {
     /// Row-major, random values: floats in -1..1, integers in -7..=7 (0..=14 where there is no sign).
-    pub(crate) fn contiguous(rng: &mut Rng, dtype: DType, dims: &[usize]) -> Self {
+    pub(crate) fn contiguous(rng: &mut Random, dtype: DType, dims: &[usize]) -> Self {
         Self::with_strides(rng, dtype, dims, contiguous_strides(dims).to_vec())
     }
 
     /// Random order of dims in memory, random gaps, sometimes a dim that runs backwards, sometimes contiguous.
-    pub(crate) fn random(rng: &mut Rng, dtype: DType, dims: &[usize]) -> Self {
+    pub(crate) fn random(rng: &mut Random, dtype: DType, dims: &[usize]) -> Self {
         if rng.below(3) == 0 {
             return Self::contiguous(rng, dtype, dims);
         }
@@ -65,13 +42,13 @@ impl Tensor {
     }
 
     /// Contiguous but for dim `d`, which repeats one element. Not for outputs.
-    pub(crate) fn expanded(rng: &mut Rng, dtype: DType, dims: &[usize], d: usize) -> Self {
+    pub(crate) fn expanded(rng: &mut Random, dtype: DType, dims: &[usize], d: usize) -> Self {
         let mut strides = contiguous_strides(dims).to_vec();
         strides[d] = 0;
         Self::with_strides(rng, dtype, dims, strides)
     }
 
-    fn with_strides(rng: &mut Rng, dtype: DType, dims: &[usize], strides: Vec<isize>) -> Self {
+    fn with_strides(rng: &mut Random, dtype: DType, dims: &[usize], strides: Vec<isize>) -> Self {
         let reach = |s: isize, d: usize| s * dims[d].saturating_sub(1) as isize;
         let low: isize = (0..dims.len()).map(|d| reach(strides[d], d).min(0)).sum();
         let high: isize = (0..dims.len()).map(|d| reach(strides[d], d).max(0)).sum();
@@ -86,7 +63,7 @@ impl Tensor {
         };
         for i in 0..tensor.len() {
             let value = match dtype {
-                d if d.is_float() => Scalar::Float(rng.float()),
+                d if d.is_float() => Scalar::Float(rng.signed()),
                 DType::Bool => Scalar::Bool(rng.below(2) == 1),
                 DType::U8 => Scalar::Int(rng.below(15) as i64),
                 _ => Scalar::Int(rng.below(15) as i64 - 7),
@@ -98,7 +75,7 @@ impl Tensor {
 
     /// Contiguous, of these values.
     pub(crate) fn of(dtype: DType, dims: &[usize], values: &[f64]) -> Self {
-        let mut tensor = Self::contiguous(&mut Rng::new(0), dtype, dims);
+        let mut tensor = Self::contiguous(&mut Random::new(0), dtype, dims);
         assert_eq!(values.len(), tensor.len());
         values.iter().enumerate().for_each(|(i, x)| tensor.set(i, Scalar::Float(*x)));
         tensor

@@ -76,11 +76,12 @@ pub fn last_index(q: &Queue, ids: &View, out: &View, first: i64, base: i64, logi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::samples::{Rng, Tensor};
+    use crate::cpu::samples::Tensor;
     use crate::cpu::take as cpu;
     use crate::cuda::testing::Rig;
+    use oflow_base::Random;
 
-    fn ids(rng: &mut Rng, dtype: DType, dims: &[usize], below: usize, from: i64) -> Tensor {
+    fn ids(rng: &mut Random, dtype: DType, dims: &[usize], below: usize, from: i64) -> Tensor {
         let mut t = Tensor::contiguous(rng, dtype, dims);
         (0..t.len()).for_each(|i| t.set(i, Scalar::Int(from + rng.below(below) as i64)));
         t
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn rows_along_each_dim() {
         let Some(rig) = Rig::new() else { return };
-        let mut rng = Rng::new(11);
+        let mut rng = Random::new(11);
         for (dtype, index) in [(DType::F32, DType::I64), (DType::Bool, DType::I32), (DType::BF16, DType::I64)] {
             for dim in 0..3 {
                 let x = Tensor::contiguous(&mut rng, dtype, &[4, 5, 6]);
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn positions() {
         let Some(rig) = Rig::new() else { return };
-        let mut rng = Rng::new(12);
+        let mut rng = Random::new(12);
         let by = ids(&mut rng, DType::I32, &[40], 10, -5);
         let y = Tensor::contiguous(&mut rng, DType::I64, &[40]);
         let (gb, gy) = (rig.put(&by), rig.put(&y));

@@ -1,28 +1,17 @@
 use super::*;
 use crate::ReduceOp;
+use oflow_base::Random;
 
-/// A small generator for property tests.
-pub(crate) struct Rng(pub u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 ^ (self.0 >> 31)).wrapping_mul(0x9e3779b97f4a7c15) >> 11
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    /// In -3..3.
-    pub(crate) fn value(&mut self) -> f64 {
-        (self.next() as f64 / (1u64 << 53) as f64) * 6.0 - 3.0
-    }
+/// A number from -3 to below 3.
+pub(crate) fn value(rng: &mut Random) -> f64 {
+    rng.signed() * 3.0
 }
 
 const INPUTS: [&str; 3] = ["a", "b", "c"];
 const SCALARS: [&str; 1] = ["s"];
 
 /// A random expression over three inputs and a scalar, from the given functions.
-pub(crate) fn random(rng: &mut Rng, depth: usize, unary: &[UnaryOp], binary: &[BinaryOp]) -> Expr {
+pub(crate) fn random(rng: &mut Random, depth: usize, unary: &[UnaryOp], binary: &[BinaryOp]) -> Expr {
     if depth == 0 || rng.below(6) == 0 {
         return match rng.below(8) {
             0..5 => Expr::Input(rng.below(3)),
@@ -95,7 +84,7 @@ fn errors_say_where() {
 
 #[test]
 fn text_round_trips() {
-    let mut rng = Rng(1);
+    let mut rng = Random::new(1);
     for _ in 0..3000 {
         let e = random(&mut rng, 5, UnaryOp::ALL, BinaryOp::ALL);
         let text = e.named(&INPUTS, &SCALARS);
@@ -105,12 +94,12 @@ fn text_round_trips() {
 
 #[test]
 fn simplify_keeps_values() {
-    let mut rng = Rng(2);
+    let mut rng = Random::new(2);
     for _ in 0..3000 {
         let e = random(&mut rng, 5, UnaryOp::ALL, BinaryOp::ALL);
         let s = e.simplify();
         for _ in 0..5 {
-            let (x, k) = ([rng.value(), rng.value(), rng.value()], [rng.value()]);
+            let (x, k) = ([value(&mut rng), value(&mut rng), value(&mut rng)], [value(&mut rng)]);
             let (want, got) = (e.eval(&x, 0.0, &k), s.eval(&x, 0.0, &k));
             let same = want == got || (want.is_nan() && got.is_nan()) || (want - got).abs() <= 1e-9 * want.abs();
             // Zeros of either sign are one value, but not to a division or a root of a sign.
@@ -164,11 +153,11 @@ fn derivatives_match_finite_differences() {
         "fmod(a * b, a + b)",
     ]
     .map(parse);
-    let mut rng = Rng(3);
+    let mut rng = Random::new(3);
     let mut compared = 0;
     for round in 0..20_000 {
         let e = apart.get(round % 200).cloned().unwrap_or_else(|| random(&mut rng, 3, &unary, &binary));
-        let (x, k) = ([rng.value(), rng.value(), rng.value()], [rng.value()]);
+        let (x, k) = ([value(&mut rng), value(&mut rng), value(&mut rng)], [value(&mut rng)]);
         let d = e.derivative(0);
         let at = |h: f64| e.eval(&[x[0] + h, x[1], x[2]], f64::NAN, &k);
         let slope = |h: f64| (at(h) - at(-h)) / (2.0 * h);
@@ -221,7 +210,7 @@ fn linearity_table() {
 #[test]
 fn linearity_claims_hold() {
     use BinaryOp::*;
-    let mut rng = Rng(4);
+    let mut rng = Random::new(4);
     let mut claimed = 0;
     for _ in 0..30_000 {
         let e = random(&mut rng, 3, &[UnaryOp::Neg, UnaryOp::Exp, UnaryOp::Relu], &[Add, Sub, Mul, Div, Max, Gt]);
@@ -230,8 +219,11 @@ fn linearity_claims_hold() {
                 continue;
             }
             claimed += 1;
-            let (x, y, k) =
-                ([rng.value(), rng.value(), rng.value()], [rng.value(), rng.value(), rng.value()], [rng.value()]);
+            let (x, y, k) = (
+                [value(&mut rng), value(&mut rng), value(&mut rng)],
+                [value(&mut rng), value(&mut rng), value(&mut rng)],
+                [value(&mut rng)],
+            );
             let (mut second, mut sum) = (x, x);
             for i in subset {
                 second[*i] = y[*i];
@@ -279,7 +271,7 @@ fn monotony_table() {
 
 #[test]
 fn monotony_claims_hold() {
-    let mut rng = Rng(5);
+    let mut rng = Random::new(5);
     let mut claimed = 0;
     for _ in 0..40_000 {
         let e = random(&mut rng, 4, UnaryOp::ALL, BinaryOp::ALL);
@@ -287,8 +279,8 @@ fn monotony_claims_hold() {
         if m == Monotony::Unknown {
             continue;
         }
-        let (x, k) = ([rng.value(), rng.value(), rng.value()], [rng.value()]);
-        let other = rng.value();
+        let (x, k) = ([value(&mut rng), value(&mut rng), value(&mut rng)], [value(&mut rng)]);
+        let other = value(&mut rng);
         let (low, high) = (x[0].min(other), x[0].max(other));
         let at = |a: f64| e.eval(&[a, x[1], x[2]], 0.0, &k);
         let (fl, fh) = (at(low), at(high));
@@ -337,15 +329,16 @@ fn partial_table() {
 fn partial_claims_hold() {
     use BinaryOp::{Add, Max as Most, Min as Least, Mul, Sub};
     let reduce = |op, x: f64, y: f64| if op == ReduceOp::Max { x.max(y) } else { x.min(y) };
-    let mut rng = Rng(6);
+    let mut rng = Random::new(6);
     let mut claimed = 0;
     for _ in 0..50_000 {
         let e = random(&mut rng, 3, UnaryOp::ALL, &[Add, Sub, Mul, Most, Least]);
         for op in [ReduceOp::Max, ReduceOp::Min] {
             let Some(out) = e.partial_passes(&[0, 1], op) else { continue };
             claimed += usize::from(e.uses_input(0) && e.uses_input(1));
-            let c = rng.value();
-            let (x, y, k) = ([rng.value(), rng.value(), c], [rng.value(), rng.value(), c], [rng.value()]);
+            let c = value(&mut rng);
+            let (x, y, k) =
+                ([value(&mut rng), value(&mut rng), c], [value(&mut rng), value(&mut rng), c], [value(&mut rng)]);
             let both = [reduce(op, x[0], y[0]), reduce(op, x[1], y[1]), c];
             let want = e.eval(&both, 0.0, &k);
             let got = reduce(out, e.eval(&x, 0.0, &k), e.eval(&y, 0.0, &k));

@@ -1,6 +1,7 @@
 use super::*;
 use crate::DType;
 use crate::cpu::samples::*;
+use oflow_base::Random;
 
 /// Attention by its definition on contiguous f64: output and lse.
 fn oracle(q: &[f64], k: &[f64], v: &[f64], s: &Shape, settings: &Attention) -> (Vec<f64>, Vec<f64>) {
@@ -61,7 +62,7 @@ const MASKS: [(bool, i64); 6] = [(false, 0), (true, 0), (true, 4), (true, -2), (
 
 #[test]
 fn forward_matches_the_definition() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for s in &SHAPES {
         let [q_dims, k_dims, v_dims, o_dims] = s.dims();
         for dtype in FLOATS {
@@ -86,7 +87,7 @@ fn forward_matches_the_definition() {
 
 #[test]
 fn gradients_match_differences_and_other_dtypes() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for s in &SHAPES {
         let dims = s.dims();
         for (causal, offset) in MASKS {
@@ -94,7 +95,7 @@ fn gradients_match_differences_and_other_dtypes() {
             let d = DType::F64;
             let inputs = [0, 1, 2].map(|i| Tensor::random(&mut rng, d, &dims[i]));
             let dout = Tensor::random(&mut rng, d, &dims[3]);
-            let run = |dtype: DType, rng: &mut Rng| {
+            let run = |dtype: DType, rng: &mut Random| {
                 let inputs = [0, 1, 2].map(|i| Tensor::of(dtype, &dims[i], &inputs[i].values()));
                 let [q, k, v] = inputs.each_ref().map(Tensor::view);
                 let inputs = Qkv { q: &q, k: &k, v: &v };
@@ -169,9 +170,9 @@ fn rows_without_any_finite_score() {
 #[test]
 fn what_is_not_seen_does_not_count() {
     for (dtype, t) in [(DType::F32, 9), (DType::F64, 70), (DType::BF16, 300)] {
-        let (mut rng, dims) = (Rng::new(6), [1, 2, t, 4]);
+        let (mut rng, dims) = (Random::new(6), [1, 2, t, 4]);
         let settings = Attention { scale: 0.3, causal: true, offset: 0 };
-        let given: Vec<Vec<f64>> = (0..4).map(|_| (0..t * 8).map(|_| rng.float()).collect()).collect();
+        let given: Vec<Vec<f64>> = (0..4).map(|_| (0..t * 8).map(|_| rng.signed()).collect()).collect();
         // q, k, v and dout with some rows of both heads infinite or NaN.
         let run = |spoilt: &[(usize, usize)]| {
             let [q, k, v, dout] = [0, 1, 2, 3].map(|i| {
@@ -221,7 +222,7 @@ fn what_is_not_seen_does_not_count() {
 fn what_is_not_seen_is_not_read() {
     // Keys and values that no query sees are NaN.
     let (tq, tk, offset) = (70, 600, 20);
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let mut tensor = |dims: &[usize]| Tensor::contiguous(&mut rng, DType::F32, dims);
     let (q, out, lse) = (tensor(&[1, 1, tq, 4]), tensor(&[1, 1, tq, 4]), tensor(&[1, 1, tq]));
     let values: Vec<f64> = (0..tk * 4).map(|i| if i < (tq + 20) * 4 { (i % 7) as f64 } else { f64::NAN }).collect();
@@ -241,7 +242,7 @@ fn what_is_not_seen_is_not_read() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     same_bits_on_any_threads(|| {
-        let mut rng = Rng::new(3);
+        let mut rng = Random::new(3);
         let dims = [2, 3, 200, 32];
         let mut tensor = |dims: &[usize]| Tensor::contiguous(&mut rng, DType::F32, dims);
         let (q, k, v, out, dout) = (tensor(&dims), tensor(&dims), tensor(&dims), tensor(&dims), tensor(&dims));
@@ -259,7 +260,7 @@ fn bits_do_not_depend_on_threads() {
 
 #[test]
 fn refusals_say_why() {
-    let mut rng = Rng::new(4);
+    let mut rng = Random::new(4);
     let mut tensor = |dtype, dims: &[usize]| Tensor::contiguous(&mut rng, dtype, dims);
     let q = tensor(DType::F32, &[1, 2, 3, 4]);
     let k = tensor(DType::F32, &[1, 2, 5, 3]);

@@ -1,21 +1,22 @@
 use super::*;
 use crate::cpu::testing::{Owned, read};
-use crate::expr::tests::{Rng, random};
+use crate::expr::tests::{random, value};
 use crate::parallel::tests::with_threads;
+use oflow_base::Random;
 
 fn program(text: &str, inputs: &[DType], out: DType) -> Program {
     Program::compile(&Expr::parse(text, &["a", "b", "c"], &["s"]).unwrap(), inputs, out).unwrap()
 }
 
 fn values(n: usize, seed: u64) -> Vec<f64> {
-    let mut rng = Rng(seed);
-    (0..n).map(|_| (rng.value() * 8.0).round() / 8.0).collect()
+    let mut rng = Random::new(seed);
+    (0..n).map(|_| (value(&mut rng) * 8.0).round() / 8.0).collect()
 }
 
 /// The interpreter against `Expr::eval`, on random expressions in f64.
 #[test]
 fn agrees_with_the_definition() {
-    let mut rng = Rng(11);
+    let mut rng = Random::new(11);
     let unary: Vec<UnaryOp> = UnaryOp::ALL.iter().copied().filter(|op| !op.needs_int()).collect();
     let binary: Vec<BinaryOp> =
         BinaryOp::ALL.iter().copied().filter(|op| !op.needs_int() && !op.makes_complex()).collect();

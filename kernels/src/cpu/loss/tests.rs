@@ -2,10 +2,11 @@ use super::*;
 use crate::Scalar;
 use crate::cpu::samples::*;
 use crate::cpu::softmax::logsumexp;
+use oflow_base::Random;
 
 const IGNORE: i64 = -100;
 
-fn targets(rng: &mut Rng, dims: &[usize], classes: usize) -> Tensor {
+fn targets(rng: &mut Random, dims: &[usize], classes: usize) -> Tensor {
     let mut t = Tensor::random(rng, DType::I64, dims);
     for i in 0..t.len() {
         let value = if rng.below(4) == 0 { IGNORE } else { rng.below(classes) as i64 };
@@ -32,7 +33,7 @@ const SHAPES: [&[usize]; 5] = [&[5], &[4, 3], &[2, 3, 65], &[7, 300], &[0, 4]];
 
 #[test]
 fn loss_and_gradient() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for dims in SHAPES {
         let (classes, leading) = dims.split_last().unwrap();
         for (dtype, smoothing) in FLOATS.into_iter().flat_map(|d| [(d, 0.0), (d, 0.3)]) {
@@ -56,7 +57,7 @@ fn loss_and_gradient() {
 
 #[test]
 fn shards_of_the_classes_add_up() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let (rows, classes, cut) = (9, 50, 21);
     let x = Tensor::contiguous(&mut rng, DType::F64, &[rows, classes]);
     let target = targets(&mut rng, &[rows], classes);

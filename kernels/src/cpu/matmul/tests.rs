@@ -1,6 +1,7 @@
 use super::*;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::parallel::tests::with_threads;
+use oflow_base::Random;
 
 /// What `matmul` should give, summed in f64; and the sums of the magnitudes, which bound the rounding.
 fn oracle(a: &Tensor, b: &Tensor, out_dims: &[usize], k: usize) -> (Vec<f64>, Vec<f64>) {
@@ -45,14 +46,14 @@ fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-fn check(rng: &mut Rng, dtype: DType, a_dims: &[usize], b_dims: &[usize], out_dims: &[usize]) {
+fn check(rng: &mut Random, dtype: DType, a_dims: &[usize], b_dims: &[usize], out_dims: &[usize]) {
     check_of(rng, dtype, a_dims, b_dims, out_dims, &|a, b, out, accumulate| {
         matmul_into(a, b, out, accumulate).unwrap()
     });
 }
 
 fn check_of(
-    rng: &mut Rng,
+    rng: &mut Random,
     dtype: DType,
     a_dims: &[usize],
     b_dims: &[usize],
@@ -81,10 +82,10 @@ const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::BF16, DTy
 
 #[test]
 fn random_shapes_and_strides() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for round in 0..250 {
         let dtype = DTYPES[round % DTYPES.len()];
-        let size = |rng: &mut Rng| [1, 2, 3, 5, 7, 16, 17, 33, 40, 65][rng.below(10)];
+        let size = |rng: &mut Random| [1, 2, 3, 5, 7, 16, 17, 33, 40, 65][rng.below(10)];
         let (m, n, k) = (size(&mut rng), size(&mut rng), size(&mut rng));
         match rng.below(4) {
             0 => check(&mut rng, dtype, &[m, k], &[k, n], &[m, n]),
@@ -98,13 +99,13 @@ fn random_shapes_and_strides() {
 /// Every kernel of bf16 that this CPU has, not the quickest alone.
 #[test]
 fn each_way_to_multiply_bf16() {
-    let mut rng = Rng::new(9);
+    let mut rng = Random::new(9);
     for kernel in bf16::kernels().chain([halves::WIDENED]) {
         let run = |a: &View, b: &View, out: &View, keep: bool| {
             halves::run_by(kernel, &Product::new(a, b, out).unwrap(), a, b, out, keep);
         };
         for round in 0..60 {
-            let size = |rng: &mut Rng| [1, 2, 5, 14, 15, 16, 17, 31, 32, 33, 63, 70, 129][rng.below(13)];
+            let size = |rng: &mut Random| [1, 2, 5, 14, 15, 16, 17, 31, 32, 33, 63, 70, 129][rng.below(13)];
             let (m, n, k) = (size(&mut rng), size(&mut rng), if round == 0 { 0 } else { size(&mut rng) });
             check_of(&mut rng, DType::BF16, &[m, k], &[k, n], &[m, n], &run);
         }
@@ -115,7 +116,7 @@ fn each_way_to_multiply_bf16() {
 
 #[test]
 fn sizes_past_every_block() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for dtype in DTYPES {
         check(&mut rng, dtype, &[261, 530], &[530, 67], &[261, 67]);
         check(&mut rng, dtype, &[3, 70], &[70, 600], &[3, 600]);
@@ -130,7 +131,7 @@ fn sizes_past_every_block() {
 
 #[test]
 fn dots_agree_in_both_orientations() {
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     for (m, n, k) in [(1, 50, 700), (4, 33, 1025), (16, 31, 640), (13, 40, 512)] {
         let a = Tensor::contiguous(&mut rng, DType::F32, &[m, k]);
         let b = Tensor::contiguous(&mut rng, DType::F32, &[n, k]);
@@ -156,7 +157,7 @@ fn oracle_nt(a: &Tensor, b: &Tensor, m: usize, n: usize, k: usize) -> Vec<f64> {
 
 #[test]
 fn vectors_are_rows_and_columns() {
-    let mut rng = Rng::new(4);
+    let mut rng = Random::new(4);
     for dtype in DTYPES {
         let v = Tensor::contiguous(&mut rng, dtype, &[4]);
         let m = Tensor::contiguous(&mut rng, dtype, &[4, 4]);
@@ -178,7 +179,7 @@ fn vectors_are_rows_and_columns() {
 
 #[test]
 fn empty_sizes() {
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     for dtype in DTYPES {
         for (m, n, k) in [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0), (1, 1, 0)] {
             let (a, b) = (Tensor::random(&mut rng, dtype, &[m, k]), Tensor::random(&mut rng, dtype, &[k, n]));
@@ -194,7 +195,7 @@ fn empty_sizes() {
 
 #[test]
 fn expanded_operands() {
-    let mut rng = Rng::new(6);
+    let mut rng = Random::new(6);
     for dtype in DTYPES {
         let a = Tensor::expanded(&mut rng, dtype, &[9, 20], 0);
         let b = Tensor::expanded(&mut rng, dtype, &[20, 35], 1);
@@ -207,7 +208,7 @@ fn expanded_operands() {
 
 #[test]
 fn halves_can_give_f32() {
-    let mut rng = Rng::new(7);
+    let mut rng = Random::new(7);
     let (a, b) = (Tensor::random(&mut rng, DType::BF16, &[30, 40]), Tensor::random(&mut rng, DType::BF16, &[40, 20]));
     let out = Tensor::contiguous(&mut rng, DType::F32, &[30, 20]);
     matmul(&a.view(), &b.view(), &out.view()).unwrap();
@@ -240,7 +241,7 @@ fn bits_do_not_depend_on_threads() {
             }
             let compute = |threads| {
                 with_threads(threads, || {
-                    let mut rng = Rng::new(8);
+                    let mut rng = Random::new(8);
                     let mut out_dims = a.clone();
                     *out_dims.last_mut().unwrap() = *b.last().unwrap();
                     let x = Tensor::contiguous(&mut rng, dtype, &a);
@@ -260,7 +261,7 @@ fn bits_do_not_depend_on_threads() {
 
 #[test]
 fn refusals_say_why() {
-    let mut rng = Rng::new(9);
+    let mut rng = Random::new(9);
     let mut refused = |a: &[usize], b: &[usize], out: &[usize], dtypes: [DType; 3]| {
         let a = Tensor::contiguous(&mut rng, dtypes[0], a);
         let b = Tensor::contiguous(&mut rng, dtypes[1], b);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::DType;
 use crate::cpu::samples::*;
+use oflow_base::Random;
 
 const EPS: f64 = 1e-3;
 
@@ -31,7 +32,7 @@ fn acc(dtype: DType) -> DType {
 
 #[test]
 fn forward_matches_the_definition() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for (dims, count) in SHAPES {
         let (leading, trailing) = dims.split_at(dims.len() - count);
         for dtype in FLOATS {
@@ -68,7 +69,7 @@ fn forward_matches_the_definition() {
 
 #[test]
 fn gradients_match_differences() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for (dims, count) in SHAPES {
         let (leading, trailing) = dims.split_at(dims.len() - count);
         let len: usize = trailing.iter().product();
@@ -81,7 +82,7 @@ fn gradients_match_differences() {
             let y = Tensor::random(&mut rng, d, dims);
             let (w_view, b_view) = (w.view(), b.view());
             let norm = Norm { dims: count, eps: EPS, weight: Some(&w_view), bias: Some(&b_view) };
-            let run = |dtype: DType, rng: &mut Rng| {
+            let run = |dtype: DType, rng: &mut Random| {
                 let of = |t: &Tensor, dtype| Tensor::of(dtype, &t.dims, &t.values());
                 let (dx, dw, db) = (
                     Tensor::random(rng, dtype, dims),
@@ -125,7 +126,7 @@ fn gradients_match_differences() {
 
 #[test]
 fn wanted_gradients_come_alone() {
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     let x = Tensor::random(&mut rng, DType::F32, &[50, 20]);
     let (mean, rstd) = (Tensor::of(DType::F32, &[50], &[0.0; 50]), Tensor::of(DType::F32, &[50], &[1.0; 50]));
     let norm = Norm { dims: 1, eps: EPS, weight: None, bias: None };
@@ -143,7 +144,7 @@ fn wanted_gradients_come_alone() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     same_bits_on_any_threads(|| {
-        let mut rng = Rng::new(4);
+        let mut rng = Random::new(4);
         let (d, dims) = (DType::F32, [3000, 100]);
         let mut tensor = |dims: &[usize]| Tensor::contiguous(&mut rng, d, dims);
         let (x, dy, y, dx) = (tensor(&dims), tensor(&dims), tensor(&dims), tensor(&dims));
@@ -159,7 +160,7 @@ fn bits_do_not_depend_on_threads() {
 
 #[test]
 fn refusals_say_why() {
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let x = Tensor::contiguous(&mut rng, DType::BF16, &[2, 3]);
     let (half, wide) =
         (Tensor::contiguous(&mut rng, DType::BF16, &[2]), Tensor::contiguous(&mut rng, DType::F32, &[2]));

@@ -1,12 +1,13 @@
 use super::*;
 use crate::DType;
 use crate::cpu::samples::*;
+use oflow_base::Random;
 
 const SHAPES: [&[usize]; 6] = [&[], &[7], &[3, 50], &[5, 4, 3], &[2, 5000], &[0, 3]];
 
 #[test]
 fn adamw_follows_the_formula() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let (lr, beta1, beta2, eps, weight_decay) = (0.1, 0.8, 0.9, 1e-3, 0.3);
     for dims in SHAPES {
         for (dtype, grad_dtype, state) in [
@@ -45,7 +46,7 @@ fn adamw_follows_the_formula() {
 
 #[test]
 fn sgd_follows_the_formula() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for dims in SHAPES {
         for (dtype, grad_dtype) in [(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::BF16, DType::F32)] {
             for (with_buffer, nesterov, first_step) in [
@@ -100,7 +101,7 @@ fn an_infinite_gradient_is_a_step_to_infinity() {
 
 #[test]
 fn sums_of_squares() {
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     for dims in SHAPES {
         for dtype in FLOATS {
             let x = Tensor::random(&mut rng, dtype, dims);
@@ -116,7 +117,7 @@ fn sums_of_squares() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     same_bits_on_any_threads(|| {
-        let mut rng = Rng::new(4);
+        let mut rng = Random::new(4);
         let mut tensor = || Tensor::contiguous(&mut rng, DType::F32, &[300_001]);
         let (p, g, m, v) = (tensor(), tensor(), tensor(), tensor());
         let mut bits = vec![sum_of_squares(&p.view()).unwrap().to_bits()];

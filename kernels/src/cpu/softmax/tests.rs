@@ -1,6 +1,7 @@
 use super::*;
 use crate::DType;
 use crate::cpu::samples::*;
+use oflow_base::Random;
 
 type Unary = fn(&View, &View, usize) -> Result<()>;
 type Grad = fn(&View, &View, &View, usize) -> Result<()>;
@@ -45,7 +46,7 @@ fn oracle(x: &[f64], dims: &[usize], dim: usize, log: bool) -> Vec<f64> {
 
 #[test]
 fn forward_matches_the_definition() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for (dims, dim) in SHAPES {
         for dtype in FLOATS {
             for (function, log) in [(softmax as Unary, false), (log_softmax, true)] {
@@ -59,7 +60,7 @@ fn forward_matches_the_definition() {
 
 #[test]
 fn logsumexp_matches_the_definition() {
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for (dims, dim) in SHAPES {
         for dtype in FLOATS {
             let x = Tensor::random(&mut rng, dtype, dims);
@@ -76,7 +77,7 @@ fn logsumexp_matches_the_definition() {
 
 #[test]
 fn gradients_match_differences() {
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     for (dims, dim) in SHAPES {
         for (function, grad, log) in
             [(softmax as Unary, softmax_grad as Grad, false), (log_softmax, log_softmax_grad, true)]
@@ -145,7 +146,7 @@ fn large_values_do_not_overflow() {
 fn bits_do_not_depend_on_threads() {
     for dim in [0, 1] {
         same_bits_on_any_threads(|| {
-            let mut rng = Rng::new(4);
+            let mut rng = Random::new(4);
             let dims = [700, 333];
             let (x, y) =
                 (Tensor::contiguous(&mut rng, DType::F32, &dims), Tensor::contiguous(&mut rng, DType::F32, &dims));
@@ -157,7 +158,7 @@ fn bits_do_not_depend_on_threads() {
 
 #[test]
 fn refusals_say_why() {
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let x = Tensor::contiguous(&mut rng, DType::F32, &[2, 3]);
     let ints = Tensor::contiguous(&mut rng, DType::I32, &[2, 3]);
     assert_eq!(softmax(&x.view(), &x.view(), 2).unwrap_err().0, "dim 2 is out of range for [2, 3]");

@@ -1,6 +1,7 @@
 use super::*;
 use crate::DType;
 use crate::cpu::samples::*;
+use oflow_base::Random;
 
 const SHAPES: [&[usize]; 6] = [&[], &[7], &[3, 50], &[5, 4, 3], &[2, 5000], &[0, 3]];
 
@@ -86,7 +87,7 @@ fn formula(step: &Step, p: &mut f64, g: f64, s: &mut [f64]) {
 
 #[test]
 fn every_rule_follows_its_formula() {
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for step_ in all_steps() {
         for dims in SHAPES {
             for (dtype, grad_dtype, state) in [
@@ -149,7 +150,7 @@ fn refusals_say_why() {
 #[test]
 fn bits_do_not_depend_on_threads() {
     same_bits_on_any_threads(|| {
-        let mut rng = Rng::new(4);
+        let mut rng = Random::new(4);
         let mut tensor = || Tensor::contiguous(&mut rng, DType::F32, &[300_001]);
         let (p, g) = (tensor(), tensor());
         subtract(&p.view(), &g.view(), 0.3).unwrap();

@@ -1,8 +1,9 @@
 use super::*;
 use crate::cpu::attention as cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::testing::{OnGpu, Rig};
 use crate::{Dims, Strides};
+use oflow_base::Random;
 
 /// b, h, queries, keys, depth, value depth.
 type Shape = [usize; 6];
@@ -24,7 +25,7 @@ struct Both {
 }
 
 impl Both {
-    fn new(rig: &Rig, rng: &mut Rng, dtype: DType, dims: &[usize], layout: Layout) -> Both {
+    fn new(rig: &Rig, rng: &mut Random, dtype: DType, dims: &[usize], layout: Layout) -> Both {
         let tensor = match layout {
             Layout::Contiguous => Tensor::contiguous(rng, dtype, dims),
             Layout::Permuted => Tensor::contiguous(rng, dtype, &[dims[0], dims[2], dims[1], dims[3]]),
@@ -43,7 +44,7 @@ impl Both {
 }
 
 fn check(rig: &Rig, seed: u64, dtype: DType, shape: Shape, settings: Attention, layout: Layout, tolerance: f64) {
-    let rng = &mut Rng::new(seed);
+    let rng = &mut Random::new(seed);
     let [b, h, tq, tk, d, dv] = shape;
     let what = format!("{dtype} {shape:?} {settings:?}");
     let mut make = |dims: &[usize], layout| Both::new(rig, rng, dtype, dims, layout);
@@ -154,10 +155,10 @@ fn empty_sides() {
 #[test]
 fn bits_are_the_same_every_time() {
     let Some(rig) = Rig::new() else { return };
-    let rng = &mut Rng::new(3);
+    let rng = &mut Random::new(3);
     let dims = [2, 2, 100, 64];
     let [q, k, v, dout] = [(); 4].map(|()| rig.put(&Tensor::contiguous(rng, DType::BF16, &dims)));
-    let run = |rng: &mut Rng| {
+    let run = |rng: &mut Random| {
         let [out, dq, dk, dv] = [(); 4].map(|()| rig.put(&Tensor::contiguous(rng, DType::BF16, &dims)));
         let lse = rig.put(&Tensor::contiguous(rng, DType::F32, &dims[..3]));
         let scratch = rig.scratch(attention_grad_workspace(&dims, DType::BF16));

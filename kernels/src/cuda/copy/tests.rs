@@ -2,9 +2,10 @@ use super::*;
 use crate::DType;
 use crate::Scalar;
 use crate::cpu::copy as cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::fill;
 use crate::cuda::testing::Rig;
+use oflow_base::Random;
 
 #[test]
 fn tiles_only_where_runs_differ() {
@@ -28,7 +29,7 @@ fn permuted(v: &View, order: &[usize]) -> View {
 #[test]
 fn layouts() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for dtype in [DType::F32, DType::BF16, DType::U8, DType::I64] {
         for (dims, order) in [
             (&[70, 45][..], &[1, 0][..]),
@@ -80,7 +81,7 @@ fn layouts() {
 #[test]
 fn filling() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for dtype in DType::BUILTIN {
         for value in [Scalar::Float(2.5), Scalar::Int(-3), Scalar::Int(0), Scalar::Bool(true)] {
             let y = Tensor::contiguous(&mut rng, dtype, &[75]);
@@ -103,9 +104,9 @@ fn filling() {
 #[test]
 fn casts_of_8_bit_floats_are_the_cpus() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     for dtype in [DType::F8E4M3FN, DType::F8E5M2] {
-        let cast = |x: &Tensor, what: &str, rng: &mut Rng| {
+        let cast = |x: &Tensor, what: &str, rng: &mut Random| {
             let near = Tensor::contiguous(rng, dtype, &[x.dims[0]]);
             let back = Tensor::contiguous(rng, DType::F32, &[x.dims[0]]);
             let (gx, gnear, gback) = (rig.put(x), rig.put(&near), rig.put(&back));
@@ -136,7 +137,7 @@ fn registered(v: &View, dtype: DType) -> View {
 #[test]
 fn a_registered_dtype_is_moved_and_not_computed_with() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     for storage in [Builtin::I8, Builtin::F16, Builtin::F32, Builtin::F64] {
         let dtype = DType::register(crate::Registered::new(format!("moved_{storage}"), storage)).unwrap();
         for order in [&[0, 1, 2][..], &[2, 0, 1], &[1, 0, 2]] {

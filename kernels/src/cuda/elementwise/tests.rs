@@ -1,11 +1,12 @@
 use super::*;
 use crate::cpu::elementwise;
-use crate::cpu::samples::{Rng, Tensor, tolerance};
+use crate::cpu::samples::{Tensor, tolerance};
 use crate::cuda::testing::Rig;
 use crate::expr::{BinaryOp, UnaryOp};
+use oflow_base::Random;
 
 /// Runs the expression on both and compares. `make` lays an input out.
-fn check(rig: &Rig, rng: &mut Rng, expr: &Expr, inputs: &[(DType, &[usize])], out: (DType, &[usize]), random: bool) {
+fn check(rig: &Rig, rng: &mut Random, expr: &Expr, inputs: &[(DType, &[usize])], out: (DType, &[usize]), random: bool) {
     let mut make = |d: DType, dims: &[usize]| match random {
         true => Tensor::random(rng, d, dims),
         false => Tensor::contiguous(rng, d, dims),
@@ -32,7 +33,7 @@ fn parse(text: &str) -> Expr {
 #[test]
 fn all_functions() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     // All functions of one kind in one program, told apart by a selection on the second input: one compilation.
     for dtype in [DType::F32, DType::F64, DType::I64] {
         let float = dtype.is_float();
@@ -79,7 +80,7 @@ fn all_functions() {
 #[test]
 fn layouts_and_dtypes() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let sum = parse("a * s + b");
     for (a, b, out) in [
         (DType::F32, DType::F32, DType::F32),
@@ -127,7 +128,7 @@ fn conversions_saturate_as_on_the_cpu() {
     for from in [DType::F32, DType::F64, DType::BF16] {
         for to in [DType::U8, DType::I8, DType::I32, DType::I64, DType::Bool, DType::F16] {
             let x = Tensor::of(from, &[values.len()], &values);
-            let y = Tensor::contiguous(&mut Rng::new(3), to, &[values.len()]);
+            let y = Tensor::contiguous(&mut Random::new(3), to, &[values.len()]);
             let (gx, gy) = (rig.put(&x), rig.put(&y));
             crate::cpu::copy::copy(&x.view(), &y.view()).unwrap();
             crate::cuda::copy::copy(&rig.queue(), &gx.view(), &gy.view()).unwrap();
@@ -139,7 +140,7 @@ fn conversions_saturate_as_on_the_cpu() {
 #[test]
 fn in_place_and_composed() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(4);
+    let mut rng = Random::new(4);
     // A bias and a GELU in one pass over memory.
     let gelu = parse("0.5 * a * (1 + erf(a * 0.7071067811865476))");
     let fused = gelu.substitute(&[parse("a + b")], &[], None);
@@ -163,7 +164,7 @@ fn in_place_and_composed() {
 #[test]
 fn unaligned_windows() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     let twice = parse("a + a");
     for offset in 0..3 {
         let base = Tensor::contiguous(&mut rng, DType::F32, &[100]);
@@ -181,7 +182,7 @@ fn unaligned_windows() {
 #[test]
 fn integers_divided_by_zero_are_reported() {
     let Some(rig) = Rig::new() else { return };
-    let (scalars, mut rng) = ([Scalar::Int(0), Scalar::Int(1)], Rng::new(5));
+    let (scalars, mut rng) = ([Scalar::Int(0), Scalar::Int(1)], Random::new(5));
     for (text, fails) in [
         ("floordiv(a, b)", true),
         ("c + remainder(a, b)", true),

@@ -1,10 +1,11 @@
 use super::*;
 use crate::DType;
 use crate::cpu::embedding as cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::testing::Rig;
+use oflow_base::Random;
 
-fn ids(rng: &mut Rng, dtype: DType, n: usize, below: usize, often: usize) -> Tensor {
+fn ids(rng: &mut Random, dtype: DType, n: usize, below: usize, often: usize) -> Tensor {
     let mut t = Tensor::contiguous(rng, dtype, &[n]);
     // Every other id is one of few.
     (0..n).for_each(|i| {
@@ -17,7 +18,7 @@ fn ids(rng: &mut Rng, dtype: DType, n: usize, below: usize, often: usize) -> Ten
 #[test]
 fn rows_and_their_gradient() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for (dtype, index, rows, width, n, first) in [
         (DType::F32, DType::I64, 11, 20, 300, 0),
         (DType::BF16, DType::I32, 50, 64, 900, 7),
@@ -49,10 +50,10 @@ fn rows_and_their_gradient() {
 #[test]
 fn ids_out_of_range_are_reported() {
     let Some(rig) = Rig::new() else { return };
-    let table = Tensor::contiguous(&mut Rng::new(2), DType::F32, &[4, 8]);
+    let table = Tensor::contiguous(&mut Random::new(2), DType::F32, &[4, 8]);
     for bad in [-1.0, 4.0] {
         let ids = Tensor::of(DType::I64, &[3], &[1.0, bad, 3.0]);
-        let out = Tensor::contiguous(&mut Rng::new(3), DType::F32, &[3, 8]);
+        let out = Tensor::contiguous(&mut Random::new(3), DType::F32, &[3, 8]);
         let (gt, gi, go) = (rig.put(&table), rig.put(&ids), rig.put(&out));
         embedding(&rig.queue(), &gt.view(), &gi.view(), &go.view(), 0, 4).unwrap();
         rig.get(&go);

@@ -1,7 +1,8 @@
 use super::*;
 use crate::cpu::index as cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::testing::Rig;
+use oflow_base::Random;
 
 #[test]
 fn ranges() {
@@ -12,7 +13,7 @@ fn ranges() {
         (DType::BF16, Scalar::Int(-4), Scalar::Int(2)),
         (DType::U8, Scalar::Int(250), Scalar::Int(1)),
     ] {
-        let out = Tensor::contiguous(&mut Rng::new(1), dtype, &[300]);
+        let out = Tensor::contiguous(&mut Random::new(1), dtype, &[300]);
         let gpu = rig.put(&out);
         cpu::arange(&out.view(), start, step, 7).unwrap();
         arange(&rig.queue(), &gpu.view(), start, step, 7).unwrap();
@@ -23,7 +24,7 @@ fn ranges() {
 #[test]
 fn triangles() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for (dtype, dims) in [
         (DType::F32, &[2, 5, 8][..]),
         (DType::F32, &[7, 5]),
@@ -51,7 +52,7 @@ fn triangles() {
     }
 }
 
-fn ids(rng: &mut Rng, dtype: DType, dims: &[usize], below: usize) -> Tensor {
+fn ids(rng: &mut Random, dtype: DType, dims: &[usize], below: usize) -> Tensor {
     let mut t = Tensor::contiguous(rng, dtype, dims);
     (0..t.len()).for_each(|i| t.set(i, Scalar::Int(rng.below(below) as i64)));
     t
@@ -60,7 +61,7 @@ fn ids(rng: &mut Rng, dtype: DType, dims: &[usize], below: usize) -> Tensor {
 #[test]
 fn one_hot_of_a_shard() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     for (index, out) in [(DType::I64, DType::F32), (DType::I32, DType::I64), (DType::I64, DType::Bool)] {
         let (x, y) = (ids(&mut rng, index, &[4, 9], 7), Tensor::contiguous(&mut rng, out, &[4, 9, 5]));
         let (gx, gy) = (rig.put(&x), rig.put(&y));
@@ -81,7 +82,7 @@ fn one_hot_of_a_shard() {
 #[test]
 fn gathering() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(4);
+    let mut rng = Random::new(4);
     for round in 0..6 {
         let (dim, first) = (round % 3, round as i64 % 2);
         let mut dims = vec![5, 6, 7];
@@ -105,7 +106,7 @@ fn matches() {
     for dtype in [DType::F32, DType::BF16, DType::I64] {
         let x = Tensor::of(dtype, &[2, 3, 2], &[1., 2., 3., 4., 1., 2., nan, 0., 5., -0., nan, 7.]);
         let m = Tensor::of(dtype, &[2, 1, 2], &[1., 4., nan, 0.]);
-        let y = Tensor::contiguous(&mut Rng::new(5), DType::I64, &[2, 3, 2]);
+        let y = Tensor::contiguous(&mut Random::new(5), DType::I64, &[2, 3, 2]);
         let (gx, gm, gy) = (rig.put(&x), rig.put(&m), rig.put(&y));
         crate::cpu::argreduce::match_index(&x.view(), &m.view(), &y.view(), 1, 10).unwrap();
         match_index(&rig.queue(), &gx.view(), &gm.view(), &gy.view(), 1, 10).unwrap();

@@ -1,10 +1,11 @@
 use super::*;
 use crate::cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::testing::Rig;
 use crate::{DType, Dims, Strides};
+use oflow_base::Random;
 
-fn check(rig: &Rig, rng: &mut Rng, dtype: DType, shapes: [&[usize]; 3], layouts: u32, add: bool) {
+fn check(rig: &Rig, rng: &mut Random, dtype: DType, shapes: [&[usize]; 3], layouts: u32, add: bool) {
     let mut make = |dims: &[usize], random: bool| match random {
         true => Tensor::random(rng, dtype, dims),
         false => Tensor::contiguous(rng, dtype, dims),
@@ -26,7 +27,7 @@ fn check(rig: &Rig, rng: &mut Rng, dtype: DType, shapes: [&[usize]; 3], layouts:
 #[test]
 fn equals_the_cpus() {
     let Some(rig) = Rig::new() else { return };
-    let rng = &mut Rng::new(5);
+    let rng = &mut Random::new(5);
     let shapes: [[&[usize]; 3]; 10] = [
         [&[5, 7], &[7, 3], &[5, 3]],
         [&[70, 33], &[33, 65], &[70, 65]],
@@ -51,7 +52,7 @@ fn equals_the_cpus() {
 #[test]
 fn transposes_rows_apart_and_repeats_are_strides() {
     let Some(rig) = Rig::new() else { return };
-    let rng = &mut Rng::new(6);
+    let rng = &mut Random::new(6);
     let x = Tensor::contiguous(rng, DType::F32, &[3, 20, 30]);
     let row = |s: [isize; 3]| Strides::from_slice(&s);
     // Of [3, 8, 10]: columns of a wider matrix, its transpose, rows that repeat, one matrix for all.
@@ -69,7 +70,7 @@ fn transposes_rows_apart_and_repeats_are_strides() {
 #[test]
 fn a_bias_is_added_and_gelu_applied() {
     let Some(rig) = Rig::new() else { return };
-    let rng = &mut Rng::new(7);
+    let rng = &mut Random::new(7);
     let (a, b) = (Tensor::contiguous(rng, DType::F32, &[2, 6, 8]), Tensor::contiguous(rng, DType::F32, &[8, 5]));
     let (bias, out) = (Tensor::contiguous(rng, DType::F32, &[5]), Tensor::contiguous(rng, DType::F32, &[2, 6, 5]));
     let (ga, gb, gbias, gout) = (rig.put(&a), rig.put(&b), rig.put(&bias), rig.put(&out));

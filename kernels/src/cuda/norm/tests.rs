@@ -1,7 +1,8 @@
 use super::*;
 use crate::cpu::norm as cpu;
-use crate::cpu::samples::{FLOATS, Rng, Tensor, tolerance};
+use crate::cpu::samples::{FLOATS, Tensor, tolerance};
 use crate::cuda::testing::Rig;
+use oflow_base::Random;
 
 struct Case<'a> {
     dtype: DType,
@@ -13,7 +14,7 @@ struct Case<'a> {
     random: bool,
 }
 
-fn check(rig: &Rig, rng: &mut Rng, case: &Case, centered: bool) {
+fn check(rig: &Rig, rng: &mut Random, case: &Case, centered: bool) {
     let Case { dtype, affine, lead, tail, weight, bias, random } = *case;
     let dims = [lead, tail].concat();
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -23,7 +24,7 @@ fn check(rig: &Rig, rng: &mut Rng, case: &Case, centered: bool) {
     };
     let [x, dy] = [0; 2].map(|_| make(dtype, &dims));
     let (w, b) = (make(affine, tail), make(affine, tail));
-    let plain = |rng: &mut Rng, d, dims: &[usize]| Tensor::contiguous(rng, d, dims);
+    let plain = |rng: &mut Random, d, dims: &[usize]| Tensor::contiguous(rng, d, dims);
     let [y, dx] = [0; 2].map(|_| plain(rng, dtype, &dims));
     let [mean, rstd] = [0; 2].map(|_| plain(rng, wide, lead));
     let [dw, db] = [0; 2].map(|_| plain(rng, dtype, tail));
@@ -69,7 +70,7 @@ fn check(rig: &Rig, rng: &mut Rng, case: &Case, centered: bool) {
 #[test]
 fn both_norms_forward_and_backward() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let base = Case {
         dtype: DType::F32,
         affine: DType::F32,

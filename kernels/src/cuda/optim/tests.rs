@@ -1,7 +1,8 @@
 use super::*;
 use crate::cpu::optim as cpu;
-use crate::cpu::samples::{Rng, Tensor, tolerance};
+use crate::cpu::samples::{Tensor, tolerance};
 use crate::cuda::testing::{OnGpu, Rig};
+use oflow_base::Random;
 
 const F32: DType = DType::F32;
 
@@ -12,7 +13,7 @@ fn shapes() -> Vec<Vec<usize>> {
     all
 }
 
-fn make(rng: &mut Rng, dtype: DType, i: usize, dims: &[usize]) -> Tensor {
+fn make(rng: &mut Random, dtype: DType, i: usize, dims: &[usize]) -> Tensor {
     if i % 50 == 1 { Tensor::random(rng, dtype, dims) } else { Tensor::contiguous(rng, dtype, dims) }
 }
 
@@ -25,7 +26,7 @@ fn squared(mut t: Tensor) -> Tensor {
 #[test]
 fn steps_of_many_parameters() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let q = rig.queue();
     for (p, g, m) in [(F32, F32, F32), (DType::BF16, DType::BF16, F32), (DType::F64, DType::F64, DType::F64)] {
         let tensors: Vec<[Tensor; 4]> = shapes()
@@ -71,7 +72,7 @@ fn steps_of_many_parameters() {
 #[test]
 fn squares_and_scaling() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let q = rig.queue();
     let dtypes = [F32, DType::BF16, DType::F64, DType::F16];
     let tensors: Vec<Tensor> =

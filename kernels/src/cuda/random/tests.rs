@@ -1,8 +1,9 @@
 use super::*;
 use crate::Dims;
 use crate::cpu::random as cpu;
-use crate::cpu::samples::{Rng, Tensor};
+use crate::cpu::samples::Tensor;
 use crate::cuda::testing::Rig;
+use oflow_base::Random;
 
 fn boxes() -> Vec<ShardBox> {
     let part = |logical: &[usize], offset: &[usize], size: &[usize]| ShardBox {
@@ -24,7 +25,7 @@ fn boxes() -> Vec<ShardBox> {
 #[test]
 fn numbers_have_the_bits_of_the_cpu() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for shard in boxes() {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::I64, DType::U8] {
             for kind in 0..4 {
@@ -57,7 +58,7 @@ fn numbers_have_the_bits_of_the_cpu() {
 #[test]
 fn dropout_of_any_strides() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for shard in boxes() {
         for dtype in [DType::F32, DType::F16, DType::F64] {
             for p in [0.0, 0.4, 1.0] {

@@ -1,9 +1,10 @@
 use super::*;
 use crate::cpu::argreduce as cpu_argreduce;
 use crate::cpu::reduce as cpu_reduce;
-use crate::cpu::samples::{Rng, Tensor, tolerance};
+use crate::cpu::samples::{Tensor, tolerance};
 use crate::cuda::scan;
 use crate::cuda::testing::{OnGpu, Rig};
+use oflow_base::Random;
 
 const OPS: [Reduce; 4] = [Reduce::Sum, Reduce::Max, Reduce::Min, Reduce::Prod];
 
@@ -15,7 +16,7 @@ fn scratch(rig: &Rig, outputs: usize, len: usize) -> OnGpu {
     rig.scratch(workspace(outputs, len / outputs.max(1)).max(8))
 }
 
-fn check(rig: &Rig, rng: &mut Rng, x: &Tensor, out: DType, op: Reduce, truth: bool, over: &[usize]) {
+fn check(rig: &Rig, rng: &mut Random, x: &Tensor, out: DType, op: Reduce, truth: bool, over: &[usize]) {
     let y = Tensor::contiguous(rng, out, &kept(&x.dims, over));
     let (gx, gy) = (rig.put(x), rig.put(&y));
     let room = scratch(rig, y.len(), x.len());
@@ -40,7 +41,7 @@ fn result(dtype: DType, op: Reduce) -> DType {
 #[test]
 fn every_dtype_and_reduction() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for dtype in crate::cpu::lane::Native::ALL.map(|n| n.dtype()) {
         for op in OPS {
             for over in [&[1usize][..], &[0], &[0, 1]] {
@@ -57,7 +58,7 @@ fn every_dtype_and_reduction() {
 #[test]
 fn lengths_layouts_and_pieces() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for (dims, over) in [
         (&[1usize, 1][..], &[1usize][..]),
         (&[3, 7], &[1]),
@@ -102,7 +103,7 @@ fn rng_dim(dims: &[usize], i: usize) -> usize {
 #[test]
 fn nan_and_ties() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(3);
+    let mut rng = Random::new(3);
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         let x = Tensor::of(dtype, &[4, 4], &[1., nan, 3., nan, 2., 2., -1., -1., inf, -inf, 0., -0., nan, 1., 2., 3.]);
@@ -124,7 +125,7 @@ fn nan_and_ties() {
 #[test]
 fn positions() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(4);
+    let mut rng = Random::new(4);
     for (dtype, dims, dim) in [
         (DType::I32, &[5usize, 2000][..], 1usize),
         (DType::F16, &[3, 40], 1),
@@ -151,7 +152,7 @@ fn positions() {
 #[test]
 fn running_sums() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(5);
+    let mut rng = Random::new(5);
     for dtype in [DType::F32, DType::BF16, DType::F64, DType::I32, DType::Bool] {
         let out = if dtype.is_float() { dtype } else { DType::I64 };
         for (dims, dim) in [

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::cpu::loss::{self as cpu_loss, Classes};
-use crate::cpu::samples::{FLOATS, Rng, Tensor, tolerance};
+use crate::cpu::samples::{FLOATS, Tensor, tolerance};
 use crate::cpu::softmax as cpu;
 use crate::cuda::loss;
 use crate::cuda::testing::Rig;
 use crate::{DType, Scalar};
+use oflow_base::Random;
 
 type Forward = [(fn(&View, &View, usize) -> Result<()>, fn(&Queue, &View, &View, usize) -> Result<()>); 2];
 type Backward =
@@ -14,7 +15,7 @@ type Backward =
 const FORWARD: Forward = [(cpu::softmax, softmax), (cpu::log_softmax, log_softmax)];
 const BACKWARD: Backward = [(cpu::softmax_grad, softmax_grad), (cpu::log_softmax_grad, log_softmax_grad)];
 
-fn check(rig: &Rig, rng: &mut Rng, dtype: DType, dims: &[usize], dim: usize, random: bool) {
+fn check(rig: &Rig, rng: &mut Random, dtype: DType, dims: &[usize], dim: usize, random: bool) {
     let mut make = |dims: &[usize]| match random {
         true => Tensor::random(rng, dtype, dims),
         false => Tensor::contiguous(rng, dtype, dims),
@@ -39,7 +40,7 @@ fn check(rig: &Rig, rng: &mut Rng, dtype: DType, dims: &[usize], dim: usize, ran
 #[test]
 fn lengths_and_dtypes() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     for dtype in FLOATS {
         for (dims, dim) in [(&[4usize, 24][..], 1usize), (&[6, 40], 0)] {
             check(&rig, &mut rng, dtype, dims, dim, false);
@@ -85,7 +86,7 @@ fn infinities_and_nan() {
 #[test]
 fn cross_entropy() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     for (dtype, dims, random, smoothing) in [
         (DType::F32, &[5usize, 7][..], false, 0.0),
         (DType::F32, &[5, 7], false, 0.1),

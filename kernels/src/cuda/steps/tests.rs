@@ -1,9 +1,10 @@
 use super::*;
 use crate::Scalar;
-use crate::cpu::samples::{Rng, Tensor, tolerance};
+use crate::cpu::samples::{Tensor, tolerance};
 use crate::cpu::steps as cpu;
 use crate::cpu::steps::tests::all_steps;
 use crate::cuda::testing::{OnGpu, Rig};
+use oflow_base::Random;
 
 /// Lengths with tails, none, many (more than a table has), and one that is no multiple of a vector.
 fn shapes() -> Vec<Vec<usize>> {
@@ -15,7 +16,7 @@ fn shapes() -> Vec<Vec<usize>> {
 #[test]
 fn every_rule_over_many_parameters() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(1);
+    let mut rng = Random::new(1);
     let q = rig.queue();
     let f32s = [DType::F32; 3];
     for (i, rule) in all_steps().into_iter().enumerate() {
@@ -58,7 +59,7 @@ fn every_rule_over_many_parameters() {
 #[test]
 fn norms_and_scaled_differences_of_many() {
     let Some(rig) = Rig::new() else { return };
-    let mut rng = Rng::new(2);
+    let mut rng = Random::new(2);
     let q = rig.queue();
     let tensors: Vec<[Tensor; 2]> = shapes()
         .iter()
