@@ -547,7 +547,7 @@ impl<'a> Walker<'a> {
             return Val::other(Ty::Unknown);
         };
         if given {
-            lent(args, env);
+            lent(args).iter().for_each(|name| _ = env.get_mut(name).map(|val| val.how = Followed::Value));
             self.enter(found, &vals);
         }
         self.closures(args, &Val::other(Ty::Unknown), env);

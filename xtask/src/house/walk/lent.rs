@@ -1,16 +1,15 @@
 //! Values that a call gives back through a mutable reference.
 
-use super::{Env, Followed};
 use syn::Expr;
 
-/// Follows the variables that are lent mutably beside the followed value: the call may have put it there.
-pub(super) fn lent(args: &[&Expr], env: &mut Env) {
-    for arg in args {
-        if let Expr::Reference(syn::ExprReference { mutability: Some(_), expr, .. }) = arg
-            && let Expr::Path(p) = &**expr
-            && let Some(val) = p.path.get_ident().and_then(|name| env.get_mut(&name.to_string()))
-        {
-            val.how = Followed::Value;
-        }
-    }
+/// Names of the variables that are lent mutably among the arguments of a call: it may have put the followed value there.
+pub fn lent(args: &[&Expr]) -> Vec<String> {
+    let name = |arg: &&Expr| match arg {
+        Expr::Reference(syn::ExprReference { mutability: Some(_), expr, .. }) => match &**expr {
+            Expr::Path(p) => p.path.get_ident().map(ToString::to_string),
+            _ => None,
+        },
+        _ => None,
+    };
+    args.iter().filter_map(name).collect()
 }
