@@ -25,7 +25,7 @@ fn step() -> Result<()> {
     model.to_global(&mesh, &Gpt::split_rules(&mesh)?)?;
     let mut opt = AdamW::new(model.parameters(), AdamWOptions::default());
     let tokens = || zeros(BATCH, (&mesh, sbp![S(0), B, S(0)]).dtype(DType::I64));
-    oflow::take_receipts(); // what laying out the weights took
+    oflow::take_comm_trace(); // what laying out the weights took
     let loss = {
         let _amp = autocast(Autocast::Bf16);
         model

@@ -23,7 +23,7 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [receipts, reports and policies](docs::boxing_receipts), [less memory](docs::memory), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
 //! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
 //! [coming from DTensor or OneFlow](docs::coming_from).
 //!
@@ -42,7 +42,7 @@
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`saved_tensors_hooks`], [`detect_anomaly`], [`gradcheck`](testing::gradcheck) |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
-//! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
+//! | communication | [`report`], [`take_comm_trace`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`libraries::load`], [`libraries::build_and_load`], [`backend::add_kernel`] |
 //! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
@@ -84,11 +84,11 @@ pub use context::{
 pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{
-    AutocastGuard, BackwardOptions, Moved, Receipt, Report, ReportHint, ReportLine, apply_custom, autocast, report,
-    saved_tensors_hooks, take_receipts,
+    AutocastGuard, BackwardOptions, CommRecord, Moved, Report, ReportHint, ReportLine, apply_custom, autocast, report,
+    saved_tensors_hooks, take_comm_trace,
 };
 pub use memory::MemoryStats;
-pub use oflow_base::{error, intern, spread};
+pub use oflow_base::{error, host_hierarchy, intern};
 pub use oflow_comm as comm;
 pub use oflow_control as control;
 pub use oflow_kernels as kernels;
@@ -104,7 +104,7 @@ pub mod docs {
     macro_rules! pages {
         ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
-            #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
+            #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints"]
             #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             $(#[doc = include_str!($more)])?
@@ -117,7 +117,7 @@ pub mod docs {
         ops "ops.md" + "functional/generated/reference.md"
         boxing "boxing.md"
         boxing_gradients "boxing-gradients.md"
-        boxing_receipts "boxing-receipts.md"
+        comm_trace "comm-trace.md"
         memory "memory.md"
         checkpoints "checkpoints.md"
         cuda "cuda.md"

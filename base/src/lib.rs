@@ -6,21 +6,21 @@
 //! | [`Random`] | random numbers for tests |
 //! | [`intern`] | the hasher with a fixed seed, ordered tables, interning |
 //! | [`split`] | the balanced split |
-//! | [`spread`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
+//! | [`host_hierarchy`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
 //! | [`tree`] | the binomial tree: broadcasts, and short messages in large groups |
 //!
 //! Pure: no I/O, no threads, no clock, no device. It depends on no other crate of the project.
 
 pub mod error;
-mod held;
+mod guard_stack;
+pub mod host_hierarchy;
 pub mod intern;
 mod random;
 mod site;
 pub mod split;
-pub mod spread;
 pub mod tree;
 
 pub use error::{CallSite, Error, ErrorKind, Place, Result};
-pub use held::Held;
+pub use guard_stack::GuardStack;
 pub use random::Random;
 pub use split::shard_range;

@@ -1,6 +1,6 @@
 //! Where in the user's program a call stands: its line, and the name scope that it was reached in.
 
-use crate::held::Held;
+use crate::guard_stack::GuardStack;
 use crate::intern::FixedMap;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -52,7 +52,7 @@ impl CallSite {
         SiteGuard { number: SITES.with_borrow_mut(|held| held.begin(before)), _not_send: PhantomData }
     }
 
-    /// Runs the body of a function that calls others for its caller: receipts, gradients and errors name this line, also errors that
+    /// Runs the body of a function that calls others for its caller: comm records, gradients and errors name this line, also errors that
     /// the body makes itself.
     ///
     /// ```
@@ -78,8 +78,8 @@ thread_local! {
     static SITE: Cell<Option<CallSite>> = const { Cell::new(None) };
     static NAME: Cell<NameScope> = const { Cell::new(NameScope(0)) };
     /// The scopes that are open.
-    static SITES: RefCell<Held<Option<CallSite>>> = const { RefCell::new(Held::new()) };
-    static NAMES: RefCell<Held<NameScope>> = const { RefCell::new(Held::new()) };
+    static SITES: RefCell<GuardStack<Option<CallSite>>> = const { RefCell::new(GuardStack::new()) };
+    static NAMES: RefCell<GuardStack<NameScope>> = const { RefCell::new(GuardStack::new()) };
 }
 
 /// Ends a [`CallSite::scope`] when dropped. Guards may be dropped in any order.
@@ -187,7 +187,7 @@ impl Drop for NameGuard {
     }
 }
 
-/// Gives the calls of this thread a name until the guard is dropped: errors, receipts and reports show it behind the line of the
+/// Gives the calls of this thread a name until the guard is dropped: errors, comm records and reports show it behind the line of the
 /// call, and those of backward show that of the forward call. Scopes nest: `attn` inside of `blocks.3` is `blocks.3.attn`. Modules
 /// of `nn` that have parts open a scope for each part.
 ///

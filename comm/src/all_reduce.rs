@@ -2,8 +2,8 @@
 
 use super::Group;
 use super::collectives::{ALIGN, Segments, Session, others, piece_bytes};
-use super::lent::LentMut;
 use super::transport::{Segment, Transport};
+use super::zero_copy::RawSliceMut;
 use oflow_base::Result;
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use oflow_kernels::{DType, ReduceOp};
@@ -45,7 +45,7 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
         let from_memory = others(group).all(|(_, reader)| self.link.sends_from_memory(reader));
         let first_other = usize::from(group.me == 0);
         let scatter = |at: usize| self.post_to_each(group, send.into(), |j| Some(part_of(at, j)), |_| n);
-        let mut to = LentMut::from(recv);
+        let mut to = RawSliceMut::from(recv);
         scatter(0)?;
         for at in (0..n).step_by(chunk) {
             let (mine, next) = (part_of(at, group.me), at + chunk);
@@ -61,7 +61,7 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
             }
             let reduced_next = &send[part_of(next, group.me)];
             for (i, from) in others(group) {
-                self.take(from, n, &to.room(part_of(at, i)).before(reduced_next))?;
+                self.take(from, n, &to.destination(part_of(at, i)).before(reduced_next))?;
             }
         }
         Ok(())
@@ -71,7 +71,7 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
     fn reduce_and_post(
         &self,
         group: &Group,
-        (send, to): (&'d [u8], &mut LentMut<'d>),
+        (send, to): (&'d [u8], &mut RawSliceMut<'d>),
         (mine, next): (Range<usize>, Range<usize>),
         scratch: &mut Vec<u8>,
         (dtype, op): (DType, ReduceOp),
@@ -90,7 +90,7 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
                 let result = &mut scratch[..block.len()];
                 reduce_slices(result, &values, dtype, op)?;
                 outbox[block].copy_from_slice(result);
-                to.room(place).before(&send[(next.start + at).min(next.end)..next.end]).fill(result);
+                to.destination(place).before(&send[(next.start + at).min(next.end)..next.end]).fill(result);
             } else {
                 let result = to.slice(place);
                 reduce_slices(result, &values, dtype, op)?;

@@ -6,12 +6,12 @@
 //! | barrier | everyone posts nothing to everyone | 0 |
 //! | barrier, short all_reduce or all_gather of many members | up a binomial tree and down again (`tree`) | what those below it contribute, and the result for each child |
 //! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
-//! | all_reduce, n ≤ [`one_phase_bytes`](oflow_base::spread::one_phase_bytes)`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
+//! | all_reduce, n ≤ [`one_phase_bytes`](oflow_base::host_hierarchy::one_phase_bytes)`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
 //! | all_gather | everyone posts its part to everyone | (m - 1) own |
 //! | reduce_scatter | everyone posts to each the part that it reduces | n - own |
 //! | all_to_all, exchange | everyone posts to each its message | what it sends to others |
-//! | long broadcast, all_reduce, all_gather, reduce_scatter on hosts with several members | by hosts (`across`) | each byte crosses from one host to another once |
+//! | long broadcast, all_reduce, all_gather, reduce_scatter on hosts with several members | by hosts (`hierarchical`) | each byte crosses from one host to another once |
 //!
 //! Long messages go in rounds of pieces (`piece_bytes`), of which an outbox buffer holds those of one round. **Buffer hazards**: a
 //! buffer is overwritten only after all its readers have released it, which the transport ensures, for small and large calls
@@ -23,8 +23,8 @@
 //! for its parent, which waits for its own in the same round, up to the root, which waits for no posts.
 //! **Bits**: a member that reduces an element reduces the members' values in member order; the others receive the result.
 
-use super::lent::{Destination, Lent, LentMut};
 use super::transport::{Outbox, Piece, RunningCall, Segment, Transport};
+use super::zero_copy::{Destination, RawSlice, RawSliceMut};
 use super::{Collective, CollectiveCall, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use oflow_base::{Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
@@ -97,7 +97,7 @@ impl<T: Transport> Collectives<T> {
         let start = now_ns();
         let arrived = Cell::new(start);
         let call = RunningCall { tag, kind, arrived: &arrived };
-        let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), lent: PhantomData };
+        let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), borrowed: PhantomData };
         let result = body(&session, scratch).and_then(|()| session.finish());
         self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
         self.between_hosts.store(session.link.sent_to_other_hosts(), Relaxed);
@@ -132,7 +132,7 @@ pub(super) struct Session<'a, 'd, T: Transport> {
     sent: Cell<u64>,
     /// The transport has let go of the caller's buffers.
     ended: Cell<bool>,
-    lent: PhantomData<Lent<'d>>,
+    borrowed: PhantomData<RawSlice<'d>>,
 }
 
 impl<T: Transport> Drop for Session<'_, '_, T> {
@@ -151,7 +151,7 @@ pub(super) type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 #[derive(Clone, Copy)]
 pub(super) struct Outgoing<'d> {
     pub(super) reader: usize,
-    pub(super) bytes: Lent<'d>,
+    pub(super) bytes: RawSlice<'d>,
     /// Length of the whole message, see [`Segment::total`].
     pub(super) total: usize,
 }
@@ -188,7 +188,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         }
         let mut outbox = self.outbox()?;
         let (mut parts, mut end) = (Segments::new(), 0);
-        let mut last: Option<(Lent, usize)> = None;
+        let mut last: Option<(RawSlice, usize)> = None;
         for &Outgoing { reader, bytes, total } in pieces {
             let offset = match last {
                 Some((same, at)) if same == bytes => at,
@@ -206,7 +206,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         Ok(())
     }
     /// Posts the same bytes to all other members.
-    pub(super) fn post_to_all(&self, group: &Group, bytes: Lent<'d>, total: usize) -> Result<()> {
+    pub(super) fn post_to_all(&self, group: &Group, bytes: RawSlice<'d>, total: usize) -> Result<()> {
         let piece = |(_, reader)| Outgoing { reader, bytes, total };
         self.post(&others(group).map(piece).collect::<Pieces>())
     }
@@ -214,7 +214,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
     pub(super) fn post_to_each(
         &self,
         group: &Group,
-        bytes: Lent<'d>,
+        bytes: RawSlice<'d>,
         range: impl Fn(usize) -> Option<Range<usize>>,
         total: impl Fn(usize) -> usize,
     ) -> Result<()> {
@@ -258,7 +258,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         for round in 0.. {
             if round < rounds_to_send {
                 let now = sends.iter().filter(|(_, b)| round < rounds(b.len(), chunk)).map(|&(reader, b)| {
-                    let bytes = Lent::from(b).part(round_range(b.len(), chunk, round));
+                    let bytes = RawSlice::from(b).part(round_range(b.len(), chunk, round));
                     Outgoing { reader, bytes, total: b.len() }
                 });
                 self.post(&now.collect::<Pieces>())?;
@@ -267,8 +267,8 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
             for ((from, bytes), done) in recvs.iter_mut().zip(&mut done) {
                 let (at, total) = (done.unwrap_or(0), bytes.len());
                 if done.is_none() || at < total {
-                    let mut to = LentMut::from(&mut **bytes);
-                    let got = Piece::receive_into(self.link, &self.call, *from, total, &to.room(at..total))?;
+                    let mut to = RawSliceMut::from(&mut **bytes);
+                    let got = Piece::receive_into(self.link, &self.call, *from, total, &to.destination(at..total))?;
                     *done = Some(at + got);
                     waiting |= at + got < total;
                 }

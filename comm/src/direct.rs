@@ -1,13 +1,13 @@
-//! The way of each collective: by a tree ([`tree`](super::tree)), by hosts ([`across`](super::across)), or between members that
+//! The way of each collective: by a tree ([`tree`](super::tree)), by hosts ([`hierarchical`](super::hierarchical)), or between members that
 //! send directly to each other, which is written here (an all-reduce's in [`all_reduce`](super::all_reduce)). The arguments have been checked.
 
-use super::across::spread_of;
 use super::collectives::{Outgoing, Pieces, Session, others, piece_bytes, round_range, rounds};
-use super::lent::{Lent, LentMut};
+use super::hierarchical::hierarchy_of;
 use super::transport::Transport;
+use super::zero_copy::{RawSlice, RawSliceMut};
 use super::{DType, Group, ReduceOp};
 use oflow_base::Result;
-use oflow_base::spread::{Kind, Width, one_phase_bytes};
+use oflow_base::host_hierarchy::{FlowKind, Width, one_phase_bytes};
 use oflow_base::tree::Tree;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -18,14 +18,15 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
             return self.barrier_by_tree(group, tree);
         }
         if group.ranks.len() > 1 {
-            self.post_to_all(group, Lent::from(&[][..]), 0)?;
+            self.post_to_all(group, RawSlice::from(&[][..]), 0)?;
         }
         others(group).try_for_each(|(_, from)| self.receive(from, 0).map(drop))
     }
 
     pub(super) fn broadcast(&self, group: &Group, root: usize, buf: &'d mut [u8]) -> Result<()> {
-        if let Some(spread) = spread_of(self.link.hosts(), group, Kind::Broadcast, buf.len(), Width::moved(1)) {
-            return self.broadcast_across(group, &spread, root, buf);
+        if let Some(hierarchy) = hierarchy_of(self.link.hosts(), group, FlowKind::Broadcast, buf.len(), Width::moved(1))
+        {
+            return self.broadcast_hierarchical(group, &hierarchy, root, buf);
         }
         let (n, chunk, m) = (buf.len(), piece_bytes(self.link.capacity(), 1), group.ranks.len());
         // Members counted from the root.
@@ -33,11 +34,11 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
         let rank = |number: usize| group.ranks[(number + root) % m];
         let parent = Tree::of(m).parent(me).map(rank);
         let children: SmallVec<[usize; 8]> = Tree::of(m).children(me).map(rank).collect();
-        let mut buf = LentMut::from(buf);
+        let mut buf = RawSliceMut::from(buf);
         for round in 0..rounds(n, chunk) {
             let range = round_range(n, chunk, round);
             if let Some(parent) = parent {
-                self.take(parent, n, &buf.room(range.clone()))?;
+                self.take(parent, n, &buf.destination(range.clone()))?;
             }
             if !children.is_empty() {
                 let piece = |&reader| Outgoing { reader, bytes: buf.part(range.clone()), total: n };
@@ -55,9 +56,9 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
         let (m, n) = (group.ranks.len(), send.len());
-        let spread = |kind| {
+        let hierarchy = |kind| {
             let width = Width::reduced(dtype.size(), dtype.partial_size(op));
-            spread_of(self.link.hosts(), group, kind, n, width)
+            hierarchy_of(self.link.hosts(), group, kind, n, width)
         };
         if m == 1 {
             recv.copy_from_slice(send);
@@ -66,8 +67,8 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
             self.all_reduce_by_tree(group, tree, (send, recv), scratch, (dtype, op))
         } else if n <= one_phase_bytes(m).min(self.link.capacity()) {
             self.one_phase(group, (send, recv), (dtype, op))
-        } else if let Some(spread) = spread(Kind::AllReduce) {
-            self.all_reduce_across(group, &spread, (send, recv), scratch, (dtype, op))
+        } else if let Some(hierarchy) = hierarchy(FlowKind::AllReduce) {
+            self.all_reduce_hierarchical(group, &hierarchy, (send, recv), scratch, (dtype, op))
         } else {
             self.two_phases(group, (send, recv), scratch, (dtype, op))
         }
@@ -87,26 +88,26 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
             recv.copy_from_slice(send);
             return Ok(());
         }
-        if let Some(spread) = spread_of(self.link.hosts(), group, Kind::AllGather, total, Width::moved(1)) {
+        if let Some(hierarchy) = hierarchy_of(self.link.hosts(), group, FlowKind::AllGather, total, Width::moved(1)) {
             let mut to = cut(recv, counts);
             to[group.me].copy_from_slice(send);
-            return self.all_gather_across(group, &spread, send, &mut to, total);
+            return self.all_gather_hierarchical(group, &hierarchy, send, &mut to, total);
         }
         let starts = starts(counts);
-        let mut to = LentMut::from(recv);
+        let mut to = RawSliceMut::from(recv);
         let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
         for round in 0..last {
             if round < rounds(send.len(), chunk) {
-                let piece = Lent::from(send).part(round_range(send.len(), chunk, round));
+                let piece = RawSlice::from(send).part(round_range(send.len(), chunk, round));
                 self.post_to_all(group, piece, send.len())?;
                 let Range { start, end } = round_range(send.len(), chunk, round);
                 let at = starts[group.me];
-                to.room(at + start..at + end).fill(&send[start..end]);
+                to.destination(at + start..at + end).fill(&send[start..end]);
             }
             for (i, from) in others(group).filter(|(i, _)| round < rounds(counts[*i], chunk)) {
                 let Range { start, end } = round_range(counts[i], chunk, round);
                 let next = &send[round_range(send.len(), chunk, round + 1)];
-                self.take(from, counts[i], &to.room(starts[i] + start..starts[i] + end).before(next))?;
+                self.take(from, counts[i], &to.destination(starts[i] + start..starts[i] + end).before(next))?;
             }
         }
         Ok(())
@@ -122,8 +123,8 @@ impl<'d, T: Transport> Session<'_, 'd, T> {
     ) -> Result<()> {
         let m = group.ranks.len();
         let width = Width::reduced(dtype.size(), dtype.partial_size(op));
-        if let Some(spread) = spread_of(self.link.hosts(), group, Kind::ReduceScatter, send.len(), width) {
-            return self.reduce_scatter_across(group, &spread, send, (recv, counts), scratch, (dtype, op));
+        if let Some(hierarchy) = hierarchy_of(self.link.hosts(), group, FlowKind::ReduceScatter, send.len(), width) {
+            return self.reduce_scatter_hierarchical(group, &hierarchy, send, (recv, counts), scratch, (dtype, op));
         }
         let starts = starts(counts);
         let mine = starts[group.me]..starts[group.me] + recv.len();

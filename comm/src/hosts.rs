@@ -4,10 +4,10 @@
 //! host read in place; posts to other hosts are written to their sockets from there. A rank that waits for a rank of its own host
 //! progresses its TCP connections meanwhile.
 
-use super::lent::{Destination, Lent};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
 use super::tcp::{Alarm, Connections, News};
 use super::transport::{Arrived, Head, RunningCall, SLOTS, Segment, Transport};
+use super::zero_copy::{Destination, RawSlice};
 use super::{Collectives, LinkEnd, Pulse};
 use oflow_base::{Error, Result};
 use smallvec::SmallVec;
@@ -206,7 +206,7 @@ unsafe impl Transport for HostsTransport {
         !self.local.contains(&reader)
     }
 
-    unsafe fn post_from(&self, call: &RunningCall, reader: usize, bytes: Lent, total: u64) {
+    unsafe fn post_from(&self, call: &RunningCall, reader: usize, bytes: RawSlice, total: u64) {
         self.sent.set(self.sent.get() + bytes.len() as u64);
         // SAFETY: readable until the call ends, with `flush` or `abandon`.
         unsafe { self.links.post_from(call, reader, total, bytes) };

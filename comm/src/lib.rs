@@ -27,21 +27,20 @@
 //! link that acknowledges bytes and delivers none shows in the counts of both ends only: heartbeats carry these while a
 //! rank waits, and the control service judges.
 //!
-//! Long collectives of groups with several members on a host go by hosts (`across`): each byte crosses once from one host
+//! Long collectives of groups with several members on a host go by hosts (`hierarchical`): each byte crosses once from one host
 //! to another and spreads over shared memory. Sums go along a chain of hosts in member order, so their bits are those of
-//! one host. [`oflow_base::spread`] assigns the work. Communicators, prices and the byte counts of plans all use it;
+//! one host. [`oflow_base::host_hierarchy`] assigns the work. Communicators, prices and the byte counts of plans all use it;
 //! hosts may have unequal numbers of ranks. Barriers, and short messages of more than 64 members, go up a binomial tree
 //! and down again (`tree`). Other short messages, and groups whose members are not consecutive host by host, go directly.
 //! `tests/boxing/hosts.rs` compares the bits with those of one host, and counted bytes with predicted bytes.
 
-mod across;
 mod all_reduce;
 mod call;
 mod clock;
 pub mod collectives;
 mod direct;
+mod hierarchical;
 pub mod hosts;
-pub mod lent;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod nccl;
@@ -52,6 +51,7 @@ pub mod tcp;
 mod team;
 pub mod transport;
 mod tree;
+pub mod zero_copy;
 
 #[cfg(test)]
 mod oracle;

@@ -153,7 +153,7 @@ fn one_phase_and_two_phases_give_the_bytes_of_the_table() {
             let mut buf = vec![1u8; elements * 4];
             comm.all_reduce(&all(&comm), &tag(1, "sum"), &buf.clone(), &mut buf, DType::I32, ReduceOp::Sum).unwrap();
             let n = buf.len() as u64;
-            let one_phase = n as usize <= oflow_base::spread::one_phase_bytes(m);
+            let one_phase = n as usize <= oflow_base::host_hierarchy::one_phase_bytes(m);
             assert_eq!(one_phase, elements == 64);
             let expected = if one_phase { 3 * n } else { 2 * n * 3 / 4 };
             assert_eq!(comm.traffic().bytes_sent, expected);

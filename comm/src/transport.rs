@@ -6,7 +6,7 @@
 //! [`super::collectives`]. A transport that copies in any case can bypass the outbox: posts are sent from the caller's memory
 //! ([`Transport::post_from`]) and received in it ([`Transport::receive_into`]).
 
-use super::lent::{Destination, Lent};
+use super::zero_copy::{Destination, RawSlice};
 use super::{Collective, Pulse, Tag};
 use oflow_base::{Error, Place, Result};
 use smallvec::SmallVec;
@@ -167,7 +167,7 @@ pub unsafe trait Transport: Send {
     /// # Safety
     /// The memory is readable and not written until the call has ended with [`finish`](Self::finish) or
     /// [`abandon`](Self::abandon).
-    unsafe fn post_from(&self, _call: &RunningCall, _reader: usize, _bytes: Lent, _total: u64) {}
+    unsafe fn post_from(&self, _call: &RunningCall, _reader: usize, _bytes: RawSlice, _total: u64) {}
     /// Like [`receive`](Self::receive), and the transport may write the bytes directly to `room`; the returned address then
     /// points there. A post of another call, of a message of another length, or too long for `room` is stored elsewhere.
     fn receive_into(&self, call: &RunningCall, from: usize, _total: u64, _room: &Destination) -> Result<Arrived> {

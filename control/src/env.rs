@@ -229,7 +229,7 @@ pub struct LaunchEnv {
 
 impl LaunchEnv {
     /// Reads the process's environment. Returns `None` if `oflaunch` has not started this process; another launcher may have
-    /// ([`Found`](super::Found)).
+    /// ([`StartedRank`](super::StartedRank)).
     ///
     /// # Errors
     /// If some of oflaunch's variables are set and others are not, or if one is malformed. The message names the variable. An

@@ -28,6 +28,6 @@ pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use oflow_base::Place;
 pub use oflow_flight as flight;
-pub use starter::{Found, STARTERS, Starter};
+pub use starter::{STARTERS, StartedRank, Starter};
 pub use token::Token;
 pub use vitals::moved;

@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::client::{Hello, Shared, explain, timed};
 use super::handshake::{Connector, Refused, innermost};
-use super::vitals::Told;
+use super::vitals::ReportedState;
 use super::{Failure, FailureKind, LaunchEnv};
 use oflow_base::{Error, Result};
 
@@ -147,7 +147,7 @@ async fn connect(env: &LaunchEnv, limit: Duration) -> Result<Stub> {
 async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut told, mut asked) = (Told::default(), false);
+    let (mut reported, mut asked) = (ReportedState::default(), false);
     let joined = Instant::now();
     loop {
         // What the service has asked for it gets at once; what this rank wants it to know goes with its last ops.
@@ -157,18 +157,18 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
                 () = shared.beat.notified() => true,
             };
         let mut beat = match shared.vitals.get() {
-            Some(vitals) => vitals.beat(&told, urgent),
+            Some(vitals) => vitals.beat(&reported, urgent),
             // It has joined and has not made its communicator yet.
             None => pb::HeartbeatRequest { last_ms: joined.elapsed().as_millis() as u64, ..Default::default() },
         };
         beat.rank = rank;
-        let carries = told.with(&beat);
+        let carries = reported.with(&beat);
         match stub.heartbeat(timed(beat, LOST_AFTER)).await {
             Ok(reply) => {
                 let mut reply = reply.into_inner();
                 shared.clock_offset.store(reply.clock_offset_ns, Ordering::Relaxed);
-                told = carries;
-                asked = told.hear(&mut reply);
+                reported = carries;
+                asked = reported.hear(&mut reply);
             }
             // The marks go with the next one.
             Err(status) => {

@@ -1,5 +1,5 @@
 //! Launchers other than `oflaunch`: `mpirun`, `srun`, `torchrun`, or a person who sets `RANK` and `WORLD_SIZE`. The table
-//! [`STARTERS`] lists the variables by which each is recognised; [`Found::from_env`] reads them.
+//! [`STARTERS`] lists the variables by which each is recognised; [`StartedRank::from_env`] reads them.
 //!
 //! Incomplete or contradictory variables are errors. If they were read as a world of one, N ranks would train N models.
 
@@ -40,11 +40,11 @@ pub struct Starter {
     pub job: &'static [&'static str],
     /// How to give the ranks of a host consecutive numbers.
     pub consecutive: &'static str,
-    kind: Kind,
+    kind: StarterKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StarterKind {
     Variables,
     OpenMpi,
     Mpich,
@@ -64,7 +64,7 @@ pub const STARTERS: &[Starter] = &[
         nodes: &["GROUP_WORLD_SIZE", "NNODES"],
         job: &["TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", MASTER_ADDR, MASTER_PORT],
         consecutive: "give the ranks of a host consecutive numbers",
-        kind: Kind::Variables,
+        kind: StarterKind::Variables,
     },
     Starter {
         name: "Open MPI",
@@ -77,7 +77,7 @@ pub const STARTERS: &[Starter] = &[
         nodes: &[],
         job: &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"],
         consecutive: "call mpirun with `--map-by slot`",
-        kind: Kind::OpenMpi,
+        kind: StarterKind::OpenMpi,
     },
     Starter {
         name: "MPICH",
@@ -90,7 +90,7 @@ pub const STARTERS: &[Starter] = &[
         nodes: &[],
         job: &["PMI_JOBID"],
         consecutive: "list each host once in the host file, with its number of ranks",
-        kind: Kind::Mpich,
+        kind: StarterKind::Mpich,
     },
     Starter {
         name: "Slurm",
@@ -103,7 +103,7 @@ pub const STARTERS: &[Starter] = &[
         nodes: &["SLURM_STEP_NUM_NODES", "SLURM_NNODES"],
         job: &["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEPID", "SLURM_RESTART_COUNT"],
         consecutive: "call srun with `--distribution=block`",
-        kind: Kind::Slurm,
+        kind: StarterKind::Slurm,
     },
 ];
 
@@ -114,7 +114,7 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// This process's place in a job started by another launcher than `oflaunch`.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct StartedRank {
     /// Name of the launcher.
     pub starter: &'static str,
     /// Identifies the job among those of one user on one host; letters, digits and dashes only.
@@ -145,17 +145,17 @@ pub struct Found {
     pub threads: Option<usize>,
 }
 
-impl Found {
+impl StartedRank {
     /// Reads the process's environment. Returns `None` if no launcher of [`STARTERS`] has started this process.
     ///
     /// # Errors
     /// If the variables of a launcher are incomplete, malformed or contradictory.
-    pub fn from_env() -> Result<Option<Found>> {
-        Found::from_vars(|name| std::env::var_os(name))
+    pub fn from_env() -> Result<Option<StartedRank>> {
+        StartedRank::from_vars(|name| std::env::var_os(name))
     }
 
-    /// Like [`Found::from_env`], with `get` returning the value of each variable.
-    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Found>> {
+    /// Like [`StartedRank::from_env`], with `get` returning the value of each variable.
+    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<StartedRank>> {
         let vars = Reader { get };
         let mut places = Vec::new();
         for starter in STARTERS {
@@ -236,7 +236,7 @@ struct Position {
 
 impl Position {
     fn read<G: Fn(&str) -> Option<OsString>>(starter: &'static Starter, vars: &Reader<G>) -> Result<Option<Position>> {
-        if starter.kind == Kind::Slurm && !in_a_step(vars)? {
+        if starter.kind == StarterKind::Slurm && !in_a_step(vars)? {
             return Ok(None);
         }
         let world_name = starter.world.iter().copied().find(|n| vars.is_set(n));
@@ -250,10 +250,10 @@ impl Position {
             (true, Some(world)) => (starter.rank, world),
             (true, None) => return some(starter.rank, starter.world[0]),
             // An allocation knows its size without being one of its tasks.
-            (false, Some(world)) if starter.kind != Kind::Slurm => return some(world, starter.rank),
+            (false, Some(world)) if starter.kind != StarterKind::Slurm => return some(world, starter.rank),
             (false, _) => {
                 let halves = [starter.local_rank, starter.local_world];
-                return match halves.into_iter().find(|n| starter.kind != Kind::Slurm && vars.is_set(n)) {
+                return match halves.into_iter().find(|n| starter.kind != StarterKind::Slurm && vars.is_set(n)) {
                     Some(half) => some(half, starter.rank),
                     None => Ok(None),
                 };
@@ -271,7 +271,7 @@ impl Position {
             check(node_name, node, node < nodes, &format!("below {nodes_name}={nodes}"))?;
             place.node = Some((node, nodes));
         }
-        if starter.kind == Kind::Slurm {
+        if starter.kind == StarterKind::Slurm {
             place.slurm(vars)?
         } else {
             place.local(vars)?
@@ -357,7 +357,7 @@ impl Position {
     }
 
     /// Adds what is common to all starters, and what follows from the rest.
-    fn complete<G: Fn(&str) -> Option<OsString>>(self, vars: &Reader<G>) -> Result<Found> {
+    fn complete<G: Fn(&str) -> Option<OsString>>(self, vars: &Reader<G>) -> Result<StartedRank> {
         let Position { starter, rank, world, .. } = self;
         let mut root_host = vars.text(MASTER_ADDR)?;
         let port = match vars.text(MASTER_PORT)? {
@@ -368,7 +368,7 @@ impl Position {
                 Some(port)
             }
         };
-        if starter.kind == Kind::Variables && world > 1 {
+        if starter.kind == StarterKind::Variables && world > 1 {
             for name in [MASTER_ADDR, MASTER_PORT] {
                 if !vars.is_set(name) {
                     return Err(Error::argument(format!("environment variable {name} is not set although {RANK} is"))
@@ -381,7 +381,7 @@ impl Position {
             Some(local) => local,
             // Each host has one rank, the rule under Kubernetes; unless all of them are here.
             None if root_host.as_deref().is_some_and(here) => (rank, world),
-            None if starter.kind == Kind::Variables || world == 1 => (0, 1),
+            None if starter.kind == StarterKind::Variables || world == 1 => (0, 1),
             None => {
                 let name = starter.local_rank;
                 return Err(Error::argument(format!(
@@ -409,7 +409,7 @@ impl Position {
                 (rank / local_world, world / local_world)
             }
         };
-        if root_host.is_none() && starter.kind == Kind::Slurm {
+        if root_host.is_none() && starter.kind == StarterKind::Slurm {
             let lists = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
             if let Some(name) = lists.into_iter().find(|n| vars.is_set(n)) {
                 let list = vars.text(name)?.unwrap_or_default();
@@ -420,14 +420,14 @@ impl Position {
         for name in starter.job {
             job.extend(vars.text(name)?);
         }
-        if starter.kind == Kind::Mpich && job.is_empty() {
+        if starter.kind == StarterKind::Mpich && job.is_empty() {
             job.push(hydra_proxy().to_string());
         }
         let job = job.join("-");
         // torchrun keeps its own store at MASTER_PORT.
         let torchrun = vars.is_set("TORCHELASTIC_RUN_ID") || vars.is_set("TORCHELASTIC_USE_AGENT_STORE");
         let root_port = match port {
-            Some(port) if starter.kind == Kind::Variables && torchrun => port.checked_add(1).unwrap_or(port - 1),
+            Some(port) if starter.kind == StarterKind::Variables && torchrun => port.checked_add(1).unwrap_or(port - 1),
             Some(port) => port,
             None => PORTS.start + (digest(&job) % PORTS.len() as u64) as u16,
         };
@@ -438,7 +438,7 @@ impl Position {
                 Some(threads)
             }
         };
-        Ok(Found {
+        Ok(StartedRank {
             starter: starter.name,
             // With the host: a test may play several on one machine.
             job: format!("{}-{:016x}-{node}", kind_name(starter.kind), digest(&job)),
@@ -458,12 +458,12 @@ impl Position {
     }
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: StarterKind) -> &'static str {
     match kind {
-        Kind::Variables => "rank",
-        Kind::OpenMpi => "openmpi",
-        Kind::Mpich => "mpich",
-        Kind::Slurm => "slurm",
+        StarterKind::Variables => "rank",
+        StarterKind::OpenMpi => "openmpi",
+        StarterKind::Mpich => "mpich",
+        StarterKind::Slurm => "slurm",
     }
 }
 

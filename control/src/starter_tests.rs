@@ -1,14 +1,14 @@
 //! Environments as launchers make them, and what is read from them.
 
-use super::{Found, STARTERS};
+use super::{STARTERS, StartedRank};
 use oflow_base::Result;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// `A=1 B=2` as variables.
-fn read(text: &str) -> Result<Option<Found>> {
+fn read(text: &str) -> Result<Option<StartedRank>> {
     let vars: BTreeMap<&str, &str> = text.split_whitespace().map(|v| v.split_once('=').unwrap()).collect();
-    Found::from_vars(|name| vars.get(name).map(OsString::from))
+    StartedRank::from_vars(|name| vars.get(name).map(OsString::from))
 }
 
 fn described(text: &str) -> String {

@@ -30,7 +30,7 @@ pub fn moved() {
 
 /// Content of the heartbeats up to now.
 #[derive(Clone, Default)]
-pub(super) struct Told {
+pub(super) struct ReportedState {
     /// Marks up to this ordinal.
     marks: u64,
     /// Interval that the service has asked for.
@@ -40,11 +40,11 @@ pub(super) struct Told {
     pub(super) asked: u64,
 }
 
-impl Told {
+impl ReportedState {
     /// Content of the heartbeats once this one has arrived.
-    pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
+    pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> ReportedState {
         let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
-        Told { marks, ask: None, links: Vec::new(), asked: self.asked }
+        ReportedState { marks, ask: None, links: Vec::new(), asked: self.asked }
     }
 
     /// Takes up a request in the answer to a heartbeat, and tells whether there was one. Whether that is anything.
@@ -78,8 +78,8 @@ impl Vitals {
     }
 
     /// A heartbeat; with the latest ops if it is to carry them unasked.
-    pub(super) fn beat(&self, told: &Told, recent: bool) -> pb::HeartbeatRequest {
-        let marks = self.recorder.marks_after(told.marks);
+    pub(super) fn beat(&self, reported: &ReportedState, recent: bool) -> pb::HeartbeatRequest {
+        let marks = self.recorder.marks_after(reported.marks);
         let last = self.recorder.last();
         let progress = last.as_ref().map_or(self.recorder.issued(), |o| o.ordinal);
         let last_ms = {
@@ -92,7 +92,7 @@ impl Vitals {
             by_record.max(seen.since.elapsed().as_millis() as u64)
         };
         let interval =
-            told.ask.or(recent.then(|| pb::Interval { after: progress.saturating_sub(RECENT), to: progress }));
+            reported.ask.or(recent.then(|| pb::Interval { after: progress.saturating_sub(RECENT), to: progress }));
         let records = interval.map(|of| pb::Records {
             of: Some(of),
             ops: self.recorder.ops(of.after, of.to, MOST_RECORDS).into_iter().map(op).collect(),
@@ -100,7 +100,7 @@ impl Vitals {
         let open = self.recorder.open_call();
         let wait = open.as_ref().and_then(|call| self.wait(call));
         let awaited = wait.as_ref().and_then(|_| self.pulse.waits_for()).map(|r| r as u32);
-        let peers: BTreeSet<u32> = awaited.into_iter().chain(told.links.iter().copied()).collect();
+        let peers: BTreeSet<u32> = awaited.into_iter().chain(reported.links.iter().copied()).collect();
         pb::HeartbeatRequest {
             rank: 0,
             progress,
@@ -115,7 +115,7 @@ impl Vitals {
             marks_only: false,
             calls: self.comm.upgrade().map_or(0, |c| c.traffic().calls),
             links: peers.into_iter().filter_map(|peer| self.link(peer)).collect(),
-            asked: told.asked,
+            asked: reported.asked,
             moved: MOVED.load(Ordering::Relaxed),
             absent: false,
         }

@@ -38,7 +38,7 @@ impl Calm {
 
 /// A kind of healthy job.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
+struct HealthyJob {
     name: &'static str,
     program: &'static str,
     hosts: usize,
@@ -51,8 +51,8 @@ struct Kind {
     restarts: bool,
 }
 
-const STEPS: Kind =
-    Kind { name: "", program: VICTIM, hosts: 1, args: &[], waits: false, saves: false, restarts: false };
+const STEPS: HealthyJob =
+    HealthyJob { name: "", program: VICTIM, hosts: 1, args: &[], waits: false, saves: false, restarts: false };
 const SLOW_RANK: &[&str] = &["--steps", "40", "--fault", "slow-rank", "--rank", "1"];
 const EXITS: &[&str] = &["--steps", "60", "--fault", "exits-with-7", "--rank", "1", "--step", "20"];
 
@@ -62,54 +62,54 @@ const VICTIM: &str = "programs/victim.rs";
 const GPT_ARGS: &[&str] =
     &["--steps", "4", "--dim", "64", "--layers", "2", "--seq", "32", "--sample", "0", "--parallel", "2d"];
 
-const KINDS: &[Kind] = &[
-    Kind { name: "train-dp", program: TRAIN, args: &["--steps", "60"], ..STEPS },
-    Kind { name: "train-tp", program: TRAIN, args: &["--steps", "60", "--parallel", "tp"], ..STEPS },
-    Kind { name: "gpt", program: GPT, args: GPT_ARGS, ..STEPS },
-    Kind { name: "steps", args: &["--steps", "300"], ..STEPS },
-    Kind { name: "boxes", args: &["--steps", "100", "--fault", "boxes"], ..STEPS },
-    Kind { name: "uneven", args: SLOW_RANK, ..STEPS },
-    Kind {
+const KINDS: &[HealthyJob] = &[
+    HealthyJob { name: "train-dp", program: TRAIN, args: &["--steps", "60"], ..STEPS },
+    HealthyJob { name: "train-tp", program: TRAIN, args: &["--steps", "60", "--parallel", "tp"], ..STEPS },
+    HealthyJob { name: "gpt", program: GPT, args: GPT_ARGS, ..STEPS },
+    HealthyJob { name: "steps", args: &["--steps", "300"], ..STEPS },
+    HealthyJob { name: "boxes", args: &["--steps", "100", "--fault", "boxes"], ..STEPS },
+    HealthyJob { name: "uneven", args: SLOW_RANK, ..STEPS },
+    HealthyJob {
         name: "computes-long",
         args: &["--steps", "20", "--fault", "computes-long", "--rank", "2", "--step", "10"],
         waits: true,
         ..STEPS
     },
-    Kind {
+    HealthyJob {
         name: "sleeps-long",
         args: &["--steps", "20", "--fault", "sleeps-long", "--rank", "0", "--step", "10"],
         waits: true,
         ..STEPS
     },
-    Kind { name: "exits", args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
-    Kind { name: "leaves-others", args: &["--steps", "20", "--fault", "leaves-others", "--rank", "2"], ..STEPS },
-    Kind { name: "saves", args: &["--steps", "40"], saves: true, ..STEPS },
-    Kind { name: "restarts", args: EXITS, restarts: true, ..STEPS },
-    Kind { name: "steps-on-2-hosts", hosts: 2, args: &["--steps", "200"], ..STEPS },
-    Kind { name: "boxes-on-2-hosts", hosts: 2, args: &["--steps", "60", "--fault", "boxes"], ..STEPS },
-    Kind { name: "uneven-on-2-hosts", hosts: 2, args: SLOW_RANK, ..STEPS },
-    Kind {
+    HealthyJob { name: "exits", args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
+    HealthyJob { name: "leaves-others", args: &["--steps", "20", "--fault", "leaves-others", "--rank", "2"], ..STEPS },
+    HealthyJob { name: "saves", args: &["--steps", "40"], saves: true, ..STEPS },
+    HealthyJob { name: "restarts", args: EXITS, restarts: true, ..STEPS },
+    HealthyJob { name: "steps-on-2-hosts", hosts: 2, args: &["--steps", "200"], ..STEPS },
+    HealthyJob { name: "boxes-on-2-hosts", hosts: 2, args: &["--steps", "60", "--fault", "boxes"], ..STEPS },
+    HealthyJob { name: "uneven-on-2-hosts", hosts: 2, args: SLOW_RANK, ..STEPS },
+    HealthyJob {
         name: "computes-long-on-2-hosts",
         hosts: 2,
         args: &["--steps", "20", "--fault", "computes-long", "--rank", "2", "--step", "10"],
         waits: true,
         ..STEPS
     },
-    Kind { name: "exits-on-2-hosts", hosts: 2, args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
-    Kind {
+    HealthyJob { name: "exits-on-2-hosts", hosts: 2, args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
+    HealthyJob {
         name: "leaves-others-on-2-hosts",
         hosts: 2,
         args: &["--steps", "20", "--fault", "leaves-others", "--rank", "2"],
         ..STEPS
     },
-    Kind { name: "saves-on-2-hosts", hosts: 2, args: &["--steps", "40"], saves: true, ..STEPS },
-    Kind { name: "restarts-on-2-hosts", hosts: 2, args: EXITS, restarts: true, ..STEPS },
+    HealthyJob { name: "saves-on-2-hosts", hosts: 2, args: &["--steps", "40"], saves: true, ..STEPS },
+    HealthyJob { name: "restarts-on-2-hosts", hosts: 2, args: EXITS, restarts: true, ..STEPS },
 ];
 
 /// Runs healthy jobs for so long, on `hosts` hosts at most, with the cores oversubscribed.
 pub fn run(setup: &Setup, minutes: f64, hosts: usize, seed: u64) -> Result<Calm, String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let kinds: Vec<&Kind> = KINDS.iter().filter(|k| k.hosts <= hosts).collect();
+    let kinds: Vec<&HealthyJob> = KINDS.iter().filter(|k| k.hosts <= hosts).collect();
     let mut programs: Vec<PathBuf> = vec![];
     for kind in &kinds {
         programs.push(job::build(setup, &here.join(kind.program))?);
@@ -169,9 +169,9 @@ fn tell(calm: &Mutex<Calm>, left: Duration) -> Result<(), String> {
     Ok(())
 }
 
-fn one(setup: &Setup, kind: &Kind, program: &Path, number: u64, calm: &Mutex<Calm>) -> Result<(), String> {
+fn one(setup: &Setup, kind: &HealthyJob, program: &Path, number: u64, calm: &Mutex<Calm>) -> Result<(), String> {
     let name = format!("calm-{}-{number}", kind.name);
-    let told = |e: std::io::Error| format!("{name}: {e}");
+    let failed = |e: std::io::Error| format!("{name}: {e}");
     let mut order = Order {
         ranks: vec![RANKS / kind.hosts; kind.hosts],
         options: vec!["--stall".into(), "30".into()],
@@ -188,8 +188,8 @@ fn one(setup: &Setup, kind: &Kind, program: &Path, number: u64, calm: &Mutex<Cal
     if kind.restarts {
         order.options.extend(["--max-restarts".into(), "1".into()]);
     }
-    let mut job = setup.start(&name, &order).map_err(told)?;
-    let ended = job.wait(HANGS).map_err(told)?;
+    let mut job = setup.start(&name, &order).map_err(failed)?;
+    let ended = job.wait(HANGS).map_err(failed)?;
     let (mut alarms, mut warnings) = (vec![], vec![]);
     if !ended {
         alarms.push(format!("still runs after {HANGS:?}: {:?}", job.processes()));

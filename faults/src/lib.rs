@@ -5,14 +5,14 @@
 
 pub mod attack;
 pub mod calm;
+#[path = "../../launcher/src/script/cargo_env.rs"]
+pub mod cargo_env;
 mod cases;
 mod events;
 pub mod job;
 pub mod leftovers;
 pub mod matrix;
 mod port;
-#[path = "../../launcher/src/script/told.rs"]
-pub mod told;
 
 pub use cases::{Case, cases};
 pub use events::{Event, Place, Report};

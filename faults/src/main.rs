@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use oflow_faults::matrix::{Matrix, Outcome};
-use oflow_faults::{Case, Setup, calm, cases, told};
+use oflow_faults::{Case, Setup, calm, cargo_env, cases};
 
 const HELP: &str = "\
 Plants every fault of the matrix in jobs of up to three hosts, at random moments, and compares what the launcher reports.
@@ -114,7 +114,7 @@ fn build() -> Result<PathBuf, Box<dyn Error>> {
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    told::forget(&mut cargo);
+    cargo_env::forget(&mut cargo);
     if !cargo.status()?.success() {
         return Err("oflaunch does not build".into());
     }

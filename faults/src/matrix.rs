@@ -94,7 +94,7 @@ impl Matrix {
         if saves {
             order.args.extend(["--save".into(), checkpoints.display().to_string()]);
         }
-        let told = |e: std::io::Error| format!("{name}: {e}");
+        let failed = |e: std::io::Error| format!("{name}: {e}");
         let _disk = match case.act {
             Act::FillDisk => match SmallDisk::mount(&checkpoints)? {
                 Some(disk) => Some(disk),
@@ -102,12 +102,12 @@ impl Matrix {
             },
             _ => None,
         };
-        let mut job = self.setup.start(&name, &order).map_err(told)?;
+        let mut job = self.setup.start(&name, &order).map_err(failed)?;
         let fault = match strike(&mut job, case, world, rank, moment) {
             Ok(fault) => fault,
             Err(e) => return Err(format!("{name}: {e}; {}", tail(&job))),
         };
-        let gone = job.wait(HANGS).map_err(told)?;
+        let gone = job.wait(HANGS).map_err(failed)?;
         let end = gone.then(|| Duration::from_secs_f64((now() - fault).max(0.0)));
         let mut wrong = vec![];
         if !gone {

@@ -17,7 +17,7 @@ const LINES: usize = 4;
 
 /// Direction of a Fourier transform and whether one of its sides is real; part of the key of a remembered plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TransformKind {
     Forward,
     Inverse,
     FromReal,
@@ -26,41 +26,41 @@ pub(crate) enum Kind {
 
 /// A planned transform.
 #[derive(Clone)]
-enum Plan<T> {
+enum FftPlan<T> {
     Complex(Arc<dyn Fft<T>>),
     FromReal(Arc<dyn RealToComplex<T>>),
     ToReal(Arc<dyn ComplexToReal<T>>),
 }
 
-impl<T: FftNum> Plan<T> {
+impl<T: FftNum> FftPlan<T> {
     /// Planners remember every length and never forget one, so each plan is made by a planner of its own.
-    fn make(kind: Kind, n: usize) -> Plan<T> {
+    fn make(kind: TransformKind, n: usize) -> FftPlan<T> {
         match kind {
-            Kind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
-            Kind::Inverse => Plan::Complex(FftPlanner::new().plan_fft_inverse(n)),
-            Kind::FromReal => Plan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
-            Kind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
+            TransformKind::Forward => FftPlan::Complex(FftPlanner::new().plan_fft_forward(n)),
+            TransformKind::Inverse => FftPlan::Complex(FftPlanner::new().plan_fft_inverse(n)),
+            TransformKind::FromReal => FftPlan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
+            TransformKind::ToReal => FftPlan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
         }
     }
 }
 
 /// The plans of the last transforms, the last one at the end.
-pub(crate) struct Plans<T>(Vec<(Kind, usize, Plan<T>)>);
+pub(crate) struct Plans<T>(Vec<(TransformKind, usize, FftPlan<T>)>);
 
 impl<T: FftNum> Plans<T> {
     const fn new() -> Plans<T> {
         Plans(Vec::new())
     }
 
-    fn get(&mut self, kind: Kind, n: usize) -> Plan<T> {
+    fn get(&mut self, kind: TransformKind, n: usize) -> FftPlan<T> {
         let found = self.0.iter().rposition(|(k, len, _)| *k == kind && *len == n);
         let entry = match found {
             Some(at) => self.0.remove(at),
-            None => (kind, n, Plan::make(kind, n)),
+            None => (kind, n, FftPlan::make(kind, n)),
         };
         let plan = entry.2.clone();
         self.0.push(entry);
-        let bytes = |all: &[(Kind, usize, Plan<T>)]| -> usize {
+        let bytes = |all: &[(TransformKind, usize, FftPlan<T>)]| -> usize {
             all.iter().map(|(_, len, _)| len.saturating_mul(LINES * 2 * size_of::<T>())).fold(0, usize::saturating_add)
         };
         while self.0.len() > 1 && (self.0.len() > MOST || bytes(&self.0) > MOST_BYTES) {
@@ -88,31 +88,31 @@ macro_rules! real {
 }
 real!(f32, f64);
 
-fn plan<T: Real>(kind: Kind, n: usize) -> Plan<T> {
+fn plan<T: Real>(kind: TransformKind, n: usize) -> FftPlan<T> {
     T::plans().lock().unwrap_or_else(PoisonError::into_inner).get(kind, n)
 }
 
 /// A transform of complex lines of length n.
 pub(crate) fn complex<T: Real>(n: usize, inverse: bool) -> Arc<dyn Fft<T>> {
-    match plan(if inverse { Kind::Inverse } else { Kind::Forward }, n) {
-        Plan::Complex(plan) => plan,
-        Plan::FromReal(_) | Plan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
+    match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n) {
+        FftPlan::Complex(plan) => plan,
+        FftPlan::FromReal(_) | FftPlan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
     }
 }
 
 /// A transform of real lines of length n.
 pub(crate) fn from_real<T: Real>(n: usize) -> Arc<dyn RealToComplex<T>> {
-    match plan(Kind::FromReal, n) {
-        Plan::FromReal(plan) => plan,
-        Plan::Complex(_) | Plan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
+    match plan(TransformKind::FromReal, n) {
+        FftPlan::FromReal(plan) => plan,
+        FftPlan::Complex(_) | FftPlan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
     }
 }
 
 /// A transform to real lines of length n.
 pub(crate) fn to_real<T: Real>(n: usize) -> Arc<dyn ComplexToReal<T>> {
-    match plan(Kind::ToReal, n) {
-        Plan::ToReal(plan) => plan,
-        Plan::Complex(_) | Plan::FromReal(_) => unreachable!("a plan is of the kind that it is kept under"),
+    match plan(TransformKind::ToReal, n) {
+        FftPlan::ToReal(plan) => plan,
+        FftPlan::Complex(_) | FftPlan::FromReal(_) => unreachable!("a plan is of the kind that it is kept under"),
     }
 }
 

@@ -195,13 +195,13 @@ OF_FN of_shared_t right_place(const T* tile, int pitch) {
 }
 
 // Where a thread's results lie. Worked out again where it is wanted: registers are what these kernels are short of.
-struct Place {
+struct ThreadTile {
     int head;
     // The first row of the block and of the warp.
     int first, start;
     // The row and column of result 0 in its 16x8 tile; results 2 and 3 are eight rows later.
     int row, column;
-    __device__ __forceinline__ Place(int blocks, int rows, bool backwards) {
+    __device__ __forceinline__ ThreadTile(int blocks, int rows, bool backwards) {
         const int block = of_opaque(blockIdx.x), thread = of_opaque(threadIdx.x), index = block % blocks;
         head = block / blocks;
         first = (backwards ? blocks - 1 - index : index) * rows * WARPS;
@@ -238,8 +238,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
     T* k_tile = q_tile + QUERIES * PITCH;
     T* v_tile = k_tile + KEYS * PITCH;
     // Late queries see more keys: they go first.
-    auto place = [&] { return Place(p.blocks, TILES * 16, true); };
-    const Place here = place();
+    auto place = [&] { return ThreadTile(p.blocks, TILES * 16, true); };
+    const ThreadTile here = place();
     const int head = here.head, first = here.first;
     const int visible = visible_to(p, first + QUERIES);
     const int last = (visible + KEYS - 1) / KEYS - 1;
@@ -287,7 +287,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
                     for (int i = 0; i < 4; i++) s[m][n][i] = -s[m][n][i];
         }
         if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1 + p.offset)) {
-            const Place at = place();
+            const ThreadTile at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -338,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
     }
     of_copy_async_wait<0>();
     __syncthreads();
-    const Place at = place();
+    const ThreadTile at = place();
 #pragma unroll
     for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -379,8 +379,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     f32* lses = (f32*)(dout_tile + QUERIES * PITCH_V);
     f32* deltas = lses + 2 * QUERIES;
     // Early keys are seen by more queries: they go first.
-    auto place = [&] { return Place(p.blocks, 16, false); };
-    const Place here = place();
+    auto place = [&] { return ThreadTile(p.blocks, 16, false); };
+    const ThreadTile here = place();
     const int head = here.head, first = here.first;
     const int begin = CAUSAL && first > p.offset ? (first - p.offset) / QUERIES : 0, end = (p.queries + QUERIES - 1) / QUERIES;
 
@@ -431,7 +431,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
                 s[0][n][e] = of_fast_exp2(s[0][n][e] * p.signed_log2 - lse[n * 8 + e % 2] * LOG2E);
             }
         if (CAUSAL && i * QUERIES + p.offset < place().first + KEYS) {
-            const Place at = place();
+            const ThreadTile at = place();
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 // The queries before these do not see the row's key.
@@ -464,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     for (int n = 0; n < D / 8; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++) dk[0][n][e] *= p.scale;
-    const Place at = place();
+    const ThreadTile at = place();
     store<1, D>(k_tile + (at.start - at.first) * PITCH, dk, head_of(p.dk, at.head, p.heads) + (i64)at.start * p.dk.step,
                 p.dk, p.keys - at.start, p.depth);
     store<1, DV>(v_tile + (at.start - at.first) * PITCH_V, dv,
@@ -485,8 +485,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
     T* dout_tile = q_tile + QUERIES * PITCH;
     T* k_tiles = dout_tile + QUERIES * PITCH_V;
     T* v_tile = k_tiles + 2 * KEYS * PITCH;
-    auto place = [&] { return Place(p.blocks, TILES * 16, true); };
-    const Place here = place();
+    auto place = [&] { return ThreadTile(p.blocks, TILES * 16, true); };
+    const ThreadTile here = place();
     const int head = here.head, first = here.first;
     // Per query; here because registers have no room for them.
     f32* lses = (f32*)(v_tile + KEYS * PITCH_V);
@@ -542,7 +542,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
 #pragma unroll
                 for (int e = 0; e < 4; e++) s[m][n][e] = of_fast_exp2(s[m][n][e] * p.signed_log2 - lse[m * 16 + e / 2 * 8]);
         if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1 + p.offset)) {
-            const Place at = place();
+            const ThreadTile at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -579,7 +579,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
         for (int n = 0; n < D / 8; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) dq[m][n][e] *= p.scale;
-    const Place at = place();
+    const ThreadTile at = place();
     T* out = head_of(p.dq, at.head, p.heads) + (i64)at.start * p.dq.step;
     store<TILES, D>(q_tile + (at.start - at.first) * PITCH, dq, out, p.dq, p.queries - at.start, p.depth);
 }

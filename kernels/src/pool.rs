@@ -107,7 +107,7 @@ impl Windows {
 
 /// The dims that are pooled, of the whole image and result and of the parts that a call has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PoolGeometry {
     /// How many dims are pooled, the last ones.
     pub spatial: usize,
     /// Sizes of the whole image.
@@ -124,13 +124,13 @@ fn last_three(v: &[usize], spatial: usize, fill: usize) -> [usize; 3] {
     std::array::from_fn(|d| (d + spatial).checked_sub(3).map_or(fill, |d| v[v.len() - spatial + d]))
 }
 
-impl Place {
+impl PoolGeometry {
     /// Of parts that lie as their boxes do. The part of the image has all that the windows of the result see; or, of a gradient, the
     /// part of the result all windows that see the image.
     ///
     /// # Errors
     /// If there are fewer dims, or not 1 to 3 are pooled.
-    pub fn of(image: &ShardBox, result: &ShardBox, spatial: usize) -> Result<Place> {
+    pub fn of(image: &ShardBox, result: &ShardBox, spatial: usize) -> Result<PoolGeometry> {
         let dims = [&image.logical, &image.offset, &result.logical, &result.offset];
         if !(1..=3).contains(&spatial) || dims.iter().any(|d| d.len() < spatial) {
             return Err(KernelError::new(format!(
@@ -138,7 +138,7 @@ impl Place {
                 image.logical.as_slice()
             )));
         }
-        Ok(Place {
+        Ok(PoolGeometry {
             spatial,
             image: last_three(&image.logical, spatial, 1),
             image_at: last_three(&image.offset, spatial, 0),
@@ -158,7 +158,7 @@ pub struct Planes {
     /// Dims of a plane of the result.
     pub result: [usize; 3],
     /// Where they lie in the whole.
-    pub place: Place,
+    pub place: PoolGeometry,
 }
 
 impl Planes {
@@ -166,7 +166,7 @@ impl Planes {
     ///
     /// # Errors
     /// If they do not fit.
-    pub fn of(image: &View, result: &View, place: &Place) -> Result<Planes> {
+    pub fn of(image: &View, result: &View, place: &PoolGeometry) -> Result<Planes> {
         let (i, r, spatial) = (image.dims(), result.dims(), place.spatial);
         let lead = i.len().wrapping_sub(spatial);
         let fits = (1..=3).contains(&spatial)

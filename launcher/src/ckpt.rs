@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-use oflow::checkpoint::{Checkpoint, ConvertOptions, Found, MANIFEST, convert, latest, list};
+use oflow::checkpoint::{Checkpoint, CheckpointEntry, ConvertOptions, MANIFEST, convert, latest, list};
 use serde_json::json;
 
 use crate::{Failed, cli};
@@ -107,7 +107,7 @@ fn refused(e: oflow::Error) -> Failed {
 }
 
 /// The checkpoints of a folder, if it is one of a manager.
-fn of_folder(dir: &Path) -> Result<Vec<Found>, Failed> {
+fn of_folder(dir: &Path) -> Result<Vec<CheckpointEntry>, Failed> {
     if !dir.is_dir() || dir.join(MANIFEST).exists() {
         return Ok(vec![]);
     }
@@ -275,7 +275,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// How long ago it was written.
-fn age(f: &Found) -> String {
+fn age(f: &CheckpointEntry) -> String {
     let s = SystemTime::now().duration_since(f.written).map_or(0, |d| d.as_secs());
     match s {
         0..120 => format!("{s} s"),

@@ -71,7 +71,7 @@ pub struct Cli {
     /// How GPUs of different ranks communicate: nccl (an error if NCCL cannot be used), or staged (through host memory)
     /// [default: nccl if every rank of a group has its own GPU]
     #[arg(long, value_enum, value_name = "WAY")]
-    pub comm: Option<Way>,
+    pub comm: Option<CommBackend>,
 
     /// End the job with code 1 if its output, a log or an event cannot be written, as on a full disk [default: say so once and
     /// go on without]
@@ -232,19 +232,19 @@ fn address(text: &str) -> Result<String, String> {
 
 /// How GPUs of different ranks communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Way {
+pub enum CommBackend {
     /// Directly between GPUs, by NCCL.
     Nccl,
     /// Through host memory.
     Staged,
 }
 
-impl Way {
+impl CommBackend {
     /// Returns the value of `OFLOW_COMM`.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Nccl => "nccl",
-            Way::Staged => "staged",
+            CommBackend::Nccl => "nccl",
+            CommBackend::Staged => "staged",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
-use oflow::control::{Found, LaunchEnv, STARTERS};
+use oflow::control::{LaunchEnv, STARTERS, StartedRank};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::Profile;
@@ -134,7 +134,7 @@ fn core_count() -> Finding {
 
 /// The launcher of this process, as `oflow::init()` would find it.
 fn launcher() -> Finding {
-    match (LaunchEnv::from_env(), Found::from_env()) {
+    match (LaunchEnv::from_env(), StartedRank::from_env()) {
         (Ok(Some(env)), _) => fine(format!("rank {} of {} by oflaunch", env.rank, env.world)),
         (Ok(None), Ok(Some(found))) => {
             let lacks = |e: oflow::Error| note(format!("{}: {e}", found.describe()));

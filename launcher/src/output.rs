@@ -320,10 +320,10 @@ impl<O: Write, E: Write> Sink<O, E> {
 
     /// Writes what is left of the ranks' errors.
     fn finish(&mut self, repeats: Repeats) -> io::Result<()> {
-        let (held, told) = repeats.finish();
+        let (held, notes) = repeats.finish();
         let held = held.into_iter().map(|(rank, bytes)| (Source::Rank(rank), bytes));
-        let told = told.into_iter().map(|line| (Source::Launcher, format!("{line}\n").into_bytes()));
-        held.chain(told).try_for_each(|(source, bytes)| self.write(&Record { stream: Stream::Err, source, bytes }))?;
+        let notes = notes.into_iter().map(|line| (Source::Launcher, format!("{line}\n").into_bytes()));
+        held.chain(notes).try_for_each(|(source, bytes)| self.write(&Record { stream: Stream::Err, source, bytes }))?;
         self.flush()
     }
 

@@ -130,9 +130,9 @@ mod tests {
                 line => text(*rank, repeats.pass(*rank, line.into())),
             }
         }
-        let (held, told) = repeats.finish();
+        let (held, notes) = repeats.finish();
         held.into_iter().for_each(|(rank, line)| text(rank, vec![line]));
-        shown.extend(told);
+        shown.extend(notes);
         shown
     }
 
@@ -153,13 +153,13 @@ mod tests {
         let all: Vec<&str> = text.split('\n').collect();
         let both: Vec<(usize, &str)> = all.iter().flat_map(|line| [(0, *line), (1, *line)]).collect();
         let first: Vec<String> = all.iter().map(|line| format!("0 {line}")).collect();
-        let told = |rest: &[&str]| first.iter().cloned().chain(rest.iter().map(|l| l.to_string())).collect::<Vec<_>>();
-        assert_eq!(show(&both), told(&["[rank 1] the same error as rank 0"]));
+        let notes = |rest: &[&str]| first.iter().cloned().chain(rest.iter().map(|l| l.to_string())).collect::<Vec<_>>();
+        assert_eq!(show(&both), notes(&["[rank 1] the same error as rank 0"]));
         // Another error at the end, or another line in it.
         let other = text.replace("ValueError: no", "ValueError: yes");
         let after: Vec<(usize, &str)> = all.iter().map(|l| (0, *l)).chain(other.split('\n').map(|l| (1, l))).collect();
         let own: Vec<String> = other.split('\n').map(|line| format!("1 {line}")).collect();
-        assert_eq!(show(&after), told(&own.iter().map(String::as_str).collect::<Vec<_>>()));
+        assert_eq!(show(&after), notes(&own.iter().map(String::as_str).collect::<Vec<_>>()));
     }
 
     #[test]

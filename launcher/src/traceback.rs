@@ -33,13 +33,13 @@ pub fn crash(tail: &[String]) -> Option<String> {
     user(frames.into_iter())
 }
 
-struct Found {
+struct PythonError {
     message: String,
     place: Option<String>,
     aside: bool,
 }
 
-fn errors(tail: &[String]) -> Vec<Found> {
+fn errors(tail: &[String]) -> Vec<PythonError> {
     let mut all = Vec::new();
     let mut next = 0;
     while let Some(begin) =
@@ -60,7 +60,7 @@ fn errors(tail: &[String]) -> Vec<Found> {
         let own = tail[end + 1..].iter().take_while(|l| l.starts_with("  ")).find_map(|l| l.strip_prefix("  at "));
         let place = own.map(str::to_string).or_else(|| user(frames.into_iter()));
         let aside = begin > 0 && ASIDE.iter().any(|text| tail[begin - 1].starts_with(text));
-        all.push(Found { message, place, aside });
+        all.push(PythonError { message, place, aside });
     }
     all
 }

@@ -21,13 +21,13 @@ fn job() -> &'static str {
 }
 
 /// What each oflaunch of a job said at its end.
-struct Told {
+struct ExitReport {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Told {
+impl ExitReport {
     /// oflaunch's own lines but the one that names the records.
     fn report(&self) -> Vec<&str> {
         let own = self.err.lines().filter_map(|l| l.strip_prefix("oflaunch: "));
@@ -36,7 +36,7 @@ impl Told {
 }
 
 /// Runs a mode of the job on hosts with so many ranks each; an oflaunch for each host.
-fn ranks(sizes: &[usize], options: &[&str], mode: &[&str]) -> (Vec<Told>, Duration) {
+fn ranks(sizes: &[usize], options: &[&str], mode: &[&str]) -> (Vec<ExitReport>, Duration) {
     job();
     let hosts = Hosts::new(&sizes.len().to_string()).with(options);
     let start = Instant::now();
@@ -50,7 +50,7 @@ fn ranks(sizes: &[usize], options: &[&str], mode: &[&str]) -> (Vec<Told>, Durati
     };
     let finish = |running: Running| {
         let (status, out, err) = running.finish_all();
-        Told { code: status.code(), out, err }
+        ExitReport { code: status.code(), out, err }
     };
     (all.into_iter().map(finish).collect(), start.elapsed())
 }

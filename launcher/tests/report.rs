@@ -69,7 +69,7 @@ fn a_job_tells_what_it_has_communicated_when_asked() {
     let text = stderr(&output);
     assert!(text.starts_with("oflaunch: communication by line of the program, all 2 ranks\n"), "{text}");
     assert!(!text.contains("dropped") && !text.contains("no report"), "{text}");
-    // 5,000 all-to-alls are more than a ring of receipts holds. Each rank sends half of its half: 64 * 16 * 4 / 2 B in all.
+    // 5,000 all-to-alls are more than a ring of comm records holds. Each rank sends half of its half: 64 * 16 * 4 / 2 B in all.
     let (count, bytes, predicted, measured, _) = row(&text, |l| l.ends_with("talk.rs:10"));
     assert_eq!((count, bytes), (5000, 5000 * 2048));
     assert!(predicted > 0.0 && measured > 0.0);

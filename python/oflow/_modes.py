@@ -105,7 +105,7 @@ class keep_layouts(_Mode):
 
 
 class name_scope(_Mode):
-    """Errors, receipts and reports name the calls inside by this path; scopes nest."""
+    """Errors, records and reports name the calls inside by this path; scopes nest."""
 
     _name = "name_scope"
 

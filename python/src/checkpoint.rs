@@ -58,44 +58,44 @@ type Values = Vec<(String, String)>;
 type Names = (Vec<String>, Vec<String>);
 
 /// A section during a call.
-enum Held<'a> {
+enum LockedSection<'a> {
     Optimizer(MutexGuard<'a, oflow::optim::Groups>),
     Scaler(MutexGuard<'a, oflow::optim::GradScaler>),
     Stream(MutexGuard<'a, crate::owned::OwnedStream>),
     Plain(&'a mut Plain),
 }
 
-impl Held<'_> {
+impl LockedSection<'_> {
     fn state(&self) -> &dyn Stateful {
         match self {
-            Held::Optimizer(o) => &**o,
-            Held::Scaler(s) => &**s,
-            Held::Stream(s) => s.stream(),
-            Held::Plain(p) => &**p,
+            LockedSection::Optimizer(o) => &**o,
+            LockedSection::Scaler(s) => &**s,
+            LockedSection::Stream(s) => s.stream(),
+            LockedSection::Plain(p) => &**p,
         }
     }
 }
 
-impl Stateful for Held<'_> {
+impl Stateful for LockedSection<'_> {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         self.state().save_state(to)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         match self {
-            Held::Optimizer(o) => o.load_state(from),
-            Held::Scaler(s) => s.load_state(from),
-            Held::Stream(s) => s.stream_mut().load_state(from),
-            Held::Plain(p) => p.load_state(from),
+            LockedSection::Optimizer(o) => o.load_state(from),
+            LockedSection::Scaler(s) => s.load_state(from),
+            LockedSection::Stream(s) => s.stream_mut().load_state(from),
+            LockedSection::Plain(p) => p.load_state(from),
         }
     }
 }
 
-fn held(section: &mut Section) -> Result<Held<'_>> {
+fn held(section: &mut Section) -> Result<LockedSection<'_>> {
     Ok(match section {
-        Section::Optimizer(o) => Held::Optimizer(o.get().groups()?),
-        Section::Scaler(s) => Held::Scaler(s.get().scaler()?),
-        Section::Stream(s) => Held::Stream(s.get().stream()?),
-        Section::Plain(p) => Held::Plain(p),
+        Section::Optimizer(o) => LockedSection::Optimizer(o.get().groups()?),
+        Section::Scaler(s) => LockedSection::Scaler(s.get().scaler()?),
+        Section::Stream(s) => LockedSection::Stream(s.get().stream()?),
+        Section::Plain(p) => LockedSection::Plain(p),
     })
 }
 
@@ -135,7 +135,7 @@ fn loading<T: Send>(
     let (site, mut all) = (site::caller(py), sections(given)?);
     let done = py.detach(|| {
         let _scope = site.scope();
-        let mut held: Vec<(&str, Held<'_>)> =
+        let mut held: Vec<(&str, LockedSection<'_>)> =
             all.iter_mut().map(|(name, s)| Ok((name.as_str(), held(s)?))).collect::<Result<_>>()?;
         let mut state: Vec<(&str, &mut dyn Stateful)> =
             held.iter_mut().map(|(name, h)| (*name, h as &mut dyn Stateful)).collect();
@@ -178,7 +178,7 @@ impl _CheckpointManager {
         let (site, mut all) = (site::caller(py), sections(state)?);
         py.detach(|| {
             let _scope = site.scope();
-            let held: Vec<(&str, Held<'_>)> =
+            let held: Vec<(&str, LockedSection<'_>)> =
                 all.iter_mut().map(|(name, s)| Ok((name.as_str(), held(s)?))).collect::<Result<_>>()?;
             let state: Vec<(&str, &dyn Stateful)> = held.iter().map(|(name, h)| (*name, h.state())).collect();
             self.with(|m| if behind { m.save_async(step, &state) } else { m.save(step, &state) })

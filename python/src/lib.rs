@@ -15,9 +15,11 @@ mod autograd;
 mod call;
 mod call_text;
 mod checkpoint;
+mod comm_trace;
 mod composed;
 mod context;
 mod data;
+mod dispatch_hooks;
 mod dlpack;
 mod errors;
 #[allow(unsafe_code)]
@@ -39,7 +41,6 @@ mod owned;
 mod phrases;
 mod place;
 mod read;
-mod receipts;
 mod results;
 mod shared;
 mod signature;
@@ -50,7 +51,6 @@ mod tensor_methods;
 #[allow(unsafe_code)]
 mod trampolines;
 mod types;
-mod watched;
 mod words;
 
 use errors::OrRaise;
@@ -102,7 +102,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Function>()?;
     m.add_class::<libraries::Library>()?;
     m.add_class::<op_call::OpCall>()?;
-    m.add_class::<watched::WatchedCall>()?;
+    m.add_class::<dispatch_hooks::WatchedCall>()?;
     m.add_class::<nn::_Replicas>()?;
     m.add_class::<optim::_Optimizer>()?;
     m.add_class::<optim::_Ema>()?;
@@ -122,9 +122,9 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(dlpack::from_dlpack, m)?,
         wrap_pyfunction!(autograd::grad, m)?,
         wrap_pyfunction!(autograd::_apply_custom, m)?,
-        wrap_pyfunction!(receipts::take_receipts, m)?,
-        wrap_pyfunction!(receipts::report, m)?,
-        wrap_pyfunction!(receipts::_with_sbp, m)?,
+        wrap_pyfunction!(comm_trace::take_comm_trace, m)?,
+        wrap_pyfunction!(comm_trace::report, m)?,
+        wrap_pyfunction!(comm_trace::_with_sbp, m)?,
         wrap_pyfunction!(ops::_register_op, m)?,
         wrap_pyfunction!(composed::_register_function, m)?,
         wrap_pyfunction!(ops::_conformance, m)?,

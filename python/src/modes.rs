@@ -40,7 +40,7 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "watch_calls" => {
             let pair = value.ok_or_else(|| PyValueError::new_err("watch_calls needs hooks"))?;
             let (before, after): (Option<Py<PyAny>>, Option<Py<PyAny>>) = pair.extract()?;
-            Box::new((before.map(crate::watched::watch), after.map(crate::watched::watch_results)))
+            Box::new((before.map(crate::dispatch_hooks::watch), after.map(crate::dispatch_hooks::watch_results)))
         }
         "pin_sbp" => {
             let pair = value.ok_or_else(|| PyValueError::new_err("pin_sbp needs an op and an sbp"))?;

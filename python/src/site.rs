@@ -1,4 +1,4 @@
-//! The line of the Python program that calls: what errors, receipts and divergence reports name.
+//! The line of the Python program that calls: what errors, comm records and divergence reports name.
 
 use oflow::CallSite;
 use pyo3::ffi::{self, PyObject};

@@ -82,16 +82,16 @@ def test_world():
     flow.init()
 
 
-def test_receipts_name_lines_of_python(mesh):
-    flow.take_receipts()
+def test_records_name_lines_of_python(mesh):
+    flow.take_comm_trace()
     x = flow.ones(8, placement=mesh, sbp=S(0))
     with flow.name_scope("here"):
         x.to_global(sbp=B)
-    receipts = flow.take_receipts()
+    records = flow.take_comm_trace()
     x.to_global(sbp=B)
     table = flow.report()
     if flow.world_size() > 1:
-        r = receipts[0]
+        r = records[0]
         assert r.op == "to_global"
         assert r.file == __file__ and r.line > 0 and r.scope == "here" and not r.backward and r.bytes > 0
         assert "to_global" in table and "test_global.py" in table

@@ -12,7 +12,7 @@ use crate::placement::Device;
 use crate::vm::box_collect::execute_collect_at;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many_at};
-use crate::vm::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
+use crate::vm::boxing_device::{ALIGN, Among, BoxingDevice, Message, Scratch, Span};
 use crate::vm::{Instruction, Streams, Vm, Work};
 use oflow_kernels::{DType, ReduceOp, View};
 use std::fmt::Display;
@@ -43,7 +43,7 @@ impl Streams for DryStreams {
         // Boxings between a device and the host pass through memory that is of neither.
         let on_host = |l: &Layout| of(l.placement.device()).boxing_place() == BoxingPlace::Host;
         let mixed = |p: &BoxingPlan| on_host(&p.src) != on_host(&p.dst);
-        let mut place = Nowhere { streams: self, rooms: Default::default() };
+        let mut place = Nowhere { streams: self, scratch_buffers: Default::default() };
         match &i.work {
             Work::Boxing(b) if !mixed(&b.plan) => {
                 let (src, dst, _held) = self.staged(&b.src, &b.dst)?;
@@ -116,26 +116,26 @@ pub(crate) fn no_values(what: impl Display) -> Error {
 /// Where the shards of a dry run live: rooms are counted, nothing is copied or sent.
 struct Nowhere<'a> {
     streams: &'a DryStreams,
-    rooms: [Option<Storage>; Scratch::COUNT],
+    scratch_buffers: [Option<Storage>; Scratch::COUNT],
 }
 
-impl BoxMemory for Nowhere<'_> {
+impl BoxingDevice for Nowhere<'_> {
     fn rank(&self) -> usize {
         self.streams.rank
     }
-    fn room(&mut self, which: Scratch, bytes: usize) -> Result<Span> {
+    fn scratch_buffer(&mut self, which: Scratch, bytes: usize) -> Result<Span> {
         // A device takes no block for nothing, the host does.
         if bytes == 0 && self.streams.place == BoxingPlace::Device {
             return Ok(Span { ptr: std::ptr::without_provenance_mut(ALIGN), len: 0 });
         }
-        let room = &mut self.rooms[which.index()];
+        let buffer = &mut self.scratch_buffers[which.index()];
         // What is too small goes before its successor comes.
-        let storage = match room.take().filter(|s| s.bytes() >= bytes) {
+        let storage = match buffer.take().filter(|s| s.bytes() >= bytes) {
             Some(s) => s,
             None if self.streams.place == BoxingPlace::Staged => self.streams.host.alloc(bytes)?,
             None => self.streams.alloc.alloc(bytes)?,
         };
-        Ok(Span { ptr: room.insert(storage).ptr(), len: bytes })
+        Ok(Span { ptr: buffer.insert(storage).ptr(), len: bytes })
     }
     fn copy(&mut self, _from: &View, _to: &View) -> Result<()> {
         Ok(())

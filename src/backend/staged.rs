@@ -8,7 +8,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, MemorySource, Region, Storage};
 use crate::ops::RuntimeAttrs;
 use crate::placement::Device;
-use crate::vm::place::Span;
+use crate::vm::boxing_device::Span;
 use crate::vm::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Streams, Vm, Work};
 use oflow_kernels::View;
 use smallvec::{SmallVec, smallvec};

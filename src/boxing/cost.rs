@@ -7,7 +7,7 @@
 //! rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. What a kind of step counts
 //! stands in its file ([`super::steps`]), at its `price`.
 //!
-//! Long collectives of groups with several members on a host go by hosts ([`Spread`]). Then the price is that of the network
+//! Long collectives of groups with several members on a host go by hosts ([`HostHierarchy`]). Then the price is that of the network
 //! with the hops as peers and the bytes of the busiest rank that cross it, and that of the host with the busiest rank's mates
 //! and bytes. Of groups that lie on hosts in different ways the dearest counts.
 //!
@@ -26,7 +26,7 @@
 use super::axes::AxisSet;
 use super::hosts::Hosts;
 use crate::placement::{Device, Placement, shard_range};
-use oflow_base::spread::{Kind, Spread, Width, one_phase_bytes};
+use oflow_base::host_hierarchy::{FlowKind, HostHierarchy, Width, one_phase_bytes};
 use oflow_kernels::{DType, ReduceOp};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -230,8 +230,8 @@ impl Model {
     }
 
     /// How a group of ranks lies on hosts, where its long collectives go by that.
-    pub fn spread(&self, ranks: &[usize]) -> Option<Spread> {
-        if self.hosts.several() { Spread::of(ranks.len(), |i| self.hosts.host(ranks[i])) } else { None }
+    pub fn hierarchy(&self, ranks: &[usize]) -> Option<HostHierarchy> {
+        if self.hosts.several() { HostHierarchy::of(ranks.len(), |i| self.hosts.host(ranks[i])) } else { None }
     }
 
     /// Returns the slowest link within the groups of a mesh along one axis.
@@ -288,7 +288,7 @@ pub(super) struct Groups {
     /// Returns the kind of link within a host.
     near: LinkKind,
     /// Each of the ways in which a group lies on hosts; none for those that always go the direct way.
-    spreads: SmallVec<[Option<Spread>; 1]>,
+    hierarchies: SmallVec<[Option<HostHierarchy>; 1]>,
 }
 
 impl Groups {
@@ -296,20 +296,20 @@ impl Groups {
     pub(super) fn along(model: &Model, mesh: &Placement, axes: AxisSet) -> Groups {
         let near = model.between(mesh.device(), 0, 0);
         let link = axes.iter().map(|a| model.along(mesh, a)).max().unwrap_or(near);
-        let mut spreads = SmallVec::new();
+        let mut hierarchies = SmallVec::new();
         if link == LinkKind::Network && mesh.device() != Device::Cuda {
             for p in 0..mesh.len() {
                 let coord = mesh.coord(p);
                 if axes.iter().all(|a| coord[a] == 0) {
                     let (group, _) = mesh.group_along(p, axes.iter());
-                    let spread = Spread::of(group.len(), |i| model.hosts.host(mesh.ranks()[group[i]]));
-                    if !spreads.contains(&spread) {
-                        spreads.push(spread);
+                    let hierarchy = HostHierarchy::of(group.len(), |i| model.hosts.host(mesh.ranks()[group[i]]));
+                    if !hierarchies.contains(&hierarchy) {
+                        hierarchies.push(hierarchy);
                     }
                 }
             }
         }
-        Groups { link, near, spreads }
+        Groups { link, near, hierarchies }
     }
 }
 
@@ -401,14 +401,14 @@ impl MoveCost<'_> {
     /// elements of which a member has at most `part`.
     pub(super) fn collective(
         &self,
-        (kind, algorithm): (Kind, Algorithm),
+        (kind, algorithm): (FlowKind, Algorithm),
         (peers, wire): (u64, u64),
         part: u64,
         width: Width,
     ) -> Price {
         let n = self.elements();
         let (far, near) = (self.model.rate(self.groups.link, algorithm), self.model.rate(self.groups.near, algorithm));
-        let by_hosts = self.groups.spreads.iter().map(|s| match s {
+        let by_hosts = self.groups.hierarchies.iter().map(|s| match s {
             Some(s) if s.takes(kind, n, width) => {
                 let b = s.busiest(kind, n, part, width);
                 let start = far.price(b.hops, 0).saturating_add(near.price(b.mates, 0));

@@ -23,7 +23,7 @@ mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
-mod front;
+mod frontier;
 mod hosts;
 mod links;
 mod loads;

@@ -3,7 +3,7 @@
 use super::cost::{Model, all_reduce_sent};
 use super::rank_step::{GroupOp, Members, Parts, RankCollective, RankStep};
 use crate::placement::shard_range;
-use oflow_base::spread::{Flow, Kind, Spread, Width, one_phase_bytes};
+use oflow_base::host_hierarchy::{Flow, FlowKind, HostHierarchy, Width, one_phase_bytes};
 use oflow_base::tree::Tree;
 use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// A collective, as one rank sees it.
 pub(super) struct Moved<'a> {
     members: &'a Members,
-    kind: Kind,
+    kind: FlowKind,
     /// Elements: of each member's part, or of the whole message where all members have it.
     counts: SmallVec<[usize; 8]>,
     width: Width,
@@ -33,10 +33,10 @@ impl<'a> Moved<'a> {
         };
         let whole = || SmallVec::from_slice(&[count(size)]);
         let (kind, counts, width) = match op {
-            GroupOp::AllReduce(op) => (Kind::AllReduce, whole(), reduced(*op)),
-            GroupOp::AllGather => (Kind::AllGather, parts(joined.as_ref()?), moved),
-            GroupOp::ReduceScatter(op) => (Kind::ReduceScatter, parts(cut.as_ref()?), reduced(*op)),
-            GroupOp::Broadcast => (Kind::Broadcast, whole(), moved),
+            GroupOp::AllReduce(op) => (FlowKind::AllReduce, whole(), reduced(*op)),
+            GroupOp::AllGather => (FlowKind::AllGather, parts(joined.as_ref()?), moved),
+            GroupOp::ReduceScatter(op) => (FlowKind::ReduceScatter, parts(cut.as_ref()?), reduced(*op)),
+            GroupOp::Broadcast => (FlowKind::Broadcast, whole(), moved),
             GroupOp::AllToAll => return None,
         };
         Some(Moved { members, kind, counts, width })
@@ -54,17 +54,17 @@ impl<'a> Moved<'a> {
 
     fn flow(&self) -> Flow<'_> {
         match self.kind {
-            Kind::AllReduce => Flow::AllReduce(self.counts[0]),
-            Kind::AllGather => Flow::AllGather(&self.counts),
-            Kind::ReduceScatter => Flow::ReduceScatter(&self.counts),
-            Kind::Broadcast => Flow::Broadcast(self.counts[0], 0),
+            FlowKind::AllReduce => Flow::AllReduce(self.counts[0]),
+            FlowKind::AllGather => Flow::AllGather(&self.counts),
+            FlowKind::ReduceScatter => Flow::ReduceScatter(&self.counts),
+            FlowKind::Broadcast => Flow::Broadcast(self.counts[0], 0),
         }
     }
 
     /// How the group goes by hosts, if it does; `on_host` says whether the bytes pass through the memory of hosts.
-    fn spread(&self, model: &Model, on_host: bool) -> Option<Spread> {
-        let spread = if on_host { model.spread(&self.members.ranks) } else { None };
-        spread.filter(|s| s.takes(self.kind, self.elements(), self.width))
+    fn hierarchy(&self, model: &Model, on_host: bool) -> Option<HostHierarchy> {
+        let hierarchy = if on_host { model.hierarchy(&self.members.ranks) } else { None };
+        hierarchy.filter(|s| s.takes(self.kind, self.elements(), self.width))
     }
 
     /// The tree by which the members go, if they do; elements of some members' contributions, and of the result.
@@ -72,13 +72,13 @@ impl<'a> Moved<'a> {
         let k = self.members.ranks.len();
         let whole = self.elements();
         let contributed = match self.kind {
-            Kind::AllReduce => whole.saturating_mul(k as u64),
-            Kind::AllGather => whole,
-            Kind::ReduceScatter | Kind::Broadcast => return None,
+            FlowKind::AllReduce => whole.saturating_mul(k as u64),
+            FlowKind::AllGather => whole,
+            FlowKind::ReduceScatter | FlowKind::Broadcast => return None,
         };
         let tree = Tree::of_short(k, contributed.saturating_mul(self.width.element)).filter(|_| on_host)?;
         let parts = move |members: Range<usize>| match self.kind {
-            Kind::AllGather => self.counts[members].iter().sum::<usize>() as u64,
+            FlowKind::AllGather => self.counts[members].iter().sum::<usize>() as u64,
             _ => members.len() as u64 * whole,
         };
         Some((tree, parts, whole))
@@ -87,8 +87,8 @@ impl<'a> Moved<'a> {
     /// Bytes that this rank sends.
     pub(super) fn sent(&self, model: &Model, on_host: bool) -> u64 {
         let (k, me, flow) = (self.members.ranks.len(), self.members.me, self.flow());
-        if let Some(spread) = self.spread(model, on_host) {
-            return spread.sent(me, flow, self.width);
+        if let Some(hierarchy) = self.hierarchy(model, on_host) {
+            return hierarchy.sent(me, flow, self.width);
         }
         if let Some((tree, parts, whole)) = self.tree(on_host) {
             return tree.sent(me, whole, parts) * self.width.element;
@@ -105,8 +105,8 @@ impl<'a> Moved<'a> {
     /// Tells what this rank receives: sender and bytes.
     pub(super) fn received(&self, model: &Model, on_host: bool, mut tell: impl FnMut(usize, u64)) {
         let (ranks, me, flow) = (&self.members.ranks, self.members.me, self.flow());
-        if let Some(spread) = self.spread(model, on_host) {
-            return spread.received(me, flow, self.width, |from, bytes| tell(ranks[from], bytes));
+        if let Some(hierarchy) = self.hierarchy(model, on_host) {
+            return hierarchy.received(me, flow, self.width, |from, bytes| tell(ranks[from], bytes));
         }
         let k = ranks.len();
         if let Some((tree, parts, whole)) = self.tree(on_host) {

@@ -5,7 +5,7 @@ use super::cost::Model;
 use super::exchange::volume;
 use super::memory::extra_memory;
 use super::program::RankProgram;
-use super::search::{self, Found};
+use super::search::{self, CheapestPath};
 use super::step::StepAt;
 use super::steps::BoxingStep;
 use crate::error::Result;
@@ -204,7 +204,7 @@ impl Planner {
     }
 
     /// Makes a plan of what was found. Another thread may have planned the same meanwhile: all get the one that came first.
-    fn remember(&self, asked: &Asked<'_>, Found { steps, over_memory }: Found) -> Arc<BoxingPlan> {
+    fn remember(&self, asked: &Asked<'_>, CheapestPath { steps, over_memory }: CheapestPath) -> Arc<BoxingPlan> {
         let Asked(_, shape, dtype, src, dst) = *asked;
         let plan = Arc::new(BoxingPlan {
             shape: shape.into(),

@@ -106,7 +106,7 @@ pub fn complete(checkpoint: &Path, manifest: &Manifest) -> Result<()> {
 
 /// A complete checkpoint in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckpointEntry {
     /// Path of the checkpoint.
     pub path: PathBuf,
     /// Step of the checkpoint.
@@ -116,13 +116,13 @@ pub struct Found {
 }
 
 /// Returns the complete checkpoints in a folder, in the order in which they were written; none if the folder does not exist.
-pub fn list(dir: &Path) -> Result<Vec<Found>> {
+pub fn list(dir: &Path) -> Result<Vec<CheckpointEntry>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
         Err(e) => return Err(failed("list", dir)(e)),
     };
-    let mut all: Vec<Found> = entries.flatten().filter_map(|e| found(dir, e.file_name().to_str()?)).collect();
+    let mut all: Vec<CheckpointEntry> = entries.flatten().filter_map(|e| found(dir, e.file_name().to_str()?)).collect();
     all.sort_by_key(|f| (f.written, f.step));
     Ok(all)
 }
@@ -135,7 +135,7 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
 ///
 /// # Errors
 /// If the folder cannot be read, or if `latest` is damaged.
-pub fn latest(dir: &Path) -> Result<Option<Found>> {
+pub fn latest(dir: &Path) -> Result<Option<CheckpointEntry>> {
     let mut named = pointer(dir)?;
     loop {
         let before = pointed(dir, named);
@@ -175,7 +175,7 @@ pub fn latest(dir: &Path) -> Result<Option<Found>> {
 enum Pointed {
     /// Nowhere: there is no such file.
     Nothing,
-    Whole(Found),
+    Whole(CheckpointEntry),
     /// To a checkpoint whose commit has not ended, or never will.
     Unfinished,
     /// To the folder of that name, which has no manifest.
@@ -240,10 +240,10 @@ fn pointer(dir: &Path) -> Result<Option<u64>> {
 }
 
 /// The checkpoint of that name, if it is one.
-fn found(dir: &Path, name: &str) -> Option<Found> {
+fn found(dir: &Path, name: &str) -> Option<CheckpointEntry> {
     let (step, path) = (step_of(name)?, dir.join(name));
     let written = path.join(MANIFEST).metadata().ok()?.modified().ok()?;
-    Some(Found { path, step, written })
+    Some(CheckpointEntry { path, step, written })
 }
 
 /// Removes incomplete checkpoints and makes the folder for the checkpoint of a step. Call it under the lock.

@@ -43,10 +43,10 @@ impl Agreement {
                 let tag = ctx.next_op(stage, u64::from(site.line), *site);
                 ctx.quiesce()?;
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
-                let mut told = encode(&mine);
-                told.resize(MESSAGE, 0);
+                let mut message = encode(&mine);
+                message.resize(MESSAGE, 0);
                 let mut heard = vec![0; MESSAGE * ctx.world()];
-                ctx.comm()?.all_gather(&group, &tag, &told, &mut heard, &vec![MESSAGE; ctx.world()])?;
+                ctx.comm()?.all_gather(&group, &tag, &message, &mut heard, &vec![MESSAGE; ctx.world()])?;
                 heard.chunks(MESSAGE).map(<[u8]>::to_vec).collect()
             }
             Agreement::Control(client, number) => {

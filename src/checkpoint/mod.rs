@@ -39,7 +39,7 @@ mod sums;
 mod write;
 
 pub use convert::{ConvertOptions, Converted, convert};
-pub use folder::{Found, latest, list, name_of};
+pub use folder::{CheckpointEntry, latest, list, name_of};
 pub use manager::{CheckpointManager, CheckpointOptions};
 pub use manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedSums, SavedTensor, VERSION};
 pub use plan::{GRANULE, Share, TensorSpec, boxes_of_run, shares, whole_layout};

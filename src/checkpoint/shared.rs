@@ -17,15 +17,15 @@ const SEES_NOT: &str = "does-not-see";
 pub fn check(dir: &Path, mark: Result<String>, meeting: &Agreement) -> Result<()> {
     let mark = meeting.agree("mark_folder", mark)?.swap_remove(0);
     let sees = if lock::has_mark(dir, &mark) { SEES } else { SEES_NOT };
-    let told = meeting.agree("see_folder", Ok(format!("{sees} {}", host())))?;
-    not_shared(dir, &told).map_or(Ok(()), Err)
+    let answers = meeting.agree("see_folder", Ok(format!("{sees} {}", host())))?;
+    not_shared(dir, &answers).map_or(Ok(()), Err)
 }
 
 /// Returns which hosts do not see the folder, from the reports of the ranks in order.
-fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
-    let told: Vec<(&str, &str)> = told.iter().map(|t| t.split_once(' ').unwrap_or((SEES_NOT, "?"))).collect();
+fn not_shared(dir: &Path, answers: &[String]) -> Option<Error> {
+    let answers: Vec<(&str, &str)> = answers.iter().map(|t| t.split_once(' ').unwrap_or((SEES_NOT, "?"))).collect();
     let mut blind: IndexMap<&str, Vec<String>> = IndexMap::new();
-    for (rank, (_, host)) in told.iter().enumerate().filter(|(_, (sees, _))| *sees != SEES) {
+    for (rank, (_, host)) in answers.iter().enumerate().filter(|(_, (sees, _))| *sees != SEES) {
         blind.entry(host).or_default().push(rank.to_string());
     }
     let name = |(host, ranks): (&&str, &Vec<String>)| {
@@ -35,8 +35,8 @@ fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
     if hosts.is_empty() {
         return None;
     }
-    let (dir, first) = (dir.display(), told[0].1);
-    if told[0].0 != SEES {
+    let (dir, first) = (dir.display(), answers[0].1);
+    if answers[0].0 != SEES {
         // Rank 0 has just put its mark there.
         let text = format!("{dir} was removed or made anew after rank 0 had opened it");
         return Some(Error::storage(text).help(
@@ -56,16 +56,16 @@ mod tests {
 
     #[test]
     fn hosts_that_do_not_see_the_folder_are_named() {
-        let told = |all: &[&str]| {
-            let told: Vec<String> = all.iter().map(|t| t.to_string()).collect();
-            not_shared(Path::new("runs/a"), &told).map(|e| e.message().to_string())
+        let answers = |all: &[&str]| {
+            let answers: Vec<String> = all.iter().map(|t| t.to_string()).collect();
+            not_shared(Path::new("runs/a"), &answers).map(|e| e.message().to_string())
         };
-        assert_eq!(told(&["sees a", "sees a", "sees b"]), None);
+        assert_eq!(answers(&["sees a", "sees a", "sees b"]), None);
         let want = "runs/a on a (rank 0) is not the folder of that name on b (rank 2)";
-        assert_eq!(told(&["sees a", "sees a", "does-not-see b"]).unwrap(), want);
+        assert_eq!(answers(&["sees a", "sees a", "does-not-see b"]).unwrap(), want);
         let want = "runs/a on a (rank 0) is not the folder of that name on b (ranks 1, 3) and c (rank 2)";
-        assert_eq!(told(&["sees a", "does-not-see b", "does-not-see c", "does-not-see b"]).unwrap(), want);
+        assert_eq!(answers(&["sees a", "does-not-see b", "does-not-see c", "does-not-see b"]).unwrap(), want);
         let want = "runs/a was removed or made anew after rank 0 had opened it";
-        assert_eq!(told(&["does-not-see a", "does-not-see a"]).unwrap(), want);
+        assert_eq!(answers(&["does-not-see a", "does-not-see a"]).unwrap(), want);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`dry_run`] enters a rank context that has no communicator and no memory. Its allocators count blocks in the real size
 //! classes (`memory/allocator.rs`). Its streams execute nothing, but walk each boxing plan to find its scratch memory
-//! (`backend/dry.rs`). Everything above runs unchanged, so plans, receipts and peak memory are those of a real run.
+//! (`backend/dry.rs`). Everything above runs unchanged, so plans, comm records and peak memory are those of a real run.
 //! Storages and handles have an `Origin`: the program, or one dry run. `Tensor::check_origin` compares the origins before
 //! a call is issued, so meta tensors and data never mix. An op that would ask other ranks gets its answer by a rule
 //! (`to_global` of shards), or is refused (`from_boxes`).
@@ -20,11 +20,11 @@ const MOST_RANKS: usize = 1 << 20;
 ///
 /// Tensors made in it are *meta tensors*. They go through the same inference, choice of signatures, boxing plans, autograd
 /// and optimizers as tensors with data, on the same device kinds: `Device::Cuda` needs no GPU here. Instructions are
-/// counted instead of executed. [`report`](crate::report) and [`take_receipts`](crate::take_receipts) return the communication,
+/// counted instead of executed. [`report`](crate::report) and [`take_comm_trace`](crate::take_comm_trace) return the communication,
 /// with predicted times and without measured ones; [`memory_stats`](crate::memory_stats) returns the memory of this rank with its
 /// peak.
 ///
-/// - The dry run has its own stream of ops, generators, dispatch cache and receipts; those of the calling program do not change.
+/// - The dry run has its own stream of ops, generators, dispatch cache and comm records; those of the calling program do not change.
 ///   Modes of the thread, such as `no_grad` and policies, apply in it too.
 /// - Using a meta tensor outside its dry run, or a tensor with data inside, is an error. So make the model in the closure.
 /// - Reading a value (`item`, `to_vec`) is an error; ask [`is_dry_run`](crate::is_dry_run) before. Gradients count as finite for

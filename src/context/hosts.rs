@@ -71,9 +71,9 @@ pub(super) fn join(
 
 /// The host of each rank, by all ranks' telling.
 pub(super) fn of_ranks(env: &LaunchEnv, control: &ControlClient) -> Result<Vec<usize>> {
-    let told = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), env.wait_limit())?;
+    let answers = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), env.wait_limit())?;
     let host = |bytes: &Vec<u8>| Some(u64::from_le_bytes(bytes.as_slice().try_into().ok()?) as usize);
-    let hosts: Option<Vec<usize>> = told.iter().map(host).collect();
+    let hosts: Option<Vec<usize>> = answers.iter().map(host).collect();
     hosts.filter(|h| h.len() == env.world).ok_or_else(|| Error::comm("the ranks have sent no hosts"))
 }
 

@@ -5,7 +5,7 @@ use crate::boxing::{Hosts, Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
-use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local, TRANSPORT_VARIABLE};
+use crate::control::{ControlClient, Failure, FailureKind, Hello, LaunchEnv, Local, StartedRank, TRANSPORT_VARIABLE};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
@@ -101,7 +101,7 @@ pub fn init() -> Result<World> {
     crate::backend::cuda::check_links()?;
     let (env, mut local) = match LaunchEnv::from_env()? {
         Some(env) => (Some(env), None),
-        None => match Found::from_env()?.filter(|found| found.world > 1) {
+        None => match StartedRank::from_env()?.filter(|found| found.world > 1) {
             Some(found) => {
                 let local = Local::meet(&found)?;
                 (Some(local.env().clone()), Some(local))
@@ -303,8 +303,9 @@ pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Res
             Err(e) => errors.push(e),
         }
     }
-    let told = |e: &Error| (!e.is_logical(), matches!(e.kind(), ErrorKind::Peer | ErrorKind::Comm | ErrorKind::Link));
-    match (0..errors.len()).min_by_key(|i| told(&errors[*i])) {
+    let priority =
+        |e: &Error| (!e.is_logical(), matches!(e.kind(), ErrorKind::Peer | ErrorKind::Comm | ErrorKind::Link));
+    match (0..errors.len()).min_by_key(|i| priority(&errors[*i])) {
         Some(i) => Err(errors.swap_remove(i)),
         None => Ok(values),
     }

@@ -5,7 +5,7 @@ use super::policy::{Policy, exchange_policy, policy};
 use crate::error::{CallSite, Result};
 use crate::ops::{Autocast, Op, find};
 use crate::sbp::NdSbp;
-use oflow_base::Held;
+use oflow_base::GuardStack;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::mem::replace;
@@ -30,7 +30,7 @@ thread_local! {
         const { Cell::new(Modes { grad: true, no_sync: false, detect: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
     /// The modes set by guards that are alive, each with the value before it.
-    static HELD: RefCell<Held<Mode>> = const { RefCell::new(Held::new()) };
+    static HELD: RefCell<GuardStack<Mode>> = const { RefCell::new(GuardStack::new()) };
     /// Number of requests in `ASKED`, and number of the next request. A call without requests reads only the first.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
 }
@@ -287,7 +287,7 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
 /// it before the call's own gradient is computed. The values stay as they are.
 ///
 /// As [`with_sbp`] it applies to each function called on global tensors inside `f` that is recorded, and not to the ops that
-/// such a function calls; also not to calls that write in place. The boxing is one of `to_global` in receipts and reports. Without
+/// such a function calls; also not to calls that write in place. The boxing is one of `to_global` in comm records and reports. Without
 /// it a gradient stays as backward makes it, and is boxed where an op needs another layout.
 ///
 /// A layout that the gradient cannot have is an error of the call.
@@ -299,9 +299,9 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
 ///     let x = ones([4, 6], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
 ///     let y = with_grad_sbp(sbp![S(1)], || x.mul(2.0))?;
 ///     assert_eq!(y.sbp()?, &sbp![S(0)]); // forward is as it was
-///     oflow::take_receipts();
+///     oflow::take_comm_trace();
 ///     y.sum(())?.backward()?; // the gradient of y is cut into columns, then that of x is boxed to x's rows
-///     assert!(oflow::take_receipts().iter().any(|r| r.op == "to_global" && r.backward));
+///     assert!(oflow::take_comm_trace().iter().any(|r| r.op == "to_global" && r.backward));
 ///     assert_eq!(x.grad().map(|g| g.to_vec::<f32>()).transpose()?, Some(vec![2.0; 24]));
 ///     Ok(())
 /// })?;

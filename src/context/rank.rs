@@ -12,7 +12,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, MemoryStats, Origin};
 use crate::placement::Device;
 use crate::vm::{Instruction, VmMode};
-use oflow_base::Held;
+use oflow_base::GuardStack;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -60,7 +60,7 @@ pub struct RankCtx {
 thread_local! {
     static CURRENT: RefCell<Option<Here>> = const { RefCell::new(None) };
     /// The contexts that are entered, each with the one before it.
-    static ENTERED: RefCell<Held<Option<Here>>> = const { RefCell::new(Held::new()) };
+    static ENTERED: RefCell<GuardStack<Option<Here>>> = const { RefCell::new(GuardStack::new()) };
     /// Where the thread entered the context that it left last.
     static LEFT: Cell<Option<CallSite>> = const { Cell::new(None) };
     /// That of the current context.

@@ -67,7 +67,7 @@ pub(super) fn there_are(defs: &[FnDef], misfits: &Misfits, given: &Given<'_, &Ar
     format!("there are:\n{}", defs.iter().zip(misfits).map(one).collect::<Vec<_>>().join("\n"))
 }
 
-/// Calls a function of the table, or an op that has no function of its own, by name. Errors, receipts and gradients name
+/// Calls a function of the table, or an op that has no function of its own, by name. Errors, comm records and gradients name
 /// the caller's line, whatever the function calls.
 ///
 /// ```
@@ -180,7 +180,7 @@ impl FnDef {
 
     /// Runs the function on bound arguments: one for each parameter of [`FnDef::sig`], defaults filled in, attribute values as
     /// [`FnParam::accept`](super::FnParam::accept) returns them. For bindings of other languages, which match arguments themselves.
-    /// Errors, receipts and gradients name the line `bound.site`.
+    /// Errors, comm records and gradients name the line `bound.site`.
     ///
     /// # Errors
     /// Those of the function.

@@ -91,25 +91,25 @@ impl Axis {
         i.masked_fill(&i.gt(0.0)?.logical_not()?, 0.0)?.masked_fill(&i.ge(last)?, last)
     }
     /// Whole indices: within the image, and which were not. NaN is not.
-    fn place(&self, i: &Tensor) -> Result<Place> {
+    fn place(&self, i: &Tensor) -> Result<TapIndex> {
         let last = self.size - 1.0;
         let missing = match self.outside {
             Outside::Zeros => Some(i.ge(0.0)?.logical_and(&i.le(last)?)?.logical_not()?),
             _ => None,
         };
-        Ok(Place { index: i.clamp(0.0, last)?.cast(DType::I64)?, missing })
+        Ok(TapIndex { index: i.clamp(0.0, last)?.cast(DType::I64)?, missing })
     }
 }
 
 /// Elements of a dim that results are made of.
-struct Place {
+struct TapIndex {
     index: Tensor,
     missing: Option<Tensor>,
 }
 
 /// One of the elements that a result is a weighted sum of, in one dim or in all of them.
 struct Tap {
-    place: Place,
+    place: TapIndex,
     weight: Option<Tensor>,
 }
 
@@ -163,7 +163,7 @@ fn joined(outer: &Tap, inner: &Tap, size: usize) -> Result<Tap> {
         (a, b) => Ok(a.clone().or_else(|| b.clone())),
     };
     Ok(Tap {
-        place: Place {
+        place: TapIndex {
             index: outer.place.index.mul(size as i64)?.add(&inner.place.index)?,
             missing: either(&outer.place.missing, &inner.place.missing, |a, b| a.logical_or(b))?,
         },

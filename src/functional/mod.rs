@@ -95,7 +95,7 @@ pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use op_form::OutputSlot;
 pub use operand::Operand;
-pub use operators::{Held, RightSide, Term};
+pub use operators::{RightOperand, RightSide, Term};
 pub use table::{
     FnBody, FnCode, FnDef, FnValue, RustForm, functions, functions_generation, overloads, register_function,
 };

@@ -12,7 +12,7 @@ use oflow_kernels::{Complex, Scalar};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// The value of a right side.
-pub enum Held<'a> {
+pub enum RightOperand<'a> {
     /// A borrowed tensor.
     Borrowed(&'a Tensor),
     /// An owned tensor.
@@ -21,12 +21,12 @@ pub enum Held<'a> {
     Number(Scalar),
 }
 
-impl Held<'_> {
+impl RightOperand<'_> {
     fn operand(&self) -> Operand<'_> {
         match self {
-            Held::Borrowed(t) => Operand::Tensor(t),
-            Held::Owned(t) => Operand::Tensor(t),
-            Held::Number(s) => Operand::Scalar(*s),
+            RightOperand::Borrowed(t) => Operand::Tensor(t),
+            RightOperand::Owned(t) => Operand::Tensor(t),
+            RightOperand::Number(s) => Operand::Scalar(*s),
         }
     }
 }
@@ -37,30 +37,30 @@ pub trait RightSide {
     ///
     /// # Errors
     /// Of a result: its error.
-    fn held<'a>(self) -> Result<Held<'a>>
+    fn held<'a>(self) -> Result<RightOperand<'a>>
     where
         Self: 'a;
 }
 
 impl RightSide for &Tensor {
     #[inline]
-    fn held<'a>(self) -> Result<Held<'a>>
+    fn held<'a>(self) -> Result<RightOperand<'a>>
     where
         Self: 'a,
     {
-        Ok(Held::Borrowed(self))
+        Ok(RightOperand::Borrowed(self))
     }
 }
 impl RightSide for Tensor {
     #[inline]
-    fn held<'a>(self) -> Result<Held<'a>> {
-        Ok(Held::Owned(self))
+    fn held<'a>(self) -> Result<RightOperand<'a>> {
+        Ok(RightOperand::Owned(self))
     }
 }
 impl RightSide for Result<Tensor> {
     #[inline]
-    fn held<'a>(self) -> Result<Held<'a>> {
-        self.map(Held::Owned)
+    fn held<'a>(self) -> Result<RightOperand<'a>> {
+        self.map(RightOperand::Owned)
     }
 }
 
@@ -108,7 +108,7 @@ macro_rules! numbers {
     ($($t:ty)*) => {$(
         impl RightSide for $t {
             #[inline]
-            fn held<'a>(self) -> Result<Held<'a>> { Ok(Held::Number(self.into())) }
+            fn held<'a>(self) -> Result<RightOperand<'a>> { Ok(RightOperand::Number(self.into())) }
         }
         impl From<$t> for Term {
             fn from(x: $t) -> Term { Term::Number(x.into()) }

@@ -33,27 +33,27 @@ functions! {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum CellKind {
     Lstm,
     Gru,
     Tanh,
     Relu,
 }
 
-impl Kind {
+impl CellKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Lstm => "lstm",
-            Kind::Gru => "gru",
-            Kind::Tanh => "rnn_tanh",
-            Kind::Relu => "rnn_relu",
+            CellKind::Lstm => "lstm",
+            CellKind::Gru => "gru",
+            CellKind::Tanh => "rnn_tanh",
+            CellKind::Relu => "rnn_relu",
         }
     }
     fn gates(self) -> usize {
         match self {
-            Kind::Lstm => 4,
-            Kind::Gru => 3,
-            Kind::Tanh | Kind::Relu => 1,
+            CellKind::Lstm => 4,
+            CellKind::Gru => 3,
+            CellKind::Tanh | CellKind::Relu => 1,
         }
     }
     /// The new h and c, from what inputs and state give to the gates.
@@ -65,16 +65,16 @@ impl Kind {
         c: Option<&Tensor>,
     ) -> Result<(Tensor, Option<Tensor>)> {
         match self {
-            Kind::Tanh => Ok((from_x.add(from_h)?.tanh()?, None)),
-            Kind::Relu => Ok((from_x.add(from_h)?.relu()?, None)),
-            Kind::Gru => {
+            CellKind::Tanh => Ok((from_x.add(from_h)?.tanh()?, None)),
+            CellKind::Relu => Ok((from_x.add(from_h)?.relu()?, None)),
+            CellKind::Gru => {
                 let (x, s) = (from_x.chunk(3, -1)?, from_h.chunk(3, -1)?);
                 let (r, z) = (x[0].add(&s[0])?.sigmoid()?, x[1].add(&s[1])?.sigmoid()?);
                 let n = x[2].add(&r.mul(&s[2])?)?.tanh()?;
                 // (1 - z) n + z h
                 Ok((n.add(&z.mul(&h.sub(&n)?)?)?, None))
             }
-            Kind::Lstm => {
+            CellKind::Lstm => {
                 let gates = from_x.add(from_h)?.chunk(4, -1)?;
                 let kept = gates[1].sigmoid()?;
                 let new = gates[0].sigmoid()?.mul(&gates[2].tanh()?)?;
@@ -104,7 +104,7 @@ fn product(x: &Tensor, w: &Tensor, b: Option<&Tensor>, site: CallSite) -> Result
 }
 
 fn over_time(
-    kind: Kind,
+    kind: CellKind,
     x: &Tensor,
     states: &[&Tensor],
     params: &[&Tensor],
@@ -231,7 +231,7 @@ pub(super) fn lstm(
 ) -> Result<Vec<Tensor>> {
     let states = two("lstm", hx, site)?;
     let net = Net { biases, layers, dropout, train, bidirectional, batch_first };
-    over_time(Kind::Lstm, x, &states, params, &net, site)
+    over_time(CellKind::Lstm, x, &states, params, &net, site)
 }
 
 macro_rules! of_one_state {
@@ -269,9 +269,9 @@ macro_rules! of_one_state {
 }
 
 of_one_state! {
-    gru, gru_cell = Kind::Gru;
-    rnn_tanh, rnn_tanh_cell = Kind::Tanh;
-    rnn_relu, rnn_relu_cell = Kind::Relu;
+    gru, gru_cell = CellKind::Gru;
+    rnn_tanh, rnn_tanh_cell = CellKind::Tanh;
+    rnn_relu, rnn_relu_cell = CellKind::Relu;
 }
 
 pub(super) fn lstm_cell(
@@ -283,13 +283,13 @@ pub(super) fn lstm_cell(
     b_hh: Option<&Tensor>,
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
-    one_step("lstm_cell", Kind::Lstm, x, two("lstm_cell", hx, site)?, [w_ih, w_hh], [b_ih, b_hh], site)
+    one_step("lstm_cell", CellKind::Lstm, x, two("lstm_cell", hx, site)?, [w_ih, w_hh], [b_ih, b_hh], site)
 }
 
 /// One step of a cell.
 fn one_step(
     name: &str,
-    kind: Kind,
+    kind: CellKind,
     x: &Tensor,
     [h, c]: [&Tensor; 2],
     [w_ih, w_hh]: [&Tensor; 2],
@@ -319,6 +319,6 @@ fn one_step(
     let _scope = site.scope();
     let _inner = inner_calls();
     let (from_x, from_h) = (product(x, w_ih, b_ih, site)?, product(h, w_hh, b_hh, site)?);
-    let (h, c) = kind.step(&from_x, &from_h, h, (kind == Kind::Lstm).then_some(c))?;
+    let (h, c) = kind.step(&from_x, &from_h, h, (kind == CellKind::Lstm).then_some(c))?;
     Ok([Some(h), c].into_iter().flatten().collect())
 }

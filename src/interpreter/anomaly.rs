@@ -2,8 +2,8 @@
 //! infinities that meet parts of a value: under `OFLOW_CHECK=1`.
 
 use super::call::{Call, Outputs};
+use super::comm_trace::in_backward;
 use super::copy::local_bytes;
-use super::receipts::in_backward;
 use crate::context::{here, no_grad, undetected};
 use crate::error::{Error, Result};
 use crate::op;

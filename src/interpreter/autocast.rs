@@ -3,7 +3,7 @@
 //! A cast is a call of its own on every rank: elementwise, so it keeps the SBP of its input, and recorded, so that its
 //! gradient is cast back. **P(sum)**: rounding each rank's part is not rounding the sum, and no signature of `cast` does it
 //! (I11). A P(sum) input is therefore reduced in its own dtype first, by the boxing that dispatch chooses for the cast (with
-//! a receipt at the user's line; a policy may deny it); the reduced form is kept on the handle as any boxed form.
+//! a comm record at the user's line; a policy may deny it); the reduced copy is kept on the handle as any boxed copy.
 //!
 //! **What is kept.** The cast of a tensor that takes part in the graph is remembered on its handle until its value changes:
 //! a weight used by three calls is cast once, and so is the input of a q, k and v projection. Casts of leaves, which live
@@ -14,7 +14,7 @@ use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_au
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::{Autocast, CastPolicy};
-use crate::tensor::{Edge, ForUse, FormOf, Tensor, WeakTensor, intern_global};
+use crate::tensor::{Edge, ForUse, ReshardKey, Tensor, WeakTensor, intern_global};
 use oflow_kernels::DType;
 use smallvec::smallvec;
 use std::cell::{Cell, RefCell};
@@ -144,12 +144,12 @@ fn cast_inputs(call: &Call<'_>) -> Result<Option<Rewritten>> {
 }
 
 /// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are
-/// cast for each use: a remembered form would live as long as they do.)
+/// cast for each use: a remembered copy would live as long as they do.)
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     let edge = t.edge();
     let remembered = dtype.is_half() && edge.is_some();
-    let form = FormOf::Cast(dtype, grad_enabled() && edge.is_some());
-    if remembered && let Some(found) = t.form(form) {
+    let key = ReshardKey::Cast(dtype, grad_enabled() && edge.is_some());
+    if remembered && let Some(found) = t.resharded(key) {
         return Ok(found);
     }
     // A layout that is asked of the call is not asked of its inputs' casts.
@@ -167,7 +167,7 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
         return Ok(out);
     }
     let first = !t.has_cast();
-    t.remember(form, &out);
+    t.cache_resharded(key, &out);
     if first && matches!(edge, Edge::Leaf(_)) {
         LEAVES.with_borrow_mut(|leaves| leaves.add(t));
     }

@@ -1,12 +1,12 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::boxing::BoxingReason;
+use super::comm_trace::BackwardScope;
 use super::emit::{EagerEmit, Functions};
-use super::engine::{self, EdgeTo, Grads, Tape, Way};
+use super::engine::{self, BackwardGraph, EdgeTo, Grads, LeafGrad};
 use super::grad_ctx::run_rule;
 use super::grad_dtype::{below_cast, cast};
 use super::layout::{BoxTo, to_layout, to_layouts};
-use super::receipts::BackwardScope;
 use super::supplied;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -31,7 +31,7 @@ pub struct BackwardOptions {
 }
 
 /// A recorded program of eager tensors.
-struct EagerTape<'a> {
+struct EagerGraph<'a> {
     site: CallSite,
     /// Slots whose gradient is handed back instead of accumulated.
     wanted: &'a [Edge],
@@ -89,9 +89,9 @@ fn run(
         let given = gradients.get(i).cloned().flatten();
         starts.push((link(&out.edge()), first_gradient(out, given, site)?));
     }
-    let mut tape = EagerTape { site, wanted, found: vec![None; wanted.len()], options, functions };
-    engine::run(&mut tape, starts)?;
-    Ok(tape.found)
+    let mut graph = EagerGraph { site, wanted, found: vec![None; wanted.len()], options, functions };
+    engine::run(&mut graph, starts)?;
+    Ok(graph.found)
 }
 
 /// The gradient that backward starts from at an output.
@@ -135,7 +135,7 @@ fn link(edge: &Edge) -> EdgeTo<Arc<Node>, Arc<LeafSlot>> {
     }
 }
 
-impl Tape for EagerTape<'_> {
+impl BackwardGraph for EagerGraph<'_> {
     type Value = Tensor;
     type Node = Arc<Node>;
     type Leaf = Arc<LeafSlot>;
@@ -198,21 +198,21 @@ impl Tape for EagerTape<'_> {
         Ok(result)
     }
 
-    fn way_home(&mut self, leaf: &Arc<LeafSlot>, mut g: Tensor) -> Result<Way<Tensor>> {
+    fn to_leaf_layout(&mut self, leaf: &Arc<LeafSlot>, mut g: Tensor) -> Result<LeafGrad<Tensor>> {
         // Of a complex gradient a real leaf takes the real part.
         if let Some(ty) = leaf.ty.as_ref().filter(|ty| g.dtype().is_complex() && !ty.dtype.is_complex()) {
             g = cast(&g, ty.dtype, self.site)?;
         }
-        let (Some(target), Some(have)) = (&leaf.target, g.global().cloned()) else { return Ok(Way::Home(g)) };
+        let (Some(target), Some(have)) = (&leaf.target, g.global().cloned()) else { return Ok(LeafGrad::Ready(g)) };
         if is_no_sync() || (have.sbp == target.sbp && have.placement == target.placement) {
-            return Ok(Way::Home(g));
+            return Ok(LeafGrad::Ready(g));
         }
         // Halves lose bits with every addition: P is reduced in f32.
         if g.dtype().is_half() && have.sbp.iter().any(|s| s.partial_op() == Some(ReduceOp::Sum)) {
             g = cast(&g, DType::F32, self.site)?;
         }
         let bytes = g.numel() * g.dtype().size();
-        Ok(Way::Boxed(g, bytes))
+        Ok(LeafGrad::NeedsBoxing(g, bytes))
     }
 
     fn box_one(&mut self, leaf: &Arc<LeafSlot>, g: Tensor) -> Result<Tensor> {

@@ -1,8 +1,8 @@
 //! Boxing of one tensor: why bytes move, whether the policy of the thread allows it, the log that it asks for, and the boxing itself. The
-//! boxed form of an op's input is remembered.
+//! boxed copy of an op's input is remembered.
 
+use super::comm_trace::{in_backward, note};
 use super::observers;
-use super::receipts::{in_backward, note};
 use super::run::Run;
 use super::state::{WARNED_LIMIT, state};
 use crate::backend;
@@ -14,7 +14,7 @@ use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
 use crate::sbp::NdSbp;
-use crate::tensor::{FormOf, LocalTensor, Tensor};
+use crate::tensor::{LocalTensor, ReshardKey, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub(crate) enum BoxingReason {
 }
 
 impl BoxingReason {
-    /// The op, for tags and receipts.
+    /// The op, for tags and comm records.
     pub(super) fn op(self) -> &'static str {
         match self {
             BoxingReason::Asked(op) | BoxingReason::Needed(op) => op,
@@ -151,16 +151,16 @@ pub(super) fn boxing_to(ctx: &RankCtx, from: &GlobalRef, placement: &Placement, 
     Ok(planned)
 }
 
-/// The boxed form of a global tensor. It has the edge of its source, and is remembered on the source's handle until that
+/// The boxed copy of a global tensor. It has the edge of its source, and is remembered on the source's handle until that
 /// changes: a P tensor used by three ops is reduced once.
 pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> Result<Tensor> {
-    let form = FormOf::Boxed(b.to.id());
-    if let Some(found) = t.form(form) {
+    let key = ReshardKey::Boxed(b.to.id());
+    if let Some(found) = t.resharded(key) {
         return Ok(found);
     }
     let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
-    t.remember(form, &out);
+    t.cache_resharded(key, &out);
     observers::boxed(t, &out, &b.to, tag.site())?;
     Ok(out)
 }
@@ -225,7 +225,7 @@ pub(super) fn box_as(
 }
 
 impl Run<'_> {
-    /// Boxes a buffer. The boxed form of an input is kept by its handle.
+    /// Boxes a buffer. The boxed copy of an input is kept by its handle.
     pub(super) fn boxing(&mut self, n: usize, b: &BoxStep) -> Result<()> {
         let tag = self.tag.ok_or_else(|| Error::registry("a boxing in the plan of a local call"))?;
         if let For::Input(i) = b.purpose

@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         self.given = given.into();
         self
     }
-    /// Sets the line of the program that errors and receipts name.
+    /// Sets the line of the program that errors and comm records name.
     #[must_use]
     #[inline]
     pub fn at(mut self, site: CallSite) -> Call<'a> {

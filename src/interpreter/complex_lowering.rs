@@ -1,11 +1,11 @@
-//! Calls on complex numbers that are made of calls of the same op on real ones ([`ByParts`]). Each of these is a call of its own, with
+//! Calls on complex numbers that are made of calls of the same op on real ones ([`ComplexLowering`]). Each of these is a call of its own, with
 //! its plan, its boxing and its place in the graph.
 
 use super::call::{Call, Outputs, OwnedInputs, Rewrite, Rewritten};
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{Error, Result};
 use crate::op;
-use crate::ops::{Autocast, ByParts, Op};
+use crate::ops::{Autocast, ComplexLowering, Op};
 use crate::tensor::Tensor;
 use oflow_kernels::DTypeKind;
 use smallvec::{SmallVec, smallvec};
@@ -22,17 +22,17 @@ pub(super) const COMPLEX_LOWERING: Rewrite = Rewrite {
 
 /// How the call is made of parts, if it is.
 #[inline]
-fn wanted(call: &Call<'_>) -> Option<ByParts> {
-    let how = call.op.by_parts?;
+fn wanted(call: &Call<'_>) -> Option<ComplexLowering> {
+    let how = call.op.complex_lowering?;
     call.inputs.iter().flatten().any(|t| t.dtype().is_complex()).then_some(how)
 }
 
-fn parts(call: &Call<'_>, how: ByParts) -> Result<Outputs> {
+fn parts(call: &Call<'_>, how: ComplexLowering) -> Result<Outputs> {
     // Autocast leaves complex numbers alone, and so their parts.
     let (inner, full) = (inner_calls(), set_autocast(Autocast::Off));
     let (re, im) = match how {
-        ByParts::Linear => linear(call)?,
-        ByParts::Product(a, b) => product(call, [a, b])?,
+        ComplexLowering::Linear => linear(call)?,
+        ComplexLowering::Product(a, b) => product(call, [a, b])?,
     };
     drop((inner, full));
     let both = re.iter().zip(&im).map(|(re, im)| pair(call, re, im));

@@ -3,7 +3,7 @@
 use super::boxing::{check_world, plan_cx};
 use super::cache::DispatchPlan;
 use super::call::Call;
-use super::receipts::{ReportHint, in_backward};
+use super::comm_trace::{ReportHint, in_backward};
 use super::state::state;
 use crate::context::{AskedSbp, RankCtx};
 use crate::control::flight::OpText;
@@ -52,7 +52,7 @@ fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement)
         return;
     }
     if let Ok(Some(hint)) = call.with_request(Where::Global(placement), None, |r| hint_of(r, placement)) {
-        state(ctx).receipts.hint(ReportHint::new(call.site, call.short(), hint.to_string()));
+        state(ctx).comm_trace.hint(ReportHint::new(call.site, call.short(), hint.to_string()));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The steps of a plan whose result has a length that depends on values: ranks agree on the lengths of the parts, then each gets its shard.
 
+use super::comm_trace::collective;
 use super::copy::contiguous;
-use super::receipts::collective;
 use super::run::{Length, Run, with_length};
 use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Group, Tag};
@@ -28,14 +28,14 @@ impl Run<'_> {
         }
         let length = match (&step.spread, self.tag) {
             (Some((placement, sbp)), Some(tag)) if self.must_tell(placement, sbp) => {
-                let told = self.tell(here, tag)?;
-                let (whole, _) = parts_of(&[0], placement, sbp, &told)?;
-                Length { here: here.max(0) as usize, whole, told }
+                let lengths = self.tell(here, tag)?;
+                let (whole, _) = parts_of(&[0], placement, sbp, &lengths)?;
+                Length { here: here.max(0) as usize, whole, lengths }
             }
             _ => {
                 let impossible = |_| Error::registry("the kernel gave a length that its result cannot have");
                 let here = usize::try_from(here).map_err(impossible)?;
-                Length { here, whole: here, told: smallvec![here as i64] }
+                Length { here, whole: here, lengths: smallvec![here as i64] }
             }
         };
         debug_assert_eq!(step.makes.0 as usize, self.lengths.len(), "lengths are numbered as they are found");
@@ -103,11 +103,11 @@ impl Run<'_> {
         if *sbp == to.sbp && whole_everywhere(placement, sbp) {
             return part.map(|p| self.own(p)).transpose();
         }
-        let told: SmallVec<[i64; 8]> = match length.told.len() == ctx.world() {
-            true => length.told.clone(),
+        let lengths: SmallVec<[i64; 8]> = match length.lengths.len() == ctx.world() {
+            true => length.lengths.clone(),
             false => SmallVec::from_elem(length.here as i64, ctx.world()),
         };
-        let (_, boxes) = parts_of(&to.ty.shape, placement, sbp, &told)?;
+        let (_, boxes) = parts_of(&to.ty.shape, placement, sbp, &lengths)?;
         // Every rank compares all positions, so that all move or none does.
         let there = |p: usize| boxes[p] == shard_box(&to.ty.shape, placement, &to.sbp, p);
         if !to.sbp.has_partial() && (0..placement.len()).all(there) {

@@ -25,16 +25,16 @@ pub(super) enum EdgeTo<N, L> {
 /// Gradients of the outputs of a node, by output.
 pub(super) type Grads<V> = SmallVec<[Option<V>; 2]>;
 
-/// The way of a leaf's complete gradient to its layout.
-pub(super) enum Way<V> {
+/// The complete gradient of a leaf, in the layout of the leaf or not.
+pub(super) enum LeafGrad<V> {
     /// Already in the leaf's layout.
-    Home(V),
+    Ready(V),
     /// Gradient that must be boxed to the leaf's layout, with its bytes.
-    Boxed(V, usize),
+    NeedsBoxing(V, usize),
 }
 
-/// A recorded program, and what can be done with its values.
-pub(super) trait Tape {
+/// A graph of recorded calls as backward walks it, and the operations on its values.
+pub(super) trait BackwardGraph {
     type Value;
     type Node: Clone;
     type Leaf: Clone;
@@ -57,7 +57,7 @@ pub(super) trait Tape {
     fn rule(&mut self, node: &Self::Node, grads: Grads<Self::Value>) -> Result<Vec<Option<Self::Value>>>;
 
     /// How a leaf's complete gradient gets its layout.
-    fn way_home(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<Way<Self::Value>>;
+    fn to_leaf_layout(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<LeafGrad<Self::Value>>;
     /// Boxes one gradient.
     fn box_one(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<Self::Value>;
     /// Boxes gradients together, in their order.
@@ -77,8 +77,8 @@ struct Awaited<V> {
     sum: Option<V>,
 }
 
-struct Engine<'a, T: Tape> {
-    tape: &'a mut T,
+struct Engine<'a, T: BackwardGraph> {
+    graph: &'a mut T,
     agenda: BTreeMap<u64, (T::Node, Grads<T::Value>)>,
     /// By leaf id; looked up, never iterated.
     leaves: BTreeMap<usize, Awaited<T::Value>>,
@@ -88,11 +88,12 @@ struct Engine<'a, T: Tape> {
 }
 
 /// An output of the program, and the gradient that backward starts from there.
-pub(super) type Start<T> = (EdgeTo<<T as Tape>::Node, <T as Tape>::Leaf>, <T as Tape>::Value);
+pub(super) type Start<T> =
+    (EdgeTo<<T as BackwardGraph>::Node, <T as BackwardGraph>::Leaf>, <T as BackwardGraph>::Value);
 
 /// Runs backward from outputs with their gradients.
-pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
-    let mut e = Engine { tape, agenda: BTreeMap::new(), leaves: BTreeMap::new(), bucket: vec![], bucket_bytes: 0 };
+pub(super) fn run<T: BackwardGraph>(graph: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
+    let mut e = Engine { graph, agenda: BTreeMap::new(), leaves: BTreeMap::new(), bucket: vec![], bucket_bytes: 0 };
     outputs.iter().for_each(|(link, _)| e.count(link));
     for (link, g) in outputs {
         e.settle(&link, Some(g))?;
@@ -103,14 +104,14 @@ pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
     e.flush()
 }
 
-impl<T: Tape> Engine<'_, T> {
+impl<T: BackwardGraph> Engine<'_, T> {
     /// Puts every node that an edge leads to on the agenda, and counts the edges that lead to each leaf.
     fn count(&mut self, from: &EdgeTo<T::Node, T::Leaf>) {
         let mut stack: Vec<T::Node> = vec![];
         self.reach(from, &mut stack);
         while let Some(node) = stack.pop() {
-            for i in 0..self.tape.edges(&node) {
-                let link = self.tape.edge(&node, i);
+            for i in 0..self.graph.edges(&node) {
+                let link = self.graph.edge(&node, i);
                 self.reach(&link, &mut stack);
             }
         }
@@ -120,12 +121,12 @@ impl<T: Tape> Engine<'_, T> {
         match link {
             EdgeTo::Nowhere => {}
             EdgeTo::Leaf(leaf) => {
-                let id = self.tape.leaf_id(leaf);
+                let id = self.graph.leaf_id(leaf);
                 self.leaves.entry(id).or_insert(Awaited { edges: 0, sum: None }).edges += 1;
             }
             EdgeTo::Node(node, _) => {
-                let outputs = self.tape.outputs(node);
-                self.agenda.entry(self.tape.ordinal(node)).or_insert_with(|| {
+                let outputs = self.graph.outputs(node);
+                self.agenda.entry(self.graph.ordinal(node)).or_insert_with(|| {
                     stack.push(node.clone());
                     (node.clone(), (0..outputs).map(|_| None).collect())
                 });
@@ -136,12 +137,12 @@ impl<T: Tape> Engine<'_, T> {
     fn node(&mut self, node: &T::Node, mut grads: Grads<T::Value>) -> Result<()> {
         let mut found = vec![];
         if grads.iter().any(|g| g.is_some()) {
-            self.tape.hook_node(node, &mut grads)?;
-            found = self.tape.rule(node, grads)?;
+            self.graph.hook_node(node, &mut grads)?;
+            found = self.graph.rule(node, grads)?;
         }
         let mut found = found.into_iter();
-        for i in 0..self.tape.edges(node) {
-            let link = self.tape.edge(node, i);
+        for i in 0..self.graph.edges(node) {
+            let link = self.graph.edge(node, i);
             self.settle(&link, found.next().flatten())?;
         }
         Ok(())
@@ -153,24 +154,24 @@ impl<T: Tape> Engine<'_, T> {
             (EdgeTo::Nowhere, _) | (EdgeTo::Node(..), None) => Ok(()),
             (EdgeTo::Node(node, output), Some(g)) => {
                 // On the agenda since `count`: its ordinal is below that of the node that sends.
-                let Some((_, grads)) = self.agenda.get_mut(&self.tape.ordinal(node)) else { return Ok(()) };
+                let Some((_, grads)) = self.agenda.get_mut(&self.graph.ordinal(node)) else { return Ok(()) };
                 let old = grads[*output].take();
                 let sum = match old {
                     None => g,
-                    Some(old) => self.tape.add(Some(node), old, g)?,
+                    Some(old) => self.graph.add(Some(node), old, g)?,
                 };
-                if let Some((_, grads)) = self.agenda.get_mut(&self.tape.ordinal(node)) {
+                if let Some((_, grads)) = self.agenda.get_mut(&self.graph.ordinal(node)) {
                     grads[*output] = Some(sum);
                 }
                 Ok(())
             }
             (EdgeTo::Leaf(leaf), g) => {
-                let id = self.tape.leaf_id(leaf);
+                let id = self.graph.leaf_id(leaf);
                 let Some(awaited) = self.leaves.get_mut(&id) else { return Ok(()) };
                 awaited.edges -= 1;
                 let last = awaited.edges == 0;
                 let sum = match (awaited.sum.take(), g) {
-                    (Some(old), Some(g)) => Some(self.tape.add(None, old, g)?),
+                    (Some(old), Some(g)) => Some(self.graph.add(None, old, g)?),
                     (old, g) => old.or(g),
                 };
                 match sum {
@@ -188,14 +189,14 @@ impl<T: Tape> Engine<'_, T> {
 
     /// A leaf's gradient is complete: it is boxed to the leaf's layout, at once or with others.
     fn complete(&mut self, leaf: &T::Leaf, g: T::Value) -> Result<()> {
-        let g = self.tape.hook_leaf(leaf, g)?;
-        match self.tape.way_home(leaf, g)? {
-            Way::Home(g) => self.tape.store(leaf, g),
-            Way::Boxed(g, bytes) if bytes > SMALL => {
-                let g = self.tape.box_one(leaf, g)?;
-                self.tape.store(leaf, g)
+        let g = self.graph.hook_leaf(leaf, g)?;
+        match self.graph.to_leaf_layout(leaf, g)? {
+            LeafGrad::Ready(g) => self.graph.store(leaf, g),
+            LeafGrad::NeedsBoxing(g, bytes) if bytes > SMALL => {
+                let g = self.graph.box_one(leaf, g)?;
+                self.graph.store(leaf, g)
             }
-            Way::Boxed(g, bytes) => {
+            LeafGrad::NeedsBoxing(g, bytes) => {
                 self.bucket.push((leaf.clone(), g));
                 self.bucket_bytes += bytes;
                 if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() }
@@ -210,8 +211,8 @@ impl<T: Tape> Engine<'_, T> {
         if all.is_empty() {
             return Ok(());
         }
-        let boxed = self.tape.box_together(&all)?;
-        all.iter().zip(boxed).try_for_each(|((leaf, _), g)| self.tape.store(leaf, g))
+        let boxed = self.graph.box_together(&all)?;
+        all.iter().zip(boxed).try_for_each(|((leaf, _), g)| self.graph.store(leaf, g))
     }
 }
 

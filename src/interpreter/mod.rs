@@ -15,8 +15,8 @@
 //! 4. The key finds a plan in the cache of the rank. If there is none, the call is described without its data and planned
 //!    ([`crate::plan`]).
 //! 5. Binding gives memory to the numbered buffers of the plan, step by step. Inputs are read where their handles have
-//!    them; they are not copied. The boxed form of an input is kept on its handle until the value, or its place in the
-//!    autograd graph, changes, or until [`Tensor::release_forms`](crate::Tensor::release_forms) drops it. A buffer that a
+//!    them; they are not copied. The boxed copy of an input is kept on its handle until the value, or its place in the
+//!    autograd graph, changes, or until [`Tensor::clear_reshard_cache`](crate::Tensor::clear_reshard_cache) drops it. A buffer that a
 //!    step has made is freed after its last use.
 //! 6. The vm gets an instruction for each step: a kernel or a boxing, with views and the storages that it reads and
 //!    writes. The CPU runs it at once. An instruction is a large struct, so binding fills it in place.
@@ -30,8 +30,8 @@
 //!
 //! **Policies** are checked when a boxing is about to run. They need its plan and the mode of the thread, so they are
 //! part of no key and cannot make a cached plan stale. Inputs are checked before the call is issued, and remembered boxed
-//! forms are checked too, so all ranks decide alike. Each boxing is made on behalf of a `Cause`, which errors and
-//! receipts name.
+//! copies are checked too, so all ranks decide alike. Each boxing is made on behalf of a `BoxingReason`, which errors and
+//! comm records name.
 //!
 //! **Lists of calls**: [`list_called`] returns which ops a closure calls on global tensors, with the signatures that
 //! `Plan::signature` reads from the plans. A call that nobody lists pays nothing for it.
@@ -80,6 +80,7 @@ mod boxing;
 mod cache;
 mod call;
 mod call_log;
+mod comm_trace;
 mod complex_lowering;
 mod copy;
 mod cross_device;
@@ -102,7 +103,6 @@ mod op_call;
 mod overwritten;
 mod policy;
 mod read;
-mod receipts;
 mod recompute;
 mod record;
 mod run;
@@ -122,6 +122,9 @@ pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan};
 pub(crate) use call::first;
 pub use call::{Call, IntoValues, Outputs};
 pub use call_log::{Called, list_called};
+pub use comm_trace::{
+    COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,
+};
 pub use copy::local_bytes;
 pub use custom::apply_custom;
 pub(crate) use emit::Functions;
@@ -131,7 +134,6 @@ pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
 pub use read::{logical_bytes, logical_bytes_on};
-pub use receipts::{Measured, Moved, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
 pub use recompute::{RecomputeGuard, recompute};
 pub use saved::saved_tensors_hooks;
 pub use state::cache;

@@ -7,14 +7,14 @@
 
 use super::boxing::{BoxingReason, check, denied};
 use super::call::Call;
-use super::receipts::in_backward;
+use super::comm_trace::in_backward;
 use crate::boxing::{ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::plan::{ExchangeLengthStep, For, Plan, Step, Where, with_choice};
 use crate::sbp::NdSbp;
 
-/// Refuses the boxings of a call where they are denied, whether or not a boxed form is remembered: what a handle
+/// Refuses the boxings of a call where they are denied, whether or not a boxed copy is remembered: what a handle
 /// remembers depends on what ran before.
 pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
     if BoxingReason::Needed("").is_denied() { refuse_plan(call, plan, placement) } else { Ok(()) }

@@ -1,9 +1,9 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
 use super::boxing::BoxingReason;
+use super::comm_trace::collective;
 use super::copy::local_bytes;
 use super::layout::{layout_key, to_layout};
-use super::receipts::collective;
 use crate::backend::no_values;
 use crate::comm::Group;
 use crate::context::{current, current_rank};

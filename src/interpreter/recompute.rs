@@ -27,7 +27,7 @@ use crate::context::{
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Attrs, Op, OpUse, RuntimeAttrs};
 use crate::plan::Target;
-use crate::tensor::{Edge, FormOf, GlobalRef, Kept, LeafSlot, Packed, Saved, Tensor, Unpack};
+use crate::tensor::{Edge, GlobalRef, LeafSlot, Packed, ReshardKey, Saved, SavedData, Tensor, Unpack};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -102,7 +102,7 @@ fn in_slot(slot: Arc<Slot>, t: &Tensor, edge: Edge) -> Saved {
     });
     let by = "checkpoint (run again)";
     let packed = Packed { value: Box::new(slot), unpack: unpack.clone(), ty: t.type_ref(), edge, by };
-    Saved { kept: Kept::Packed(Box::new(packed)), version: 0 }
+    Saved { kept: SavedData::Packed(Box::new(packed)), version: 0 }
 }
 
 #[derive(Default)]
@@ -126,7 +126,7 @@ struct Entry {
 
 enum What {
     Call(Box<ListedCall>),
-    /// The boxed form of an input of a call.
+    /// The boxed copy of an input of a call.
     Boxed(GlobalRef),
 }
 
@@ -183,7 +183,7 @@ impl Listed {
             return In::Value(number, t.requires_grad());
         }
         let kept = |o: &Outside| match &o.kept.kept {
-            Kept::Tensor(k) => k.same(t) && o.kept.version == t.version(),
+            SavedData::Tensor(k) => k.same(t) && o.kept.version == t.version(),
             _ => false,
         };
         if let Some(i) = self.outside.iter().position(kept) {
@@ -337,9 +337,9 @@ impl Entry {
                 call.target(c.target.as_ref()).run()
             }
             What::Boxed(to) => {
-                let Some(Some(t)) = inputs.first() else { return Err(Error::autograd("a boxed form of nothing")) };
-                let form = FormOf::Boxed(to.id());
-                if let Some(found) = t.form(form) {
+                let Some(Some(t)) = inputs.first() else { return Err(Error::autograd("a boxed copy of nothing")) };
+                let key = ReshardKey::Boxed(to.id());
+                if let Some(found) = t.resharded(key) {
                     return Ok(SmallVec::from_iter([found]));
                 }
                 let out = {
@@ -347,7 +347,7 @@ impl Entry {
                     to_layout(BoxingReason::Needed("checkpoint"), t, &to.placement, &to.sbp, self.site)?
                 };
                 out.set_edge(t.edge());
-                t.remember(form, &out);
+                t.cache_resharded(key, &out);
                 Ok(SmallVec::from_iter([out]))
             }
         }
@@ -368,8 +368,8 @@ impl Slot {
 /// Saves a tensor that neither a segment nor an outer one has made.
 fn kept_itself(t: &Tensor) -> Saved {
     if let Some(source) = t.gathered_from() {
-        return Saved { kept: Kept::Gathered(source.clone()), version: source.version() };
+        return Saved { kept: SavedData::Gathered(source.clone()), version: source.version() };
     }
     let kept = if matches!(t.edge(), Edge::Leaf(_)) { t.clone() } else { t.value() };
-    Saved { version: kept.version(), kept: Kept::Tensor(kept) }
+    Saved { version: kept.version(), kept: SavedData::Tensor(kept) }
 }

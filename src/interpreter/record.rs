@@ -7,7 +7,7 @@ use crate::error::{CallSite, Result};
 use crate::ops::{Grad, GradArg, Numbers, Op, Withheld, derived_args};
 use crate::placement::Device;
 use crate::plan::TypeRef;
-use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
+use crate::tensor::{Custom, Edge, Node, Saved, SavedData, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
@@ -66,7 +66,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         let overwritten = || call.inputs[i].is_some_and(|t| written.iter().any(|w| share_memory(w, t)));
         saved.push(match t.filter(|_| bit(keep_in, i)) {
             None => None,
-            Some(t) if overwritten() => Some(Saved { kept: Kept::Tensor(t.overwritten()), version: u64::MAX }),
+            Some(t) if overwritten() => Some(Saved { kept: SavedData::Tensor(t.overwritten()), version: u64::MAX }),
             // A view is kept without its base, whose edge may lead to this node.
             Some(t) if t.base().is_some() => Some(save(t.shadow(), t.version())?),
             Some(t) => Some(save(t.clone(), t.version())?),

@@ -17,7 +17,7 @@ use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::Instruction;
 use smallvec::SmallVec;
 
-/// The forms in which inputs were boxed for a call, by number; shorter than the inputs where no later one is boxed.
+/// The copies to which inputs were boxed for a call, by number; shorter than the inputs where no later one is boxed.
 pub(super) type Boxed = SmallVec<[Option<Tensor>; 4]>;
 
 /// Carries out the plan of a call and returns its outputs. Inputs that are boxed for it are put into `boxed`.
@@ -88,7 +88,7 @@ pub(super) struct Length {
     /// Of all parts together.
     pub(super) whole: usize,
     /// Length of each rank's part, by rank of the world; of this rank alone in a local call and where nobody had to be asked.
-    pub(super) told: SmallVec<[i64; 8]>,
+    pub(super) lengths: SmallVec<[i64; 8]>,
 }
 
 /// The type with another size of dim 0.

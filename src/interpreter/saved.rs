@@ -4,7 +4,7 @@ use super::observers::{self, Observer, observe, unobserved};
 use super::unshard::unsharded;
 use crate::context::{Moments, no_grad};
 use crate::error::{CallSite, Error, Result};
-use crate::tensor::{Kept, Packed, Saved, Tensor, Unpack};
+use crate::tensor::{Packed, Saved, SavedData, Tensor, Unpack};
 use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Observer for Hooks {
         let value = (self.pack)(&tensor.detach()).map_err(|e| e.in_call(|| PACK.to_string()))?;
         let packed =
             Packed { value, unpack: self.unpack.clone(), ty: tensor.type_ref(), edge: tensor.edge(), by: UNPACK };
-        Ok(Some(Saved { kept: Kept::Packed(Box::new(packed)), version: 0 }))
+        Ok(Some(Saved { kept: SavedData::Packed(Box::new(packed)), version: 0 }))
     }
 }
 
@@ -68,11 +68,11 @@ pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
 #[inline]
 pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
     if let Some(source) = tensor.gathered_from() {
-        return Ok(Saved { kept: Kept::Gathered(source.clone()), version: source.version() });
+        return Ok(Saved { kept: SavedData::Gathered(source.clone()), version: source.version() });
     }
     Ok(match observers::saved(&tensor)? {
         Some(saved) => saved,
-        None => Saved { kept: Kept::Tensor(tensor), version },
+        None => Saved { kept: SavedData::Tensor(tensor), version },
     })
 }
 
@@ -85,10 +85,10 @@ const UNPACK: &str = "saved_tensors_hooks (unpack)";
 /// What the scope's hook reports, and if it makes a tensor of another type.
 pub(super) fn restore(saved: &Saved, site: CallSite) -> Result<Option<Tensor>> {
     match &saved.kept {
-        Kept::Tensor(t) => Ok((t.version() == saved.version).then(|| t.clone())),
-        Kept::Gathered(source) if source.version() != saved.version => Ok(None),
-        Kept::Gathered(source) => unsharded(source, site).map(Some),
-        Kept::Packed(p) => unpacked(p).map(Some),
+        SavedData::Tensor(t) => Ok((t.version() == saved.version).then(|| t.clone())),
+        SavedData::Gathered(source) if source.version() != saved.version => Ok(None),
+        SavedData::Gathered(source) => unsharded(source, site).map(Some),
+        SavedData::Packed(p) => unpacked(p).map(Some),
     }
 }
 

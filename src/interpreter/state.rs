@@ -1,7 +1,7 @@
-//! State of the interpreter, one per rank: plans of calls, receipts, and the boxings it has warned of.
+//! State of the interpreter, one per rank: plans of calls, comm records, and the boxings it has warned of.
 
 use super::cache::{DispatchCache, DispatchPlan};
-use super::receipts::{KnownTogether, Ring};
+use super::comm_trace::{KnownTogether, Ring};
 use crate::context::RankCtx;
 use crate::error::{CallSite, Result};
 use crate::intern::FixedMap;
@@ -14,7 +14,7 @@ pub(super) const WARNED_LIMIT: usize = 4096;
 /// State of the interpreter on one rank.
 pub struct RankState {
     cache: Mutex<DispatchCache>,
-    pub(super) receipts: Arc<Ring>,
+    pub(super) comm_trace: Arc<Ring>,
     /// Lists of boxings that were carried out together.
     pub(super) together: Mutex<KnownTogether>,
     /// Boxings that a policy has warned of: line, op, backward. At most [`WARNED_LIMIT`].
@@ -26,7 +26,7 @@ impl RankState {
     fn new(ctx: &RankCtx) -> RankState {
         RankState {
             cache: Mutex::default(),
-            receipts: Ring::of_rank(ctx),
+            comm_trace: Ring::of_rank(ctx),
             together: Mutex::default(),
             warned: Mutex::default(),
         }

@@ -1,8 +1,8 @@
 //! Parameters that are stored split and read whole ([`nn::zero`](crate::nn::zero)): before a call is issued, its inputs that are
 //! marked so are boxed to the layout in which calls read them.
 //!
-//! So the call is the one that it would be without the mark: the same signature, the same bits. The gathered form has the edge of its
-//! source, whose gradient therefore goes straight to the source's layout: a reduce-scatter. Some forms are remembered until the source
+//! So the call is the one that it would be without the mark: the same signature, the same bits. The unsharded copy has the edge of its
+//! source, whose gradient therefore goes straight to the source's layout: a reduce-scatter. Some copies are cached until the source
 //! changes. The others live for one call: what backward needs of them is saved as the source, and gathered once more.
 //!
 //! What a call writes, and what a layout op takes, is the tensor as it is stored. Under autocast the shard is cast, and then gathered.
@@ -15,7 +15,7 @@ use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::AttrValue;
-use crate::tensor::{FormOf, Tensor};
+use crate::tensor::{ReshardKey, Tensor};
 
 /// Gathers the inputs of a call that are stored split.
 pub(super) const UNSHARD: Rewrite = Rewrite { applies: wanted, rewrite: unshard_inputs };
@@ -53,9 +53,9 @@ fn unshard_inputs(call: &Call<'_>) -> Result<Option<Rewritten>> {
 /// The tensor in the layout in which calls read it.
 pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
     let Some(how) = t.for_use() else { return Ok(t.clone()) };
-    let form = FormOf::Boxed(how.to.id());
+    let key = ReshardKey::Boxed(how.to.id());
     if how.keeps
-        && let Some(found) = t.form(form)
+        && let Some(found) = t.resharded(key)
     {
         return Ok(found);
     }
@@ -69,7 +69,7 @@ pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
     };
     out.set_edge(t.edge());
     match how.keeps {
-        true => t.remember(form, &out),
+        true => t.cache_resharded(key, &out),
         false => out.set_gathered_from(t),
     }
     Ok(out)

@@ -23,14 +23,14 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
     call.given.is_some() || call.op.writes_inputs()
 }
 
-/// Begins the writes of a call: drops the boxed and cast forms of the written tensors, on every rank, so that all ranks agree whether
+/// Begins the writes of a call: drops the boxed and cast copies of the written tensors, on every rank, so that all ranks agree whether
 /// a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward compares them with those of
 /// saved tensors. The version of a local tensor is that of its storage.
 #[inline]
 pub(super) fn begin_write<'a>(call: &'a Call<'a>, global: bool) -> Writing<'a> {
     if writes(call) {
         for t in written(call) {
-            t.release_forms();
+            t.clear_reshard_cache();
             if global {
                 t.bump_global_version();
             }
@@ -39,7 +39,7 @@ pub(super) fn begin_write<'a>(call: &'a Call<'a>, global: bool) -> Writing<'a> {
     Writing(call)
 }
 
-/// A call whose writes have begun. When it is dropped, also after a step that failed, the forms of the written tensors that the call itself
+/// A call whose writes have begun. When it is dropped, also after a step that failed, the cached copies of the written tensors that the call itself
 /// made are dropped: they hold the old values.
 pub(super) struct Writing<'a>(&'a Call<'a>);
 
@@ -47,7 +47,7 @@ impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
         if writes(self.0) {
-            written(self.0).for_each(Tensor::release_forms);
+            written(self.0).for_each(Tensor::clear_reshard_cache);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::api::{device as on_device, no_calls, passed_on};
 use super::given::{
-    GivenAttrs, LongRoom, Room, Told, device, device_code, dtype, input_name, output_names, view, with_infer,
+    GivenAttrs, LongRoom, Room, RuleArgs, device, device_code, dtype, input_name, output_names, view, with_infer,
 };
 use super::launch::{Running, launch};
 use crate::error::{Error, ErrorKind, Result};
@@ -175,7 +175,7 @@ pub(super) fn workspace_bytes(
     let mut message = room.message();
     let _no_calls = no_calls("the size of a workspace");
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
-    let found = with_infer(ctx, &Told { outputs, devices: None }, user.get(), |infer| unsafe {
+    let found = with_infer(ctx, &RuleArgs { outputs, devices: None }, user.get(), |infer| unsafe {
         bytes(infer, &raw mut message)
     });
     match usize::try_from(found) {
@@ -199,7 +199,7 @@ pub(super) fn kernel_applies(
     let mut room: Room = Room::new();
     let mut message = room.message();
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
-    let found = with_infer(ctx, &Told { outputs, devices: None }, user.get(), |infer| unsafe {
+    let found = with_infer(ctx, &RuleArgs { outputs, devices: None }, user.get(), |infer| unsafe {
         applies(infer, &raw mut message)
     });
     match found {
@@ -297,7 +297,7 @@ unsafe extern "C" fn take_device(context: *mut c_void, output: usize, found: u32
     }
 }
 
-fn run_rule(ctx: &InferCtx<'_>, told: &Told<'_>, rule: RuleCall, user: User, what: &str) -> Result<Given> {
+fn run_rule(ctx: &InferCtx<'_>, args: &RuleArgs<'_>, rule: RuleCall, user: User, what: &str) -> Result<Given> {
     let mut given = Given::default();
     let results = oflow_results {
         head: oflow_head::of::<oflow_results>(),
@@ -315,7 +315,7 @@ fn run_rule(ctx: &InferCtx<'_>, told: &Told<'_>, rule: RuleCall, user: User, wha
         // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
         unsafe { rule(infer, &raw const results, &raw mut message) }
     };
-    let status = with_infer(ctx, told, user.get(), call);
+    let status = with_infer(ctx, args, user.get(), call);
     let len = message.len;
     // Rules are pure: what they say is the same on every rank, and before any data moves.
     judged(status, room.said(len), || format!("{what} of {}", shown(ctx.op)))
@@ -341,23 +341,23 @@ fn all<T>(list: Vec<Option<T>>, ctx: &InferCtx<'_>, what: &str) -> Result<SmallV
 /// Adds the rules of an op that are functions.
 pub(super) fn add_rules(mut op: OpDef, from: &oflow_op_def, user: User) -> OpDef {
     if let Some(rule) = from.check {
-        op = op.check(move |ctx| run_rule(ctx, &Told::default(), rule, user, "the check").map(|_| ()));
+        op = op.check(move |ctx| run_rule(ctx, &RuleArgs::default(), rule, user, "the check").map(|_| ()));
     }
     if let Some(rule) = from.infer_shapes {
         let what = "the shape rule";
         op.shape = ShapeRule::Fn(Arc::new(move |ctx| {
-            all(run_rule(ctx, &Told::default(), rule, user, what)?.shapes, ctx, what)
+            all(run_rule(ctx, &RuleArgs::default(), rule, user, what)?.shapes, ctx, what)
         }));
     }
     if let Some(rule) = from.infer_dtypes {
         let what = "the dtype rule";
         op.dtype = DTypeRule::Fn(Arc::new(move |ctx| {
-            all(run_rule(ctx, &Told::default(), rule, user, what)?.dtypes, ctx, what)
+            all(run_rule(ctx, &RuleArgs::default(), rule, user, what)?.dtypes, ctx, what)
         }));
     }
     if let Some(rule) = from.infer_signatures {
         op = op.get_sbp(move |ctx| {
-            let rows = run_rule(ctx, &Told::default(), rule, user, "the sharding rule")?.signatures;
+            let rows = run_rule(ctx, &RuleArgs::default(), rule, user, "the sharding rule")?.signatures;
             let counts = (ctx.inputs.len(), ctx.op.sig.outputs.len());
             rows.iter().map(|row| signature(row, counts, ctx.op)).collect()
         });
@@ -378,8 +378,8 @@ fn devices(ctx: &DeviceCtx<'_>, rule: RuleCall, user: User) -> Result<Devices> {
     };
     let inputs: SmallVec<[u32; 8]> =
         ctx.inputs.iter().map(|d| d.map_or(Ok(OFLOW_NO_DEVICE), known)).collect::<Result<_>>()?;
-    let told = Told { outputs: &[], devices: Some((&inputs, known(ctx.default)?)) };
-    let given = run_rule(call, &told, rule, user, what)?;
+    let args = RuleArgs { outputs: &[], devices: Some((&inputs, known(ctx.default)?)) };
+    let given = run_rule(call, &args, rule, user, what)?;
     let (run_on, stream) = given.run_on.unwrap_or((ctx.default, StreamKind::Compute));
     let count = call.op.outputs_made(call)?.map_or(call.op.sig.outputs.len(), |made| made.len());
     if given.devices.len() > count {

@@ -268,7 +268,7 @@ pub(super) fn output_names<'a>(
 
 /// Arguments of some rules beside inputs and attributes.
 #[derive(Default)]
-pub(super) struct Told<'a> {
+pub(super) struct RuleArgs<'a> {
     /// The outputs, where they are known.
     pub(super) outputs: &'a [TensorType],
     /// The devices of the inputs and that of the call, for a device rule.
@@ -278,7 +278,7 @@ pub(super) struct Told<'a> {
 /// Hands a rule what it reads.
 pub(super) fn with_infer<R>(
     ctx: &InferCtx<'_>,
-    told: &Told<'_>,
+    args: &RuleArgs<'_>,
     user: *mut c_void,
     body: impl FnOnce(&oflow_infer) -> R,
 ) -> R {
@@ -289,8 +289,8 @@ pub(super) fn with_infer<R>(
     let inputs: SmallVec<[Option<oflow_type>; 4]> = ctx.inputs.iter().enumerate().map(typed).collect();
     let inputs: SmallVec<[*const oflow_type; 4]> =
         inputs.iter().map(|t| t.as_ref().map_or(ptr::null(), ptr::from_ref)).collect();
-    let names = output_names(ctx.op, ctx.attrs, ctx.inputs.iter().map(|i| i.is_some()), told.outputs.len());
-    let made: SmallVec<[oflow_type; 2]> = told.outputs.iter().zip(names).map(|(t, n)| tensor_type(t, n)).collect();
+    let names = output_names(ctx.op, ctx.attrs, ctx.inputs.iter().map(|i| i.is_some()), args.outputs.len());
+    let made: SmallVec<[oflow_type; 2]> = args.outputs.iter().zip(names).map(|(t, n)| tensor_type(t, n)).collect();
     let made: SmallVec<[*const oflow_type; 2]> = made.iter().map(ptr::from_ref).collect();
     body(&oflow_infer {
         head: oflow_head::of::<oflow_infer>(),
@@ -301,8 +301,8 @@ pub(super) fn with_infer<R>(
         attrs: attrs.as_ptr(),
         attr_count: attrs.len(),
         user,
-        devices: told.devices.map_or(ptr::null(), |(inputs, _)| inputs.as_ptr()),
-        default_device: told.devices.map_or(OFLOW_NO_DEVICE, |(_, default)| default),
+        devices: args.devices.map_or(ptr::null(), |(inputs, _)| inputs.as_ptr()),
+        default_device: args.devices.map_or(OFLOW_NO_DEVICE, |(_, default)| default),
     })
 }
 

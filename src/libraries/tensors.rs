@@ -7,7 +7,7 @@ use oflow_op::abi::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Description of a tensor; the pointers of [`oflow_tensor_info`] lead here.
-struct Told {
+struct TensorText {
     dims: Box<[i64]>,
     device: String,
     sbp: String,
@@ -17,7 +17,7 @@ struct Told {
 struct Entry {
     tensor: Tensor,
     owners: usize,
-    told: Option<Box<Told>>,
+    text: Option<Box<TensorText>>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ pub(super) fn put(tensor: Tensor) -> Result<oflow_tensor> {
         }
     };
     let slot = &mut t.slots[at as usize];
-    slot.entry = Some(Entry { tensor, owners: 1, told: None });
+    slot.entry = Some(Entry { tensor, owners: 1, text: None });
     Ok(u64::from(slot.generation) << 32 | u64::from(at + 1))
 }
 
@@ -122,8 +122,8 @@ pub(super) fn describe(number: oflow_tensor) -> Result<oflow_tensor_info> {
     let mut t = table();
     let entry = t.entry(number)?;
     let tensor = &entry.tensor;
-    let told = entry.told.get_or_insert_with(|| {
-        Box::new(Told {
+    let text = entry.text.get_or_insert_with(|| {
+        Box::new(TensorText {
             dims: tensor.shape().iter().map(|n| *n as i64).collect(),
             device: tensor.device().to_string(),
             sbp: tensor.sbp().map_or(String::new(), |s| s.to_string()),
@@ -134,15 +134,15 @@ pub(super) fn describe(number: oflow_tensor) -> Result<oflow_tensor_info> {
     Ok(oflow_tensor_info {
         head: oflow_head::of::<oflow_tensor_info>(),
         dtype: code(tensor.dtype()),
-        rank: told.dims.len() as u32,
-        dims: told.dims.as_ptr(),
+        rank: text.dims.len() as u32,
+        dims: text.dims.as_ptr(),
         scale,
         zero_point,
-        device: oflow_str::of(&told.device),
+        device: oflow_str::of(&text.device),
         global: u32::from(tensor.is_global()),
         requires_grad: u32::from(tensor.requires_grad()),
-        sbp: oflow_str::of(&told.sbp),
-        placement: oflow_str::of(&told.placement),
+        sbp: oflow_str::of(&text.sbp),
+        placement: oflow_str::of(&text.placement),
     })
 }
 

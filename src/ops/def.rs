@@ -2,7 +2,7 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
-use super::by_parts::ByParts;
+use super::complex_lowering::ComplexLowering;
 use super::grad::{Grad, LowerFn};
 use super::hooks::Hooks;
 use super::infer::{InferCtx, LocalizeCtx};
@@ -278,7 +278,7 @@ pub struct OpDef {
     /// Work of the interpreter where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
     /// How it takes complex numbers where its kernels compute with real ones.
-    pub by_parts: Option<ByParts>,
+    pub complex_lowering: Option<ComplexLowering>,
     /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
@@ -343,7 +343,7 @@ impl OpDef {
             length: None,
             cast: None,
             layout: None,
-            by_parts: None,
+            complex_lowering: None,
             kernels: vec![],
             samples: vec![],
             library: None,

@@ -27,7 +27,7 @@ pub enum LayoutOp {
 }
 
 impl LayoutOp {
-    /// The function that programs call for it: for messages, receipts and the dispatch stream.
+    /// The function that programs call for it: for messages, comm records and the dispatch stream.
     pub fn function(self) -> &'static str {
         match self {
             LayoutOp::Box | LayoutOp::BoxGrad | LayoutOp::ShardsToGlobal => "to_global",

@@ -36,7 +36,7 @@
 mod arith;
 mod attr;
 mod autocast;
-mod by_parts;
+mod complex_lowering;
 mod condition;
 mod constraint;
 mod deduce;
@@ -66,7 +66,7 @@ mod wired;
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
-pub use by_parts::ByParts;
+pub use complex_lowering::ComplexLowering;
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promote_types, promoted, scalar_of_kind};
 pub(crate) use def::ViewFn;

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::functional::{IntoTarget, randn};
     use crate::placement::Device;
-    use crate::{manual_seed, run_ranks, sbp, take_receipts};
+    use crate::{manual_seed, run_ranks, sbp, take_comm_trace};
 
     /// Leaves with random gradients of those layouts.
     fn leaves(mesh: &Placement, sbps: &[NdSbp]) -> Result<Vec<Tensor>> {
@@ -141,9 +141,9 @@ mod tests {
             let mesh = Placement::new(Device::Cpu, &[0, 1, 2, 3], &[2, 2])?;
             let ps = leaves(&mesh, &[sbp![B, B], sbp![S(0), B], sbp![S(1), S(0)], sbp![B, S(1)]])?;
             let before: Vec<Vec<f64>> = ps.iter().map(|p| p.grad().unwrap().to_f64_vec()).collect::<Result<_>>()?;
-            take_receipts();
+            take_comm_trace();
             let norm = clip_grad_norm(&ps, 1.5)?;
-            let moving = take_receipts().iter().filter(|r| r.bytes_sent() > 0).count();
+            let moving = take_comm_trace().iter().filter(|r| r.bytes_sent() > 0).count();
             assert!(moving <= 2, "{moving} communications for 4 parameters");
             let mut sum = 0.0;
             for (p, b) in ps.iter().zip(&before) {

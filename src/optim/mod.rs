@@ -40,7 +40,7 @@ use crate::tensor::Tensor;
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub trait Optimizer {
-    /// Updates each parameter that has a gradient, in place, for a call at `site`: the line that errors and receipts name.
+    /// Updates each parameter that has a gradient, in place, for a call at `site`: the line that errors and comm records name.
     /// Programs call [`step`](OptimizerExt::step).
     ///
     /// # Errors

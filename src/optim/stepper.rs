@@ -105,7 +105,7 @@ impl ParamState<'_> {
 
 /// State of one parameter.
 #[derive(Default)]
-struct Kept {
+struct StoredState {
     tensors: Vec<Option<Tensor>>,
     steps: i64,
     /// Whether tensors were made since the last step.
@@ -115,7 +115,7 @@ struct Kept {
 /// An optimizer of given settings. The state of half-precision parameters is f32.
 pub struct Stepper<R> {
     parameters: Vec<Tensor>,
-    kept: Vec<Option<Kept>>,
+    kept: Vec<Option<StoredState>>,
     masters: Masters,
     checks: StepChecks,
     options: R,

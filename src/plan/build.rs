@@ -1,6 +1,6 @@
 //! Building a plan: inference → candidate signatures → the choice → boxings → physical shapes → kernel.
 
-use super::counted::Spread;
+use super::dynamic_shape::ResultParts;
 use super::kernel::{Logical, check_shards, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
 use super::step::{
@@ -101,7 +101,7 @@ impl Builder<'_> {
         let mut outs = r.op.infer(&infer)?;
         let withheld = r.op.withheld(&infer, &outs)?;
         if let Some(by) = &r.op.length {
-            let outputs = self.counted(r, (by, device), (&infer, &outs), inputs, None)?;
+            let outputs = self.dynamic_shape(r, (by, device), (&infer, &outs), inputs, None)?;
             return Ok(MadeBy { outputs, stream_key: 0, withheld, device: None });
         }
         let at = self.devices(r, &infer, device, outs.len())?;
@@ -195,8 +195,8 @@ impl Builder<'_> {
             }
         }
         if let Some(by) = &r.op.length {
-            let spread = Spread { placement, sig: &sig, after };
-            let outputs = self.counted(r, (by, placement.device()), (&infer, &outs), &used, Some(&spread))?;
+            let parts = ResultParts { placement, sig: &sig, after };
+            let outputs = self.dynamic_shape(r, (by, placement.device()), (&infer, &outs), &used, Some(&parts))?;
             let stream_key = stream_key(r, placement, &outs, &sig);
             return Ok(MadeBy { outputs, stream_key, withheld, device: None });
         }

@@ -3,7 +3,7 @@
 //! [`plan`] is a pure function of the op, its attributes, the types of its inputs and the modes of the call
 //! ([`Request`]). It reads no tensor, no clock and no state, so a plan can be made for any rank of any world. Steps:
 //! inference → candidate signatures → the choice → boxings of inputs → kernel, or the steps of a lowering → boxing of the
-//! result. Where the shape of a result depends on values, the plan has the steps that find it (`counted.rs`). The interpreter binds buffers to memory and runs the steps (`interpreter/run.rs`).
+//! result. Where the shape of a result depends on values, the plan has the steps that find it (`dynamic_shape.rs`). The interpreter binds buffers to memory and runs the steps (`interpreter/run.rs`).
 //!
 //! A [`Plan`] numbers its buffers, the inputs first, and says which step reads each buffer for the last time. A kernel
 //! step has localised attributes and the shard boxes of its tensors. If the program asks for a layout of the result, the
@@ -33,7 +33,7 @@
 //! same error. Such an op has no lowering and no view, cannot be called inside a lowering, and is refused in a dry run.
 
 mod build;
-mod counted;
+mod dynamic_shape;
 mod kernel;
 mod lower;
 mod request;
@@ -41,7 +41,7 @@ mod step;
 mod types;
 
 pub use build::{boxing_to, hint_of, plan, with_choice};
-pub use counted::parts_of;
+pub use dynamic_shape::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{

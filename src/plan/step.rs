@@ -168,7 +168,7 @@ pub struct BoxStep {
     pub makes: BufferId,
     /// Planned boxing, with the layouts on both sides.
     pub boxing: PlannedBoxing,
-    /// Purpose of the boxing, for messages and receipts.
+    /// Purpose of the boxing, for messages and comm records.
     pub purpose: For,
 }
 

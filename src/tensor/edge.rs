@@ -30,7 +30,7 @@ pub enum Edge {
     /// The tensor has no gradient.
     #[default]
     None,
-    /// The slot of a leaf, in which the gradient accumulates. Boxed forms of a leaf share its slot.
+    /// The slot of a leaf, in which the gradient accumulates. Boxed copies of a leaf share its slot.
     Leaf(Arc<LeafSlot>),
     /// Output `1` of a recorded call.
     Node(Arc<Node>, usize),
@@ -89,16 +89,16 @@ pub struct LeafSlot {
 /// A tensor kept for backward.
 pub struct Saved {
     /// Data that is kept of the tensor.
-    pub kept: Kept,
+    pub kept: SavedData,
     /// The version of the tensor that is kept when it was saved; of no meaning for a packed one.
     pub version: u64,
 }
 
 /// Data that is kept of a saved tensor.
-pub enum Kept {
+pub enum SavedData {
     /// The tensor (for an output: without its edge, which would be a cycle).
     Tensor(Tensor),
-    /// The tensor of which it is a form that lives for one call: it is gathered once more.
+    /// The tensor of which it is an unsharded copy that lives for one call: it is gathered once more.
     Gathered(Tensor),
     /// Value that a program's hook made of the tensor.
     Packed(Box<Packed>),
@@ -206,7 +206,7 @@ impl Node {
 /// Parts of a node that are freed with it and may hold further nodes.
 enum Fallen {
     Edge(Edge),
-    Saved(Kept),
+    Saved(SavedData),
     Custom(Custom),
     Watched(Arc<LeafSlot>),
 }

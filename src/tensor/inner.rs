@@ -1,4 +1,4 @@
-//! The data behind a tensor handle: contents, autograd edge, view, cached forms, role in unsharding. Operations on each are in the file
+//! The data behind a tensor handle: contents, autograd edge, view, cached copies, role in unsharding. Operations on each are in the file
 //! named for it.
 
 use super::edge::Edge;
@@ -67,29 +67,29 @@ impl EdgeCell {
     }
 }
 
-/// Key of a cached form: boxed to a layout, or cast to a dtype.
+/// Key of a cached copy: boxed to a layout, or cast to a dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormOf {
+pub(crate) enum ReshardKey {
     /// In the layout of the global type of that id.
     Boxed(u64),
     /// In that dtype; recorded as a call of its own or not.
     Cast(DType, bool),
 }
 
-/// A remembered form of a tensor.
-pub(super) struct Form {
-    pub(super) of: FormOf,
+/// A cached copy of a tensor.
+pub(super) struct CachedCopy {
+    pub(super) of: ReshardKey,
     pub(super) version: u64,
-    /// Where the gradient of the tensor went when the form was made. Kept alive, so that no other slot takes its address.
+    /// Where the gradient of the tensor went when the copy was made. Kept alive, so that no other slot takes its address.
     pub(super) edge: Edge,
-    pub(super) form: Tensor,
+    pub(super) copy: Tensor,
 }
 
-/// The remembered forms of one tensor.
+/// The remembered copies of one tensor.
 #[derive(Default)]
-pub(crate) struct Forms(pub(super) SmallVec<[Form; 1]>);
+pub(crate) struct ReshardCache(pub(super) SmallVec<[CachedCopy; 1]>);
 
-impl Forms {
+impl ReshardCache {
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
@@ -101,17 +101,17 @@ impl Forms {
 pub(crate) struct ForUse {
     /// The type that calls get.
     pub to: GlobalRef,
-    /// Whether the gathered form is remembered until the tensor changes; else it lives for one call.
+    /// Whether the unsharded copy is remembered until the tensor changes; else it lives for one call.
     pub keeps: bool,
-    /// Whether the gradient lies as the gathered form does, and not as the tensor.
+    /// Whether the gradient lies as the unsharded copy does, and not as the tensor.
     pub whole_gradient: bool,
 }
 
 /// Role of a handle in ZeRO's unsharding; most have none.
-pub(super) enum Gathering {
+pub(super) enum Unsharding {
     /// Calls read it in another layout.
     Marked(ForUse),
-    /// The form of a marked tensor that one call reads.
+    /// The unsharded copy of a marked tensor that one call reads.
     From(Tensor),
 }
 
@@ -128,10 +128,10 @@ pub(crate) struct Inner {
     pub(super) global_view: AtomicBool,
     /// Of a global tensor: in-place changes so far, the same number on every rank. (A local one's are its storage's.)
     pub(super) version: AtomicU64,
-    /// Boxed forms and casts.
-    pub(crate) boxed: Mutex<Forms>,
+    /// Boxed copies and casts.
+    pub(crate) boxed: Mutex<ReshardCache>,
     /// Whether calls read it in another layout, or it is such a form.
-    pub(super) gathering: OnceLock<Box<Gathering>>,
+    pub(super) gathering: OnceLock<Box<Unsharding>>,
     /// The number by which observers of calls know its value; 0 if none has seen it made.
     pub(super) stamp: AtomicU64,
 }

@@ -4,17 +4,17 @@
 
 mod alias;
 mod edge;
-mod forms;
-mod gather;
 mod handle;
 mod inner;
 mod local;
 mod print;
+mod reshard_cache;
+mod unshard;
 
 pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Refusal, share_memory};
-pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, Kept, LeafSlot, Node, Packed, Saved, Unpack};
+pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Packed, Saved, SavedData, Unpack};
 pub(crate) use handle::WeakTensor;
 pub use inner::{Body, Tensor};
-pub(crate) use inner::{ForUse, FormOf, Made};
+pub(crate) use inner::{ForUse, Made, ReshardKey};
 pub use local::LocalTensor;

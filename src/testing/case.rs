@@ -6,7 +6,7 @@ use super::sample::Sample;
 use super::{Complaint, at_home, home, mix, seed};
 use crate::error::{CallSite, Result};
 use crate::functional::{distribute, grad_at};
-use crate::interpreter::{BackwardOptions, Call, Target, take_receipts};
+use crate::interpreter::{BackwardOptions, Call, Target, take_comm_trace};
 use crate::ops::{Attrs, Grad, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
 use crate::sbp::{NdSbp, Signature};
@@ -100,10 +100,10 @@ pub(super) fn run(
     given: Option<&Tensor>,
 ) -> Result<Pieces> {
     let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
-    take_receipts();
+    take_comm_trace();
     let call = Call::new(of.op, &refs).attrs(of.attrs.clone()).runtime(of.runtime.clone());
     let outs = call.target(refs.is_empty().then_some(target)).given(given).run()?.into_vec();
-    let boxings = take_receipts().iter().filter(|r| r.plan().is_some()).count();
+    let boxings = take_comm_trace().iter().filter(|r| r.plan().is_some()).count();
     let mut grads = vec![None; inputs.len()];
     if of.backward && given.is_none() {
         let floats: Vec<Tensor> = differentiable_outputs(&outs).cloned().collect();

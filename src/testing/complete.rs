@@ -23,7 +23,7 @@ const MOST: usize = 200_000;
 
 /// A signature that gave the right values and is not declared.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct UndeclaredSignature {
     /// Number of the sample.
     pub sample: usize,
     /// The signature along one mesh axis.
@@ -38,7 +38,7 @@ pub struct Completeness {
     /// Declared signatures of the samples, all-B and lowered ones included.
     pub declared: usize,
     /// Right, but not declared.
-    pub undeclared: Vec<Found>,
+    pub undeclared: Vec<UndeclaredSignature>,
     /// Why nothing, or not all, was tried.
     pub skipped: Option<String>,
 }
@@ -135,14 +135,14 @@ fn search(op: &'static Op, number: usize, sample: &Sample, found: &mut Completen
     }
     let known = |s: &Signature, by: &[Signature]| by.iter().any(|d| follows(s, d));
     // Of those that follow from each other the first is told.
-    let mut told: Vec<Signature> = vec![];
+    let mut shown: Vec<Signature> = vec![];
     for (k, s) in right.iter().enumerate() {
         let stronger = right.iter().enumerate().any(|(j, d)| j != k && follows(s, d) && !(follows(d, s) && k < j));
         if !known(s, &declared) && !stronger {
-            told.push(s.clone());
+            shown.push(s.clone());
         }
     }
-    found.undeclared.extend(told.into_iter().map(|signature| Found { sample: number, signature }));
+    found.undeclared.extend(shown.into_iter().map(|signature| UndeclaredSignature { sample: number, signature }));
     Ok(())
 }
 

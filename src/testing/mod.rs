@@ -33,7 +33,7 @@ mod special;
 
 pub use arguments::bad_arguments;
 pub use case::{Case, Outcome, Reference, check_device, differentiable, differentiable_outputs, reference};
-pub use complete::{Completeness, Found, completeness};
+pub use complete::{Completeness, UndeclaredSignature, completeness};
 pub use conformance::{Trial, conformance, trials};
 pub use differences::{Function, float_samples};
 pub use gradcheck::{GradCheck, gradcheck, gradcheck_with};

@@ -1,7 +1,7 @@
 //! Carrying out a [`BoxesPlan`] on this rank: one batch of messages, each of which holds the pieces for one receiver.
 
-use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
-use super::place_host::on_host;
+use super::boxing_device::{ALIGN, Among, BoxingDevice, Message, Scratch, Span};
+use super::boxing_device_host::on_host;
 use crate::boxing::{BoxesPlan, Piece};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub fn execute_collect(
 }
 
 /// Carries it out where the boxes live.
-pub(crate) fn execute_collect_at<P: BoxMemory>(
+pub(crate) fn execute_collect_at<P: BoxingDevice>(
     at: &mut P,
     plan: &BoxesPlan,
     dtype: DType,
@@ -61,7 +61,7 @@ pub(crate) fn execute_collect_at<P: BoxMemory>(
         }
     }
     let all = |peers: &BTreeMap<usize, usize>| peers.values().map(|len| len.next_multiple_of(ALIGN)).sum();
-    let mut rest = at.room(Scratch::Send, all(&to))?;
+    let mut rest = at.scratch_buffer(Scratch::Send, all(&to))?;
     let mut sends: Vec<Message> = Vec::with_capacity(to.len());
     for (peer, len) in to {
         let message = rest.cut(len);
@@ -73,7 +73,7 @@ pub(crate) fn execute_collect_at<P: BoxMemory>(
         }
         sends.push((peer, message));
     }
-    let mut rest = at.room(Scratch::Receive, all(&from))?;
+    let mut rest = at.scratch_buffer(Scratch::Receive, all(&from))?;
     let receives: Vec<Message> = from.iter().map(|(peer, len)| (*peer, rest.cut(*len))).collect();
     if !sends.is_empty() || !receives.is_empty() {
         at.exchange(Among::Ranks(&plan.ranks()), &sends, &receives)?;

@@ -2,10 +2,12 @@
 //!
 //! One step is one collective on the step's group. A shard is a [`View`] that moves from step to step: slices are views of
 //! what was there, the other steps write into rooms of the place, and the last one into the destination. Splits along a dim
-//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the `BoxMemory` knows.
+//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the `BoxingDevice` knows.
 
-use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, contiguous, packed, part_bytes, unpack};
-use super::place_host::on_host;
+use super::boxing_device::{
+    ALIGN, Among, BoxingDevice, Message, Scratch, Span, contiguous, packed, part_bytes, unpack,
+};
+use super::boxing_device_host::on_host;
 use crate::boxing::{BoxingPlan, Contribution, GroupOp, Parts, RankCollective, RankExchange, RankProgram, RankStep};
 use crate::comm::{CollectiveCall, Communicator, Tag};
 use crate::error::{Error, Result};
@@ -32,7 +34,7 @@ pub fn execute(
 }
 
 /// Carries it out where the shards live.
-pub(crate) fn execute_at<P: BoxMemory>(
+pub(crate) fn execute_at<P: BoxingDevice>(
     place: &mut P,
     plan: &BoxingPlan,
     src: Option<&View>,
@@ -76,11 +78,11 @@ pub(super) struct Run<'a, P> {
     pub(super) plan: &'a BoxingPlan,
 }
 
-impl<P: BoxMemory> Run<'_, P> {
+impl<P: BoxingDevice> Run<'_, P> {
     fn program(&mut self, program: &RankProgram, src: Option<&View>, dst: Option<&View>) -> Result<()> {
         let dtype = self.plan.dtype;
         let mut shard = src.cloned();
-        // The room that the shard is in.
+        // The scratch buffer that the shard is in.
         let mut slot = 1;
         for (i, step) in program.steps.iter().enumerate() {
             let to_dst = program.writes_destination(i);
@@ -92,7 +94,7 @@ impl<P: BoxMemory> Run<'_, P> {
                 }
                 slot = next;
                 let bytes = size.iter().product::<usize>() * dtype.size();
-                Ok(place.room(Scratch::Shard(next), bytes)?.view(dtype, size))
+                Ok(place.scratch_buffer(Scratch::Shard(next), bytes)?.view(dtype, size))
             })?;
         }
         finish(self.place, shard.as_ref(), dst)
@@ -137,16 +139,17 @@ impl<P: BoxMemory> Run<'_, P> {
     ) -> Result<Option<View>> {
         let dtype = self.plan.dtype;
         let count = |size: &Dims| size.iter().product::<usize>() * dtype.size();
-        let room = |size: &Dims| count(size).next_multiple_of(ALIGN);
+        let aligned_bytes = |size: &Dims| count(size).next_multiple_of(ALIGN);
         let place = &mut *self.place;
-        let mut rest = place.room(Scratch::Send, x.sends.iter().map(|t| room(&t.size)).sum())?;
+        let mut rest = place.scratch_buffer(Scratch::Send, x.sends.iter().map(|t| aligned_bytes(&t.size)).sum())?;
         let mut sends: SmallVec<[Message; 8]> = SmallVec::new();
         for t in &x.sends {
             let bytes = rest.cut(count(&t.size));
             place.copy(&own_box(shard, &t.offset, &t.size)?, &bytes.view(dtype, &t.size))?;
             sends.push((t.rank, bytes));
         }
-        let mut rest = place.room(Scratch::Receive, x.receives.iter().map(|t| room(&t.size)).sum())?;
+        let mut rest =
+            place.scratch_buffer(Scratch::Receive, x.receives.iter().map(|t| aligned_bytes(&t.size)).sum())?;
         let receives: SmallVec<[Message; 8]> = x.receives.iter().map(|t| (t.rank, rest.cut(count(&t.size)))).collect();
         if !sends.is_empty() || !receives.is_empty() {
             place.exchange(Among::Plan(self.plan), &sends, &receives)?;
@@ -165,7 +168,7 @@ pub(super) fn no_shard() -> Error {
 }
 
 /// Runs a collective: packs the input if its parts have gaps, and unpacks the output if its parts have.
-fn collective<P: BoxMemory>(
+fn collective<P: BoxingDevice>(
     place: &mut P,
     c: &RankCollective,
     (dtype, input): (DType, Option<View>),
@@ -217,12 +220,12 @@ pub(super) fn call<'a>(
 }
 
 /// Where the members' parts of an output arrive: in it, if they lie there one after another.
-fn received<P: BoxMemory>(place: &mut P, out: &View, direct: bool) -> Result<Span> {
-    if direct { Ok(Span::of(out)) } else { place.room(Scratch::Receive, out.len() * out.dtype().size()) }
+fn received<P: BoxingDevice>(place: &mut P, out: &View, direct: bool) -> Result<Span> {
+    if direct { Ok(Span::of(out)) } else { place.scratch_buffer(Scratch::Receive, out.len() * out.dtype().size()) }
 }
 
 /// Puts the last shard where it belongs, unless a step has written it there.
-pub(super) fn finish<P: BoxMemory>(place: &mut P, shard: Option<&View>, dst: Option<&View>) -> Result<()> {
+pub(super) fn finish<P: BoxingDevice>(place: &mut P, shard: Option<&View>, dst: Option<&View>) -> Result<()> {
     match (shard, dst) {
         (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => place.copy(shard, dst),
         _ => Ok(()),
@@ -231,7 +234,7 @@ pub(super) fn finish<P: BoxMemory>(place: &mut P, shard: Option<&View>, dst: Opt
 
 /// Makes the output of an exchange from this rank's own shard and the messages it received, in the order of
 /// [`RankExchange::receives`].
-pub(super) fn assemble<P: BoxMemory>(
+pub(super) fn assemble<P: BoxingDevice>(
     place: &mut P,
     x: &RankExchange,
     shard: Option<&View>,
@@ -255,7 +258,7 @@ pub(super) fn assemble<P: BoxMemory>(
         // This rank's own contribution, then the results of the levels, inner first.
         let bytes = to.len() * dtype.size();
         let stride = bytes.next_multiple_of(ALIGN);
-        let mut rest = place.room(Scratch::Reduce, stride * (cell.contributions.len() + 1))?;
+        let mut rest = place.scratch_buffer(Scratch::Reduce, stride * (cell.contributions.len() + 1))?;
         let mine = rest.cut(bytes);
         for c in &cell.contributions {
             if let Contribution::Own(at) = c {

@@ -5,8 +5,8 @@
 //! in the same order. A bucket of one step runs as a single boxing, without packing.
 
 use super::box_exec::{Run, assemble, call, checked, execute_at, finish, no_shard, own_box};
-use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, along, part_bytes, view_at};
-use super::place_host::on_host;
+use super::boxing_device::{ALIGN, Among, BoxingDevice, Message, Scratch, Span, along, part_bytes, view_at};
+use super::boxing_device_host::on_host;
 use crate::boxing::many::{batches, waves};
 use crate::boxing::{BoxingPlan, GroupOp, Parts, RankCollective, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
@@ -39,7 +39,7 @@ pub fn execute_many(
 }
 
 /// Like [`execute_many`], on the device of the shards.
-pub(crate) fn execute_many_at<P: BoxMemory>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
+pub(crate) fn execute_many_at<P: BoxingDevice>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
     if plans.len() != ends.len() {
         return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
     }
@@ -70,32 +70,32 @@ struct Batch<'a, P> {
 struct Arena(Span);
 
 /// Bytes that a shard takes in the arena.
-fn room(dtype: DType, size: &[usize]) -> usize {
+fn aligned_bytes(dtype: DType, size: &[usize]) -> usize {
     (size.iter().product::<usize>() * dtype.size()).next_multiple_of(ALIGN)
 }
 
 impl Arena {
-    fn new<P: BoxMemory>(place: &mut P, programs: &[(DType, Arc<RankProgram>)]) -> Result<Arena> {
+    fn new<P: BoxingDevice>(place: &mut P, programs: &[(DType, Arc<RankProgram>)]) -> Result<Arena> {
         let mut needed = 0;
         for (dtype, program) in programs {
             let mut size = program.src.clone();
             for (i, step) in program.steps.iter().enumerate() {
                 size = step.size_after(size);
                 if let Some(size) = size.as_ref().filter(|_| !program.writes_destination(i)) {
-                    needed += room(*dtype, size);
+                    needed += aligned_bytes(*dtype, size);
                 }
             }
         }
-        Ok(Arena(place.room(Scratch::Arena, needed)?))
+        Ok(Arena(place.scratch_buffer(Scratch::Arena, needed)?))
     }
 
     fn take(&mut self, dtype: DType, size: &[usize]) -> View {
-        let bytes = self.0.cut(room(dtype, size));
+        let bytes = self.0.cut(aligned_bytes(dtype, size));
         view_at(bytes.ptr, dtype, size)
     }
 }
 
-impl<'a, P: BoxMemory> Batch<'a, P> {
+impl<'a, P: BoxingDevice> Batch<'a, P> {
     fn new(place: &'a mut P, plans: &'a [Arc<BoxingPlan>], ends: &'a [Ends<'a>]) -> Result<Batch<'a, P>> {
         let programs = plans.iter().zip(ends).map(|(p, e)| Ok((p.dtype, checked(p, place.rank(), e.src, e.dst)?)));
         let programs = programs.collect::<Result<Vec<_>>>()?;
@@ -181,7 +181,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         }
         let (send_all, receive_all) = (to.iter().sum(), from.iter().sum());
         let place = &mut *self.place;
-        let sent = place.room(Scratch::Send, send_all)?;
+        let sent = place.scratch_buffer(Scratch::Send, send_all)?;
         let mut rest = sent;
         for m in 0..members.ranks.len() {
             for job in &jobs {
@@ -196,7 +196,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         }
         let received = match op {
             GroupOp::Broadcast => sent,
-            _ => place.room(Scratch::Receive, receive_all)?,
+            _ => place.scratch_buffer(Scratch::Receive, receive_all)?,
         };
         place.collective(members, call(*op, dtype, (sent, &to), (received, &from)))?;
         let mut rest = received;
@@ -233,7 +233,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
         let from = peers(steps.iter().map(|x| x.receives.iter().map(|t| (t.rank, bytes(&t.size)))));
         let place = &mut *self.place;
         let all = |peers: &[(usize, usize)]| peers.iter().map(|p| p.1.next_multiple_of(ALIGN)).sum();
-        let mut rest = place.room(Scratch::Send, all(&to))?;
+        let mut rest = place.scratch_buffer(Scratch::Send, all(&to))?;
         let mut sends: Vec<Message> = Vec::with_capacity(to.len());
         for (peer, len) in to {
             let message = rest.cut(len);
@@ -248,7 +248,7 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
             }
             sends.push((peer, message));
         }
-        let mut rest = place.room(Scratch::Receive, all(&from))?;
+        let mut rest = place.scratch_buffer(Scratch::Receive, all(&from))?;
         let receives: Vec<Message> = from.into_iter().map(|(peer, len)| (peer, rest.cut(len))).collect();
         if !sends.is_empty() || !receives.is_empty() {
             place.exchange(Among::Plan(&self.plans[several[0]]), &sends, &receives)?;

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Host memory that lives as long as the work of a kernel.
-pub struct Held(pub SmallVec<[Storage; 1]>);
+pub struct HostBuffers(pub SmallVec<[Storage; 1]>);
 
 /// A kernel with its views.
 pub struct KernelWork {
@@ -31,7 +31,7 @@ pub struct KernelWork {
     /// Scratch memory, if the kernel needs any.
     pub workspace: Option<View>,
     /// Host memory of inputs that the kernel reads there; nobody else has it. Few kernels have any, so it is one word here.
-    pub held: Option<Box<Held>>,
+    pub held: Option<Box<HostBuffers>>,
     /// The user's line, for errors that depend on values.
     pub site: CallSite,
 }
@@ -175,7 +175,7 @@ impl Instruction {
     pub(crate) fn host_input(&mut self, view: View, storage: Storage) {
         let kernel = self.kernel();
         kernel.inputs.push(Some(view));
-        kernel.held.get_or_insert_with(|| Box::new(Held(SmallVec::new()))).0.push(storage);
+        kernel.held.get_or_insert_with(|| Box::new(HostBuffers(SmallVec::new()))).0.push(storage);
     }
 
     /// Adds an optional input that was left out.
@@ -242,21 +242,21 @@ impl Instruction {
         for (k, s) in self.writes.iter().enumerate() {
             // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
             if s.holders() > 2 && !self.writes[..k].iter().any(|w| w.same_block(s)) {
-                alone.writing.push(s.begin_write().map_err(|e| self.told(e))?);
+                alone.writing.push(s.begin_write().map_err(|e| self.located(e))?);
             }
         }
         for s in &self.reads {
             // What it writes itself it may read.
             let turn = match self.writes.iter().any(|w| w.same_block(s)) {
                 true => OWN,
-                false => s.turn().map_err(|e| self.told(e))?,
+                false => s.turn().map_err(|e| self.located(e))?,
             };
             alone.turns.push(turn);
         }
         Ok(alone)
     }
 
-    fn told(&self, e: Error) -> Error {
+    fn located(&self, e: Error) -> Error {
         let (op, site) = self.origin();
         e.in_call(|| op.to_string()).at(site)
     }
@@ -282,7 +282,7 @@ impl Alone<'_> {
     pub(crate) fn end(self) -> Result<()> {
         for (s, turn) in self.of.reads.iter().zip(&self.turns) {
             if *turn != OWN {
-                s.still(*turn).map_err(|e| self.of.told(e))?;
+                s.still(*turn).map_err(|e| self.of.located(e))?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Running instructions on a device, in streams, with the waits that their buffers need.
 //!
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. [`Streams`] carry it out; each device's
-//! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `BoxMemory`. Knows nothing of
+//! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `BoxingDevice`. Knows nothing of
 //! tensors, SBP rules or devices. Start at [`Vm::submit`].
 //!
 //! # Carrying out boxings
@@ -18,14 +18,14 @@
 pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
+pub(crate) mod boxing_device;
+mod boxing_device_host;
 mod instruction;
-pub(crate) mod place;
-mod place_host;
 mod replay;
 
 pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
-pub use instruction::{BoxManyWork, BoxWork, CollectWork, Held, Instruction, KernelWork, Stopwatch, Work};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, Stopwatch, Work};
 pub use replay::replay;
 
 use crate::error::{Error, Result};

@@ -64,11 +64,11 @@ fn a_partial_tensor_used_by_three_ops_is_reduced_once() {
         let x = ones([4, 4], (&mesh, sbp![S(1)]))?;
         let p = x.sum(1)?;
         assert_eq!(p.sbp()?, &sbp![P]);
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         p.relu()?;
         p.exp()?;
         p.add(1.0)?;
-        let n = oflow::take_receipts().len();
+        let n = oflow::take_comm_trace().len();
         assert_eq!(n, 1, "P was reduced {n} times");
         Ok(())
     })
@@ -102,9 +102,9 @@ fn a_warm_boxing_allocates_nothing() {
             p.relu().map(drop)
         };
         (0..20).try_for_each(|_| step())?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let n = allocations(|| (0..100).try_for_each(|_| step()))?;
-        assert_eq!(oflow::take_receipts().len(), 200);
+        assert_eq!(oflow::take_comm_trace().len(), 200);
         Ok(n)
     })
     .unwrap();

@@ -100,7 +100,7 @@ fn warm_to_global_touches_no_heap() -> Result<()> {
             }
             Ok(())
         };
-        // The ring of receipts grows at first.
+        // The ring of comm records grows at first.
         for _ in 0..50 {
             round()?;
         }

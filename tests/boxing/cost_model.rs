@@ -30,7 +30,7 @@ fn run(model: Model) -> Vec<(Vec<String>, Vec<f32>, String)> {
         let y = ones([8, 6], (&mesh, sbp![S(1)]))?.matmul(&ones([6, 4], (&mesh, sbp![S(1)]))?)?;
         let z = y.add(&ones([8, 4], (&mesh, sbp![P]))?)?;
         let layouts = format!("{} {}", y.sbp()?, z.sbp()?);
-        let steps = oflow::take_receipts()
+        let steps = oflow::take_comm_trace()
             .iter()
             .filter_map(|r| r.plan())
             .flat_map(|p| p.steps.iter().map(|s| s.to_string()))

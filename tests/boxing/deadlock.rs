@@ -7,9 +7,9 @@ use super::ranks::{Boxing, Draws, Random};
 use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
 use oflow::boxing::Layout;
 use oflow::comm::transport::SLOTS;
+use oflow::host_hierarchy::one_phase_bytes;
 use oflow::kernels::DType;
 use oflow::sbp::NdSbp;
-use oflow::spread::one_phase_bytes;
 
 /// Distinct boxings recorded for each size of world and of buffers; sequences draw from them.
 const POOL: usize = 1500;

@@ -53,7 +53,7 @@ fn check(world: usize, cases: &[Case]) {
         assert_eq!(sent.iter().sum::<u64>(), plan.bytes_sent(), "{plan}");
         // A transport cuts large all-reduces at cache lines; everything else is exact for each rank.
         let elements: usize = c.shape.iter().product();
-        if elements * c.dtype.size() <= oflow::spread::one_phase_bytes(world) {
+        if elements * c.dtype.size() <= oflow::host_hierarchy::one_phase_bytes(world) {
             let planned: Vec<u64> = (0..world).map(|r| plan.bytes_sent_by(r)).collect();
             assert_eq!(sent, planned, "{plan}");
         }

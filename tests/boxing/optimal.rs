@@ -3,9 +3,9 @@
 
 use super::oracle::{Index, coords, mesh_of, nd_sbps, shard_at};
 use oflow::boxing::{Layout, plan};
+use oflow::host_hierarchy::one_phase_bytes;
 use oflow::kernels::{DType, ReduceOp};
 use oflow::sbp::{NdSbp, Sbp};
-use oflow::spread::one_phase_bytes;
 
 type Box3 = (Index, Index);
 // The fixed constants of the model, in picoseconds.

@@ -120,7 +120,7 @@ fn four_processes_run_500_random_boxings() {
         assert_eq!(before, after, "{plan}");
         let sent: Vec<u64> = by_rank.iter().map(|r| r[i].0).collect();
         assert_eq!(sent.iter().sum::<u64>(), plan.bytes_sent(), "{plan}");
-        if b.shape.iter().product::<usize>() * b.dtype.size() <= oflow::spread::one_phase_bytes(WORLD) {
+        if b.shape.iter().product::<usize>() * b.dtype.size() <= oflow::host_hierarchy::one_phase_bytes(WORLD) {
             assert_eq!(sent, (0..WORLD).map(|r| plan.bytes_sent_by(r)).collect::<Vec<_>>(), "{plan}");
         }
         bytes += plan.bytes_sent();

@@ -242,7 +242,7 @@ fn i14_display_waits_for_a_local_tensor_and_never_communicates() {
         }
         assert_eq!(x.to_string(), "tensor([6., 6., 6., 6.], f32[4] on cpu)");
         let y = ones([4], (&mesh, sbp![S(0)]))?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         if w.rank() == 0 {
             // On one rank only: it would hang if it communicated.
             assert_eq!(y.to_string(), "f32[4] [S(0)] on cpu[2]");
@@ -250,7 +250,7 @@ fn i14_display_waits_for_a_local_tensor_and_never_communicates() {
         } else {
             y.to_local()?;
         }
-        assert!(oflow::take_receipts().is_empty());
+        assert!(oflow::take_comm_trace().is_empty());
         Ok(())
     })
     .unwrap();

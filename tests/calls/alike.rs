@@ -14,7 +14,7 @@ use oflow::{Error, ErrorKind};
 use crate::made::{attr, like};
 
 /// What a rank was told.
-type Told = Option<(ErrorKind, String)>;
+type LogicalError = Option<(ErrorKind, String)>;
 
 /// A call with its inputs as logical values and their layouts.
 struct Bad {
@@ -54,7 +54,7 @@ impl Bad {
     }
 
     /// What the description alone says. None where the arguments do not even fit the function; nothing is to be compared.
-    fn described(&self) -> Option<Told> {
+    fn described(&self) -> Option<LogicalError> {
         // A list of tensors has no place for an absent one.
         if self.op.sig.repeating() > 0 && self.inputs.iter().any(|t| t.is_none()) {
             return None;
@@ -76,7 +76,7 @@ impl Bad {
     }
 
     /// Runs it on a rank; none where an input cannot lie so.
-    fn run(&self, mesh: &Placement) -> Option<Told> {
+    fn run(&self, mesh: &Placement) -> Option<LogicalError> {
         let mut tensors = vec![];
         for t in &self.inputs {
             tensors.push(match t {
@@ -121,7 +121,7 @@ fn i18_all_ranks_refuse_a_bad_call_alike() {
         let (op, samples) = &ops[n % ops.len()];
         let Some(bad) = bad(&mut r, op, samples) else { continue };
         // A call on complex numbers that is made of calls on parts is judged by these.
-        if op.by_parts.is_some() && bad.inputs.iter().flatten().any(|(t, _)| t.dtype().is_complex()) {
+        if op.complex_lowering.is_some() && bad.inputs.iter().flatten().any(|(t, _)| t.dtype().is_complex()) {
             continue;
         }
         let Some(described) = bad.described() else { continue };
@@ -130,7 +130,7 @@ fn i18_all_ranks_refuse_a_bad_call_alike() {
             let mesh = Placement::new(Device::Cpu, &[0, 1, 2], &[3])?;
             Ok(bad.run(&mesh))
         });
-        let told: Vec<Told> = match told.map(|all| all.into_iter().collect::<Option<Vec<Told>>>()) {
+        let told: Vec<LogicalError> = match told.map(|all| all.into_iter().collect::<Option<Vec<LogicalError>>>()) {
             Ok(Some(told)) => told,
             Ok(None) => continue,
             Err(e) => {
@@ -138,7 +138,7 @@ fn i18_all_ranks_refuse_a_bad_call_alike() {
                 continue;
             }
         };
-        let logical = |t: &Told| t.as_ref().is_some_and(|(kind, _)| kind.is_logical());
+        let logical = |t: &LogicalError| t.as_ref().is_some_and(|(kind, _)| kind.is_logical());
         match &described {
             // Names and kinds of arguments are judged before the op is.
             _ if told.iter().any(|t| t.as_ref().is_some_and(|(_, m)| m.starts_with("no overload"))) => {}

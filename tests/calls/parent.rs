@@ -35,7 +35,7 @@ enum End {
 }
 
 #[derive(Default)]
-struct Found {
+struct Findings {
     counts: BTreeMap<String, u64>,
     /// By kind: how often, and the first.
     findings: BTreeMap<String, (u64, String)>,
@@ -49,7 +49,7 @@ fn random_calls_end_in_a_value_or_an_error_that_names_op_and_line() {
     let (seed, only) = (number("OFLOW_CALLS_SEED").unwrap_or(1), number("OFLOW_CALLS_CASE"));
     let calls = number("OFLOW_CALLS").unwrap_or(SHORT);
     let folder = tempfile::tempdir().unwrap();
-    let mut found = Found::default();
+    let mut found = Findings::default();
     let mut case = only.unwrap_or(0);
     let mut dead = 0;
     while found.counts.get("calls").copied().unwrap_or(0) < calls && dead < MOST {
@@ -85,7 +85,7 @@ fn random_calls_in_one_process() {
 }
 
 /// Runs one process to its end; the case after the last that it has run.
-fn process(job: &Job, folder: &Path, found: &mut Found) -> (u64, End) {
+fn process(job: &Job, folder: &Path, found: &mut Findings) -> (u64, End) {
     let now = folder.join("now");
     std::fs::write(&now, "").unwrap();
     let name = "parent::random_calls_end_in_a_value_or_an_error_that_names_op_and_line";

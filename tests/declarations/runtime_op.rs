@@ -171,9 +171,9 @@ fn a_users_op_with_its_own_kernel_and_signatures() {
             let (sx, sw): (NdSbp, NdSbp) = (sx.parse()?, sw.parse()?);
             let x = from_vec(x.clone(), [5, 2], (&mesh, sx))?;
             let w = from_vec(w.clone(), [5], (&mesh, sw))?.requires_grad_(true)?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             let y = call("weighted_rows", &[(&x).into(), (&w).into()], &[])?.remove(0);
-            assert!(oflow::take_receipts().is_empty(), "boxed although a signature fits");
+            assert!(oflow::take_comm_trace().is_empty(), "boxed although a signature fits");
             assert_eq!(y.sbp()?.to_string(), out);
             assert_eq!(y.to_f64_vec()?, want);
             y.sum(())?.backward()?;

@@ -10,12 +10,12 @@ mod training;
 use oflow::Tensor;
 use oflow::prelude::*;
 
-/// What a run tells, but for measured times: layouts, receipts with predictions, memory, place in the streams of ops and
+/// What a run tells, but for measured times: layouts, comm records with predictions, memory, place in the streams of ops and
 /// random numbers. Of two runs of one program on one rank it is the same.
 fn told(device: Device, tensors: &[(String, Tensor)]) -> Result<Vec<String>> {
     let mut told: Vec<String> = tensors.iter().map(|(n, t)| format!("{n}: {t:?}").replace("meta ", "")).collect();
     let ctx = oflow::context::current_rank()?;
-    told.extend(oflow::take_receipts().iter().map(|r| format!("{r} {:?} {:?}", r.bytes_by_link(), r.predicted)));
+    told.extend(oflow::take_comm_trace().iter().map(|r| format!("{r} {:?} {:?}", r.bytes_by_link(), r.predicted)));
     let (seed, local) = (ctx.generator(), ctx.local_generator());
     told.push(format!("{} ops {:?} {seed:?} {local:?}", ctx.ops_issued(), ctx.recorder().marks_after(0)));
     told.push(format!("{device}: {}", oflow::memory_stats(device)?));

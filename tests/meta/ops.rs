@@ -1,4 +1,4 @@
-//! Every op of the registry, in layouts taken at random: outputs, gradients, receipts and memory.
+//! Every op of the registry, in layouts taken at random: outputs, gradients, comm records and memory.
 
 use super::{same, told};
 use oflow::functional::{IntoTarget, grad_at};
@@ -76,7 +76,7 @@ fn all(cases: &[(&'static Op, Sample, u64)]) -> Result<Vec<String>> {
 fn every_op_tells_what_it_tells_with_data() {
     derive_all().unwrap();
     let (mut cases, mut take) = (vec![], oflow_tests::cases::one_in(3));
-    // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/tensors/global/counted.rs`.
+    // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/tensors/global/dynamic_shape.rs`.
     let known = |op: &&'static Op| op.length.is_none() && op.name() != "masked_spread";
     for op in oflow::ops::all().into_iter().filter(known) {
         for sample in Sample::all(op).unwrap() {

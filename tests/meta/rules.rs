@@ -169,7 +169,7 @@ fn inside() -> Result<()> {
         assert!(e.contains("the world that `dry_run` gives"), "{e}");
         // One in another.
         oflow::dry_run(8, 0, some)?;
-        assert_eq!(oflow::take_receipts().len(), 1);
+        assert_eq!(oflow::take_comm_trace().len(), 1);
         oflow::memory_stats(Device::Cpu)
     })?;
     assert!(inner.live < inner.peak);

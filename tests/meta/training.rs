@@ -122,7 +122,7 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     for (name, p) in model.named_parameters() {
         all += &format!("{name} {p:?} {:?}\n", p.grad().expect("a gradient"));
     }
-    for r in oflow::take_receipts() {
+    for r in oflow::take_comm_trace() {
         all += &format!("{r} {:?}\n", r.predicted);
     }
     Ok((all, oflow::memory_stats(device)?.peak))
@@ -135,7 +135,10 @@ fn every_rank_of_8_by_8_by_64_decides_alike() {
         let start = Instant::now();
         let (all, peak) = oflow::dry_run(4096, rank, |w| big_step(w, device)).unwrap();
         let took = start.elapsed();
-        println!("rank {rank} of [8, 8, 64]: {took:?}, {} receipts, peak {peak} bytes", all.lines().count());
+        println!(
+            "rank {rank} of [8, 8, 64]: {took:?}, {} communication records, peak {peak} bytes",
+            all.lines().count()
+        );
         assert!(peak > 50_304 * 768 / 8 * 16, "weights, gradients and two moments: {peak}");
         match &first {
             Some(f) => assert_eq!(&all, f, "rank {rank}"),

@@ -20,7 +20,7 @@ fn i18_a_denied_boxing_is_the_same_error_on_every_rank_and_moves_nothing() {
         let weight = ones([4, 4], (&mesh, sbp![S(0)]))?;
         let line = line!() + 1;
         let call = || x.matmul(&weight);
-        // The plan is cached and the boxed form remembered before the scope begins: it is denied all the same.
+        // The plan is cached and the boxed copy remembered before the scope begins: it is denied all the same.
         call()?;
         call()?;
         let (before, made) = (sent(w)?, w.ctx().ops_issued());
@@ -232,7 +232,7 @@ fn log_tells_of_each_boxing_and_warn_once_of_large_ones() {
         let small = ones([2, 2], (&mesh, sbp![P]))?;
         let large = ones([64, 64], (&mesh, sbp![P]))?;
         let line = line!() + 2;
-        // In-place ops make the remembered boxed form stale.
+        // In-place ops make the remembered boxed copy stale.
         let step = |t: &Tensor| t.mul_(1.0)?.relu().map(drop);
         let twice = || (0..2).try_for_each(|_| [&small, &large].into_iter().try_for_each(step));
         let under = |p: Policy| {

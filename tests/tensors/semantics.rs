@@ -136,7 +136,7 @@ fn i15_global_views_are_values_and_local_views_share() {
         let boxed = x.to_global(sbp![S(0)])?.to_global(sbp![B])?;
         x.zero_()?;
         assert_eq!(boxed.to_vec::<f64>()?[0], 100.0);
-        // The boxed form of a changed tensor is made anew.
+        // The boxed copy of a changed tensor is made anew.
         let y = ones([4], (&mesh, sbp![S(0)]))?;
         let b = y.to_global(sbp![B])?;
         y.mul_(3.0)?;
@@ -196,9 +196,9 @@ fn no_sync_keeps_partial_gradients_over_micro_batches() {
         {
             let _quiet = no_sync();
             for _ in 0..3 {
-                oflow::take_receipts();
+                oflow::take_comm_trace();
                 x.mul(&w)?.sum(())?.backward()?;
-                let sent: u64 = oflow::take_receipts().iter().filter(|r| r.backward).map(|r| r.bytes_sent()).sum();
+                let sent: u64 = oflow::take_comm_trace().iter().filter(|r| r.backward).map(|r| r.bytes_sent()).sum();
                 assert_eq!(sent, 0, "no_sync communicated");
             }
             assert_eq!(w.grad().unwrap().sbp()?, &sbp![P]);
@@ -217,10 +217,10 @@ fn i9_backward_sends_the_same_in_the_same_order_on_every_rank() {
         let x = randn([6, 4], (&mesh, sbp![S(0), B]))?;
         let a = randn([4, 8], (&mesh, sbp![B, S(1)]))?.requires_grad_(true)?;
         let b = randn([8, 4], (&mesh, sbp![B, S(0)]))?.requires_grad_(true)?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let h = x.matmul(&a)?.gelu()?.matmul(&b)?;
         h.add(&h.relu()?)?.sum(())?.backward()?;
-        Ok(oflow::take_receipts().iter().map(|r| r.to_string()).collect::<Vec<_>>())
+        Ok(oflow::take_comm_trace().iter().map(|r| r.to_string()).collect::<Vec<_>>())
     })
     .unwrap();
     assert!(!logs[0].is_empty());

@@ -156,10 +156,10 @@ fn partial_inputs_are_reduced_in_their_own_dtype_before_they_are_rounded() {
         let a = part.mul(2.0)?.to_global((&mesh, sbp![S(1)]))?;
         let p = with_sbp(sbp![P], || a.matmul(&full([2, 1], 128.5, (&mesh, sbp![S(0)]))?))?;
         assert_eq!((p.sbp()?, p.dtype()), (&sbp![P], DType::F32));
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let _amp = autocast(Autocast::F16);
         let y = p.matmul(&ones([1, 1], (&mesh, sbp![B]))?)?;
-        let told = oflow::take_receipts();
+        let told = oflow::take_comm_trace();
         assert_eq!(told.iter().filter(|r| r.bytes_sent() > 0).count(), 1, "one reduction, of the f32 value");
         assert_eq!(y.dtype(), DType::F16);
         y.cast(DType::F32)?.item()

@@ -3,7 +3,7 @@
 use oflow::functional::grad;
 use oflow::nn::{BatchNorm, Block, BlockOptions, Dropout, Linear, Module, ZeroOptions, checkpoint, zero};
 use oflow::testing::{GradCheck, gradcheck_with};
-use oflow::{BackwardOptions, apply_custom, memory_stats, prelude::*, saved_tensors_hooks, take_receipts};
+use oflow::{BackwardOptions, apply_custom, memory_stats, prelude::*, saved_tensors_hooks, take_comm_trace};
 
 /// Runs `f` plainly and checkpointed, each from the same seed, and compares the bits of all that it returns.
 fn same_bits(ranks: usize, f: impl Fn(bool) -> Result<Vec<Vec<f64>>> + Sync) {
@@ -222,11 +222,11 @@ fn what_is_run_again_and_what_is_not() {
         let called = names.take();
         assert!(called.contains(&"exp") && !called.contains(&"add_scalar"), "{called:?}");
         // The layout that was asked for is asked for again; what is boxed is boxed again, at the same line.
-        take_receipts();
+        take_comm_trace();
         let (z, line) = (checkpoint(|x: &Tensor| x.matmul(&w)?.exp(), &x)?, line!());
-        let forward = take_receipts();
+        let forward = take_comm_trace();
         z.sum(())?.backward()?;
-        let lines: Vec<u32> = take_receipts().iter().filter(|r| r.backward).map(|r| r.site.line).collect();
+        let lines: Vec<u32> = take_comm_trace().iter().filter(|r| r.backward).map(|r| r.site.line).collect();
         assert!(forward.iter().any(|r| r.site.line == line) && lines.contains(&line), "{lines:?}");
         Ok(())
     })

@@ -8,8 +8,8 @@ use std::any::Any;
 use std::path::Path;
 
 /// A guard of each kind, with the text of its mode alone; the same mode twice has two texts.
-type Kind = (&'static str, fn() -> Box<dyn Any>, &'static str);
-const KINDS: &[Kind] = &[
+type GuardKind = (&'static str, fn() -> Box<dyn Any>, &'static str);
+const KINDS: &[GuardKind] = &[
     ("ModeGuard", || Box::new(no_grad()), "no_grad"),
     ("ModeGuard", || Box::new(set_grad_enabled(false)), "no_grad"),
     ("ModeGuard", || Box::new(enable_grad()), ""),

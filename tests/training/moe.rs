@@ -2,7 +2,7 @@
 
 use oflow::nn::{MixtureOfExperts, Module, MoeOptions, checkpoint};
 use oflow::prelude::*;
-use oflow::take_receipts;
+use oflow::take_comm_trace;
 
 fn options(capacity_factor: f64) -> MoeOptions {
     MoeOptions { groups: 6, capacity_factor, ..MoeOptions::new(8, 12, 4) }
@@ -69,10 +69,10 @@ fn tokens_travel_by_all_to_alls() {
         let mut moe = MixtureOfExperts::new(options(1.25), (&mesh, sbp![B]))?;
         moe.to_global(&mesh, &[("up*", sbp![S(0)]), ("down*", sbp![S(0)])])?;
         let x = randn([48, 8], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
-        take_receipts();
+        take_comm_trace();
         let (y, balance) = moe.forward(&x)?;
         y.sum(())?.add(&balance)?.backward()?;
-        let all = take_receipts();
+        let all = take_comm_trace();
         // Tokens have 4 dims: groups, experts, places, features. The gradient of their weights moves too, in a fifth of the bytes.
         let ways = |backward: bool| {
             let moved = all.iter().filter(|r| r.backward == backward && r.bytes_sent() > 0);

@@ -1,4 +1,4 @@
-//! What is remembered of a tensor (the f32 master of a half parameter, its boxed and cast forms) beside a run that remembers nothing:
+//! What is remembered of a tensor (the f32 master of a half parameter, its boxed and cast copies) beside a run that remembers nothing:
 //! random programs with a write between every two uses. Python's ways to write are in `python/tests/test_remembered.py`.
 
 use oflow::nn::{Linear, Module};
@@ -13,9 +13,9 @@ fn drawn(draw: &mut Random, n: usize) -> Vec<f32> {
 
 /// Where the parameter lies.
 #[derive(Clone)]
-struct Place(Option<(Placement, NdSbp)>);
+struct CachedLayout(Option<(Placement, NdSbp)>);
 
-impl Place {
+impl CachedLayout {
     /// A tensor of these values, `[4, 3]`.
     fn made(&self, values: &[f32], dtype: DType) -> Result<Tensor> {
         let t = from_vec(values.to_vec(), [4, 3], Device::Cpu)?.cast(dtype)?;
@@ -30,7 +30,7 @@ impl Place {
 const WAYS: usize = 14;
 
 /// Writes to the weight of a module in one of the ways.
-fn write(way: usize, net: &Linear, place: &Place, values: &[f32]) -> Result<()> {
+fn write(way: usize, net: &Linear, place: &CachedLayout, values: &[f32]) -> Result<()> {
     let (w, new) = (&net.weight, place.made(values, net.weight.dtype())?);
     let _quiet = no_grad();
     match way {
@@ -71,7 +71,7 @@ fn write(way: usize, net: &Linear, place: &Place, values: &[f32]) -> Result<()> 
 
 /// Both runs of a program.
 struct Runs {
-    place: Place,
+    place: CachedLayout,
     ours: Linear,
     opt: Box<dyn Trainer>,
     plain: Linear,
@@ -81,7 +81,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn new(place: Place, dtype: DType, config: OptimizerConfig, start: &[f32]) -> Result<Runs> {
+    fn new(place: CachedLayout, dtype: DType, config: OptimizerConfig, start: &[f32]) -> Result<Runs> {
         let net = || -> Result<Linear> {
             let mut net = Linear::without_bias(3, 4, Device::Cpu)?;
             net.weight = place.made(start, dtype)?.requires_grad_(true)?;
@@ -117,7 +117,7 @@ impl Runs {
         let (a, b) = (self.ours.weight.to_f64_vec()?, self.plain.weight.to_f64_vec()?);
         Ok(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 0.004 + 0.01 * b.abs()))
     }
-    /// A use that remembers casts and boxed forms, with its gradient, and the same of a new tensor of the same values, which has none.
+    /// A use that remembers casts and boxed copies, with its gradient, and the same of a new tensor of the same values, which has none.
     fn forward(&self, x: &[f32], mode: Autocast) -> Result<[(Vec<f64>, Vec<f64>); 2]> {
         let mut fresh = Linear::without_bias(3, 4, Device::Cpu)?;
         fresh.weight = self.ours.weight.detach().copy()?.requires_grad_(true)?;
@@ -150,7 +150,7 @@ fn programs(ranks: usize, seeds: u64) -> (usize, usize) {
         for seed in 0..seeds {
             for kind in OptimizerConfig::KINDS {
                 let mut draw = Random::new(seed * 977 + ranks as u64);
-                let place = Place((ranks > 1).then(|| (mesh.clone(), layouts[draw.below(3)].clone())));
+                let place = CachedLayout((ranks > 1).then(|| (mesh.clone(), layouts[draw.below(3)].clone())));
                 let dtype = [DType::BF16, DType::F16, DType::F32][draw.below(3)];
                 let config: OptimizerConfig =
                     serde_json::from_value(serde_json::json!({"kind": kind, "lr": 0.0625})).unwrap();

@@ -3,7 +3,7 @@
 use oflow::nn::{BatchNorm, Linear, Module, Replicas, checkpoint};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
-use oflow::take_receipts;
+use oflow::take_comm_trace;
 
 struct Net {
     one: Linear,
@@ -113,10 +113,10 @@ fn gradients_can_be_changed_in_place_and_are_few_messages() {
         for l in &all.list {
             l.forward(&x)?.sum(())?.backward()?;
         }
-        take_receipts();
+        take_comm_trace();
         assert!(replicas.reduce_gradients(&all)?.is_empty());
         assert_eq!(
-            take_receipts().iter().filter(|r| r.plan().is_some_and(|p| p.bytes_sent() > 0)).count(),
+            take_comm_trace().iter().filter(|r| r.plan().is_some_and(|p| p.bytes_sent() > 0)).count(),
             2,
             "one of flags, one of all"
         );

@@ -5,7 +5,7 @@ use oflow::functional::{CrossEntropyOptions, grad};
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, ZeroOptions, zero, zero_parameter};
 use oflow::optim::{AdamW, AdamWOptions, Ema, Lamb, LambOptions, Optimizer, clip_grad_norm};
 use oflow::prelude::*;
-use oflow::{BackwardOptions, memory_stats, take_receipts};
+use oflow::{BackwardOptions, memory_stats, take_comm_trace};
 
 /// Options for logits `[batch, step, class]`.
 fn classes_last() -> CrossEntropyOptions {
@@ -148,7 +148,7 @@ fn measured(stage: u8) -> (u64, [usize; 3]) {
         let mut found = (0, [0; 3]);
         for _ in 0..2 {
             opt.zero_grad();
-            take_receipts();
+            take_comm_trace();
             let live = || memory_stats(Device::Cpu).map(|m| m.live);
             found.1[0] = live()?;
             let loss = layers.iter().try_fold(x.clone(), |x, l| l.forward(&x))?.square()?.sum(())?;
@@ -156,7 +156,7 @@ fn measured(stage: u8) -> (u64, [usize; 3]) {
             loss.backward()?;
             found.1[2] = live()?;
             opt.step()?;
-            found.0 = take_receipts().iter().map(|r| r.bytes_sent()).sum();
+            found.0 = take_comm_trace().iter().map(|r| r.bytes_sent()).sum();
         }
         Ok(found)
     });
@@ -383,11 +383,11 @@ fn what_cannot_be_divided_is_an_error_that_names_the_parameter() {
         let o: ZeroOptions = serde_json::from_str(r#"{"stage": 3, "axis": "0", "min_elements": 0}"#).unwrap();
         zero(&mut l, &o)?;
         assert_eq!(l.bias.as_ref().unwrap().sbp()?, &sbp![S(0)]);
-        // Policies and receipts know the gathers.
-        take_receipts();
+        // Policies and comm records know the gathers.
+        take_comm_trace();
         let x = ones([4, 4], (&mesh, sbp![S(0)]))?;
         l.forward(&x)?;
-        assert_eq!(take_receipts().iter().filter(|r| r.op == "parameter").count(), 2);
+        assert_eq!(take_comm_trace().iter().filter(|r| r.op == "parameter").count(), 2);
         let _denied = oflow::boxing_policy(oflow::Policy::Deny);
         let e = l.forward(&x).unwrap_err().to_string();
         assert!(e.contains("boxing is denied here") && e.contains("linear"), "{e}");

@@ -97,6 +97,6 @@ fn faults(args: &[&str]) -> Result<(), Box<dyn Error>> {
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    oflow_faults::told::forget(&mut cargo);
+    oflow_faults::cargo_env::forget(&mut cargo);
     if cargo.arg("--").args(args).status()?.success() { Ok(()) } else { Err("the fault matrix has failed".into()) }
 }

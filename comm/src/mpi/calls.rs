@@ -9,7 +9,7 @@ use oflow_base::{Error, Result};
 /// The kinds of messages. Of one kind they arrive in the order in which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Head = 1,
     Data = 2,
     Reject = 3,
@@ -79,7 +79,7 @@ impl World {
     ///
     /// # Safety
     /// The bytes are valid for reads and not written until the sending is done.
-    pub(super) unsafe fn send(self, data: *const u8, len: usize, to: usize, kind: Kind) -> Result<Sending> {
+    pub(super) unsafe fn send(self, data: *const u8, len: usize, to: usize, kind: MessageKind) -> Result<Sending> {
         let len = count(len)?;
         // SAFETY: by the contract of this function; the request is written before it is read.
         unsafe {
@@ -87,7 +87,7 @@ impl World {
             let (data, bytes, to) = (data.cast::<c_void>(), ffi::RSMPI_UINT8_T, to as c_int);
             // A header is done when its reader has taken it: that bounds how far we run ahead.
             let code = match kind {
-                Kind::Head => ffi::MPI_Issend(data, len, bytes, to, kind as c_int, self.0, &mut request),
+                MessageKind::Head => ffi::MPI_Issend(data, len, bytes, to, kind as c_int, self.0, &mut request),
                 _ => ffi::MPI_Isend(data, len, bytes, to, kind as c_int, self.0, &mut request),
             };
             check(code, "a send")?;
@@ -96,7 +96,7 @@ impl World {
     }
 
     /// Sends a message without bytes for which no rank waits.
-    pub(super) fn tell(self, to: usize, kind: Kind) -> Result<()> {
+    pub(super) fn tell(self, to: usize, kind: MessageKind) -> Result<()> {
         // SAFETY: a message of no bytes reads nothing, so its request may be given up at once.
         unsafe {
             let mut sending = self.send(NonNull::<u8>::dangling().as_ptr(), 0, to, kind)?;
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// The next message of that kind from a rank, if one is there.
-    pub(super) fn look(self, from: usize, kind: Kind) -> Result<Option<Matched>> {
+    pub(super) fn look(self, from: usize, kind: MessageKind) -> Result<Option<Matched>> {
         // SAFETY: a live communicator; flag, message and status are written before they are read.
         unsafe {
             let (mut flag, mut message) = (0, ffi::RSMPI_MESSAGE_NULL);
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// Whether a message of that kind is there, which stays.
-    pub(super) fn has(self, from: usize, kind: Kind) -> Result<bool> {
+    pub(super) fn has(self, from: usize, kind: MessageKind) -> Result<bool> {
         // SAFETY: a live communicator; flag and status are written before they are read.
         unsafe {
             let mut flag = 0;

@@ -1,6 +1,6 @@
 //! Posts over MPI messages.
 
-use super::calls::{Kind, Matched, Sending, World};
+use super::calls::{Matched, MessageKind, Sending, World};
 use crate::transport::{Arrived, Head, LONGER_WAITS, RunningCall, SLOTS, Segment, Transport, describe, diverged};
 use crate::{Collective, Collectives, Pulse};
 use ::mpi::Threading;
@@ -189,12 +189,12 @@ impl MpiTransport {
                     if let Some(failure) = self.pulse.failure() {
                         return Err(failure);
                     }
-                    if let Some(rejection) = self.world.look(on, Kind::Reject)? {
+                    if let Some(rejection) = self.world.look(on, MessageKind::Reject)? {
                         let mut text = vec![0; rejection.len];
                         rejection.take(&mut text)?;
                         return Err(diverged((self.rank, &call()), (on, &String::from_utf8_lossy(&text))));
                     }
-                    if self.world.has(on, Kind::Left)? {
+                    if self.world.has(on, MessageKind::Left)? {
                         // What it sent before it left has come before.
                         if let Some(value) = done()? {
                             return Ok(value);
@@ -277,9 +277,9 @@ impl MpiTransport {
         // message gone; if that cannot be, the buffers are never freed.
         unsafe {
             let (to, data) = (to.as_ptr(), bytes.as_ptr());
-            slot.sending.push((part.reader, self.world.send(to, len, part.reader, Kind::Head)?));
+            slot.sending.push((part.reader, self.world.send(to, len, part.reader, MessageKind::Head)?));
             if !inline {
-                slot.sending.push((part.reader, self.world.send(data, part.len, part.reader, Kind::Data)?));
+                slot.sending.push((part.reader, self.world.send(data, part.len, part.reader, MessageKind::Data)?));
             }
         }
         Ok(())
@@ -353,7 +353,7 @@ unsafe impl Transport for MpiTransport {
 
     fn receive(&self, call: &RunningCall, from: usize) -> Result<Arrived> {
         let text = || call.describe();
-        let header = self.wait(&text, from, || self.world.look(from, Kind::Head))?;
+        let header = self.wait(&text, from, || self.world.look(from, MessageKind::Head))?;
         let (head, len) = self.with(|state| {
             let got = take(header, head::BYTES + INLINE, &mut state.heads[from])?;
             let bytes = state.heads[from].as_mut().map(Buffer::bytes).unwrap_or_default();
@@ -378,7 +378,7 @@ unsafe impl Transport for MpiTransport {
                 Ok(Arrived { head, data: bytes[head::BYTES..].as_ptr(), len })
             });
         }
-        let message = self.wait(&text, from, || self.world.look(from, Kind::Data))?;
+        let message = self.wait(&text, from, || self.world.look(from, MessageKind::Data))?;
         self.with(|state| {
             let got = take(message, self.capacity, &mut state.data[from])?;
             if got != len {
@@ -408,7 +408,7 @@ unsafe impl Transport for MpiTransport {
         self.broken.set(true);
         let text = call.describe().into_bytes();
         // SAFETY: the text is kept until the transport is gone, and is then not freed unless it has been sent.
-        let sent = unsafe { self.world.send(text.as_ptr(), text.len(), from, Kind::Reject) };
+        let sent = unsafe { self.world.send(text.as_ptr(), text.len(), from, MessageKind::Reject) };
         if let (Ok(sending), Some(state)) = (sent, &mut *self.state.borrow_mut()) {
             state.rejections.push((text, sending));
         }
@@ -426,7 +426,7 @@ impl Drop for MpiTransport {
         let sent = well && (0..SLOTS).try_for_each(|slot| self.drain(&text, slot)).is_ok();
         for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
             // Whoever cannot be told any more does not wait.
-            let _gone = self.world.tell(rank, Kind::Left);
+            let _gone = self.world.tell(rank, MessageKind::Left);
         }
         if !sent {
             // MPI may still read from the buffers, and would wait for ranks that have gone: the launcher ends what is left.

@@ -42,7 +42,7 @@ struct Header {
     /// 0, or `(rank + 1) << 32 | loss` of the first rank that was lost.
     poison: AtomicU64,
     /// Ranks that have told their cores.
-    told: AtomicU64,
+    reported_cores: AtomicU64,
     /// The cores of all of these, a bit each.
     cores: [AtomicU64; CpuSet::MAX_CPU / 64],
 }
@@ -96,7 +96,7 @@ pub enum RankState {
 /// The memory that the ranks of one host share.
 pub struct ShmArena {
     base: *mut u8,
-    layout: Layout,
+    layout: ArenaLayout,
     /// Whether it was opened for one rank, which has told its cores.
     of_one_rank: bool,
 }
@@ -107,7 +107,7 @@ unsafe impl Send for ShmArena {}
 unsafe impl Sync for ShmArena {}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct ArenaLayout {
     world: usize,
     capacity: usize,
     interests: usize,
@@ -123,13 +123,13 @@ fn interest_words(world: usize) -> usize {
     world.div_ceil(WORD)
 }
 
-impl Layout {
-    fn new(world: usize, capacity: usize) -> Layout {
+impl ArenaLayout {
+    fn new(world: usize, capacity: usize) -> ArenaLayout {
         let records = PAGE + world * size_of::<RankRecord>();
         let interests = records.next_multiple_of(PAGE);
         let links = (interests + world * interest_words(world) * size_of::<Interest>()).next_multiple_of(PAGE);
         let outboxes = (links + world * world * size_of::<Channel<Letter>>()).next_multiple_of(2 << 20);
-        Layout { world, capacity, interests, links, outboxes, total: outboxes + world * SLOTS * capacity }
+        ArenaLayout { world, capacity, interests, links, outboxes, total: outboxes + world * SLOTS * capacity }
     }
 }
 
@@ -156,7 +156,7 @@ impl ShmArena {
             return Err(Error::argument(format!("shared memory for {world} ranks; 1 to {MOST_RANKS} are possible")));
         }
         let capacity = (bytes_per_rank / SLOTS).clamp(64 * world, MOST_CAPACITY).next_multiple_of(PAGE);
-        let layout = Layout::new(world, capacity);
+        let layout = ArenaLayout::new(world, capacity);
         let failed = |e: rustix::io::Errno| {
             Error::memory(format!("cannot create {} bytes of shared memory for {world} ranks", layout.total)).because(e)
         };
@@ -172,7 +172,7 @@ impl ShmArena {
             capacity: capacity as u64,
             total: layout.total as u64,
             poison: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            reported_cores: AtomicU64::new(0),
             cores: [const { AtomicU64::new(0) }; _],
         };
         // SAFETY: the mapping starts with room for a header, page-aligned, and nobody else has the file yet.
@@ -214,7 +214,7 @@ impl ShmArena {
         if !(64 * world..=MOST_CAPACITY + PAGE).contains(&capacity) || !capacity.is_multiple_of(PAGE) {
             return wrong(format!("buffers of {capacity} bytes"));
         }
-        let layout = Layout::new(world, capacity);
+        let layout = ArenaLayout::new(world, capacity);
         if word(3) != layout.total as u64 || size != layout.total as u64 {
             return wrong(format!("it has {size} bytes, its header says {}, expected {}", word(3), layout.total));
         }
@@ -223,7 +223,7 @@ impl ShmArena {
         Ok(Arc::new(arena))
     }
 
-    fn map(fd: impl AsFd, layout: Layout, of_one_rank: bool) -> Result<ShmArena> {
+    fn map(fd: impl AsFd, layout: ArenaLayout, of_one_rank: bool) -> Result<ShmArena> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), layout.total, flags, MapFlags::SHARED, fd, 0) };
@@ -278,14 +278,14 @@ impl ShmArena {
                 header.cores[core / 64].fetch_or(1 << (core % 64), Ordering::Relaxed);
             }
         }
-        header.told.fetch_add(1, Ordering::Release);
+        header.reported_cores.fetch_add(1, Ordering::Release);
     }
 
     /// Returns the number of cores on which the ranks may run, all together, or `None` as long as some have not opened the arena.
     /// A rank that is bound to one core has a core of its own if no other is bound to it, which its own binding does not tell.
     pub fn cores(&self) -> Option<usize> {
         let header = self.header();
-        if header.told.load(Ordering::Acquire) < self.world() as u64 {
+        if header.reported_cores.load(Ordering::Acquire) < self.world() as u64 {
             return None;
         }
         let all: u32 = header.cores.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum();

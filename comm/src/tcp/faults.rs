@@ -1,9 +1,9 @@
 //! What goes wrong between hosts: links that are cut, half-closed, slow or spoil bytes, and strangers at the door.
 
-use super::frame::{Frame, HEADER, Kind};
+use super::frame::{Frame, FrameKind, HEADER};
 use super::handshake::{Exchange, HELLO, Hello, WELCOME};
 use super::link::{Connection, End};
-use super::tests::{Layout, TOKEN, all, names, options, run, world_with};
+use super::tests::{TOKEN, TestHosts, all, names, options, run, world_with};
 use super::{Alarm, Listener};
 use crate::hosts::HostsComm;
 use crate::oracle::tag;
@@ -110,7 +110,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: &AtomicU8, forth: bool) {
 /// Runs two ranks over a proxy: a barrier on a well link, then `fault`, then `f`.
 fn with_fault<R: Send>(fault: u8, f: impl Fn(usize, HostsComm, &Alarm) -> R + Sync) -> Vec<R> {
     let proxy = std::sync::OnceLock::new();
-    let (comms, alarms) = world_with(&Layout { hosts: &[1, 1], capacity: 64 << 10, buffer: None }, |me, to, a| {
+    let (comms, alarms) = world_with(&TestHosts { hosts: &[1, 1], capacity: 64 << 10, buffer: None }, |me, to, a| {
         if (me, to) == (0, 1) { proxy.get_or_init(|| Proxy::new(a)).address } else { a }
     });
     let both = std::sync::Barrier::new(2);
@@ -304,7 +304,7 @@ fn decoders_take_any_bytes() {
         hello.iter_mut().for_each(|b| *b = rng.draw() as u8);
         assert!(Hello::decode(&hello).is_err());
         // A header with one bit changed does not pass; one made with any numbers is read back or refused.
-        let mut frame = Frame::bare(Kind::Post);
+        let mut frame = Frame::bare(FrameKind::Post);
         (frame.ordinal, frame.hash, frame.total) = (rng.draw(), rng.draw(), rng.draw());
         (frame.len, frame.op_len, frame.line) = (rng.draw() as u32, rng.draw() as u8, rng.draw() as u32);
         let mut bytes = frame.encode();

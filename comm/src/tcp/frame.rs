@@ -23,7 +23,7 @@ const SAME_NAMES: u8 = 2;
 /// Purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// Part of a collective.
     Post = 1,
     /// The sender waits and is alive.
@@ -37,7 +37,7 @@ pub(super) enum Kind {
 /// A header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) collective: u8,
     pub(super) same_names: bool,
     pub(super) op_len: u8,
@@ -62,7 +62,7 @@ pub(super) struct Names {
 
 impl Frame {
     /// A frame without names or payload.
-    pub(super) fn bare(kind: Kind) -> Frame {
+    pub(super) fn bare(kind: FrameKind) -> Frame {
         Frame {
             kind,
             collective: 0,
@@ -80,7 +80,7 @@ impl Frame {
     }
 
     /// A frame that names a call.
-    pub(super) fn of_call(kind: Kind, call: &RunningCall) -> Frame {
+    pub(super) fn of_call(kind: FrameKind, call: &RunningCall) -> Frame {
         let tag = call.tag;
         Frame {
             collective: call.kind as u8,
@@ -122,10 +122,10 @@ impl Frame {
             return Err("the checksum of a frame's header is wrong");
         }
         let kind = match b[4] {
-            1 => Kind::Post,
-            2 => Kind::Alive,
-            3 => Kind::Reject,
-            4 => Kind::Goodbye,
+            1 => FrameKind::Post,
+            2 => FrameKind::Alive,
+            3 => FrameKind::Reject,
+            4 => FrameKind::Goodbye,
             _ => return Err("a frame is of an unknown kind"),
         };
         let flags = b[6];
@@ -146,7 +146,7 @@ impl Frame {
             len: word(48),
             checksum: (flags & CHECKED != 0).then(|| word(52)),
         };
-        if frame.len as usize > most || (frame.len > 0 && kind != Kind::Post) {
+        if frame.len as usize > most || (frame.len > 0 && kind != FrameKind::Post) {
             return Err("a frame announces more bytes than a post may have");
         }
         if frame.same_names && (frame.op_len > 0 || frame.file_len > 0) {

@@ -305,15 +305,15 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
         let call = RunningCall { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
         // SAFETY: the bytes live until the link is dropped.
         unsafe { sender.post(&call, TOTAL, (bytes.as_ptr(), len), 0) };
-        sender.tell(super::frame::Kind::Alive, None);
+        sender.tell(super::frame::FrameKind::Alive, None);
         sender.write(|_| ());
     }
     let tag = Tag { ordinal: 9, hash: 5, op: "other", file: "fuzz.rs", line: 4, scope: Default::default() };
     sender.tell(
-        super::frame::Kind::Reject,
+        super::frame::FrameKind::Reject,
         Some(&RunningCall { tag: &tag, kind: Collective::Barrier, arrived: &arrived }),
     );
-    sender.tell(super::frame::Kind::Goodbye, None);
+    sender.tell(super::frame::FrameKind::Goodbye, None);
     sender.write(|_| ());
     drop(sender);
     let mut said = Vec::new();

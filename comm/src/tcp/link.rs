@@ -1,6 +1,6 @@
 //! One connection between two ranks: the queue of outgoing posts, and the ring of received posts that are not released yet.
 
-use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
+use super::frame::{Frame, FrameKind, HEADER, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
 use super::tally::Tally;
 use crate::transport::{RunningCall, SLOTS, describe};
@@ -204,7 +204,7 @@ impl Connection {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
         let same = std::mem::replace(&mut self.named, names) == names;
-        let mut frame = Frame::of_call(Kind::Post, call);
+        let mut frame = Frame::of_call(FrameKind::Post, call);
         if same {
             (frame.same_names, frame.op_len, frame.file_len) = (true, 0, 0);
         }
@@ -220,7 +220,7 @@ impl Connection {
     }
 
     /// Queues a frame without payload.
-    pub(super) fn tell(&mut self, kind: Kind, call: Option<&RunningCall>) {
+    pub(super) fn tell(&mut self, kind: FrameKind, call: Option<&RunningCall>) {
         let frame = match call {
             Some(call) => Frame::of_call(kind, call),
             None => Frame::bare(kind),
@@ -415,19 +415,19 @@ impl Connection {
             if rest.len() < frame.names() {
                 return Ok(());
             }
-            if frame.kind == Kind::Post && self.held == SLOTS {
+            if frame.kind == FrameKind::Post && self.held == SLOTS {
                 return Ok(());
             }
             let (op, rest) = rest.split_at(frame.op_len as usize);
             let file = &rest[..frame.file_len as usize];
             match frame.kind {
-                Kind::Alive => {}
-                Kind::Goodbye => {
+                FrameKind::Alive => {}
+                FrameKind::Goodbye => {
                     self.over = Some(End::Left);
                     return Ok(());
                 }
-                Kind::Reject => self.rejected = Some(text(&frame, op, file, frame.line)),
-                Kind::Post => {
+                FrameKind::Reject => self.rejected = Some(text(&frame, op, file, frame.line)),
+                FrameKind::Post => {
                     let at = (self.first + self.held) % SLOTS;
                     if frame.same_names {
                         // The names are those of the post before, which are still in the entry before, even if it is released.
@@ -455,7 +455,7 @@ impl Connection {
                 }
             }
             self.start += HEADER + frame.names();
-            if frame.kind == Kind::Post {
+            if frame.kind == FrameKind::Post {
                 self.begun = true;
                 if !self.complete()? {
                     return Ok(());

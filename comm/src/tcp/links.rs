@@ -1,13 +1,13 @@
 //! All connections of one rank: posting, waiting, and distinguishing a dead link from a slow peer.
 
-use super::frame::Kind;
+use super::frame::FrameKind;
 use super::link::{Connection, End, MEMORY, Offer, Pool, Post};
 use super::mesh::MeshOptions;
 use super::outage::Outage;
 use super::socket;
 use super::tally::Tally;
-use crate::lent::{Destination, Lent};
 use crate::transport::{Arrived, Head, LONGER_WAITS, RunningCall, diverged, ended};
+use crate::zero_copy::{Destination, RawSlice};
 use crate::{LinkEnd, now_ns};
 use oflow_base::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -166,7 +166,7 @@ impl Connections {
     ///
     /// # Safety
     /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
-    pub unsafe fn post_from(&self, call: &RunningCall, to: usize, total: u64, bytes: Lent) {
+    pub unsafe fn post_from(&self, call: &RunningCall, to: usize, total: u64, bytes: RawSlice) {
         // SAFETY: this function has the same contract.
         unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
     }
@@ -272,7 +272,7 @@ impl Connections {
     /// Tells a rank that its post does not belong to this rank's call.
     pub fn reject(&self, call: &RunningCall, from: usize) {
         if let Ok(mut link) = self.link(from) {
-            link.tell(Kind::Reject, Some(call));
+            link.tell(FrameKind::Reject, Some(call));
             self.write(&mut link);
         }
     }
@@ -349,7 +349,7 @@ impl Connections {
     fn sleep(&self, call: &RunningCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
         let received = self.link(on)?.tally.end().received;
-        let (mut beat, mut told) = (start, false);
+        let (mut beat, mut warned) = (start, false);
         loop {
             self.progress(if self.link(on)?.over.is_some() { Duration::ZERO } else { LOOK });
             if done()? {
@@ -371,12 +371,12 @@ impl Connections {
                 beat = now;
                 let mut link = self.link(on)?;
                 if !link.has_output() {
-                    link.tell(Kind::Alive, None);
+                    link.tell(FrameKind::Alive, None);
                     self.write(&mut link);
                 }
             }
-            if now - start >= LONG && !told {
-                told = true;
+            if now - start >= LONG && !warned {
+                warned = true;
                 let came = self.link(on)?.tally.end().received - received;
                 tracing::warn!(
                     "rank {} {}: for {} s now, in which {came} bytes came; {} answers",
@@ -461,7 +461,7 @@ impl Drop for Connections {
         let end = now_ns() + LINGER.max(self.silence).as_nanos() as u64;
         for rank in &self.remote {
             let Ok(mut link) = self.link(*rank) else { continue };
-            link.tell(Kind::Goodbye, None);
+            link.tell(FrameKind::Goodbye, None);
             self.write(&mut link);
         }
         let busy = |link: &Connection| {

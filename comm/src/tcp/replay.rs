@@ -18,9 +18,9 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// A growing buffer of bytes, for which a thread can wait.
 #[derive(Clone, Default)]
-struct Tape(Arc<(Mutex<Vec<u8>>, Condvar)>);
+struct ByteLog(Arc<(Mutex<Vec<u8>>, Condvar)>);
 
-impl Tape {
+impl ByteLog {
     fn add(&self, bytes: &[u8]) {
         self.0.0.lock().unwrap().extend_from_slice(bytes);
         self.0.1.notify_all();
@@ -38,7 +38,7 @@ impl Tape {
 }
 
 /// Passes bytes on to the end, and keeps them.
-fn pass(mut from: TcpStream, mut to: TcpStream, tape: Tape) -> JoinHandle<()> {
+fn pass(mut from: TcpStream, mut to: TcpStream, tape: ByteLog) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut part = [0; 4096];
         while let Ok(n @ 1..) = from.read(&mut part) {
@@ -52,7 +52,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, tape: Tape) -> JoinHandle<()> {
 }
 
 /// Passes a connection on in both directions.
-fn join(near: TcpStream, to: SocketAddr, said: Tape, heard: Tape) -> [JoinHandle<()>; 2] {
+fn join(near: TcpStream, to: SocketAddr, said: ByteLog, heard: ByteLog) -> [JoinHandle<()>; 2] {
     let far = TcpStream::connect(to).unwrap();
     far.set_nodelay(true).unwrap();
     near.set_nodelay(true).unwrap();
@@ -70,7 +70,7 @@ fn a_recorded_handshake_opens_no_link() {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (tap, gate) = (bind(), bind());
     let ways = [(0, tap.local_addr().unwrap()), (1, gate.local_addr().unwrap())];
-    let (said, heard, log) = (Tape::default(), Tape::default(), Tape::default());
+    let (said, heard, log) = (ByteLog::default(), ByteLog::default(), ByteLog::default());
     let ranks = |rank: usize| {
         let listener = listeners[rank].lock().unwrap().take().unwrap();
         let mut way = addresses.clone();
@@ -137,7 +137,7 @@ fn a_recorded_handshake_opens_no_link() {
         deceived.write_all(&answers).unwrap();
         assert!(matches!(deceived.read(&mut [0; 100]), Ok(0) | Err(_)), "it gets no proof of rank 1");
         // Then it finds the way.
-        let passed = join(gate.accept().unwrap().0, addresses[2], Tape::default(), Tape::default());
+        let passed = join(gate.accept().unwrap().0, addresses[2], ByteLog::default(), ByteLog::default());
         let ends = team.join().unwrap();
         recorded.into_iter().chain(passed).for_each(|t| t.join().unwrap());
         ends
@@ -155,7 +155,7 @@ fn a_recorded_handshake_opens_no_link() {
 }
 
 /// Writes log lines to a tape.
-struct Pen(Tape);
+struct Pen(ByteLog);
 
 impl Write for Pen {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -3,7 +3,7 @@ use crate::hosts::{HostsComm, HostsTransport};
 use crate::oracle::{check_overlapping, check_world, data, reduced, tag};
 use crate::shm::{ShmArena, ShmOptions};
 use crate::{CollectiveCall, Collectives, Communicator, DType, Group, ReduceOp, run_team};
-use oflow_base::spread::{Kind, Spread, Width};
+use oflow_base::host_hierarchy::{FlowKind, HostHierarchy, Width};
 use oflow_base::{Error, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ pub(super) const TOKEN: &[u8] = b"a token of the job";
 const SHORT: Duration = Duration::from_secs(60);
 
 /// How a test's world is built.
-pub(super) struct Layout<'a> {
+pub(super) struct TestHosts<'a> {
     /// Ranks of each host.
     pub(super) hosts: &'a [usize],
     pub(super) capacity: usize,
@@ -36,7 +36,7 @@ pub(super) fn table(layout: &[usize]) -> Vec<usize> {
 /// A world of threads on several "hosts" of this machine; `route` may lead connections elsewhere, by rank that connects and
 /// address of the one that listens.
 pub(super) fn world_with(
-    l: &Layout,
+    l: &TestHosts,
     route: impl Fn(usize, usize, SocketAddr) -> SocketAddr + Sync,
 ) -> (Vec<HostsComm>, Vec<Arc<Alarm>>) {
     let hosts = table(l.hosts);
@@ -60,7 +60,7 @@ pub(super) fn world_with(
 }
 
 pub(super) fn world(hosts: &[usize], capacity: usize, buffer: Option<usize>) -> Vec<HostsComm> {
-    world_with(&Layout { hosts, capacity, buffer }, |_, _, a| a).0
+    world_with(&TestHosts { hosts, capacity, buffer }, |_, _, a| a).0
 }
 
 pub(super) fn run<R: Send>(comms: Vec<HostsComm>, f: impl Fn(usize, HostsComm) -> R + Sync) -> Vec<R> {
@@ -117,9 +117,9 @@ fn a_long_all_reduce_crosses_the_network_once() {
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I64] {
             for from in [0, 1] {
                 let there = table[from..].to_vec();
-                let Some(s) = Spread::of(there.len(), |i| there[i]) else { continue };
+                let Some(s) = HostHierarchy::of(there.len(), |i| there[i]) else { continue };
                 let width = Width::reduced(dtype.size(), dtype.partial_size(ReduceOp::Sum));
-                assert!(s.takes(Kind::AllReduce, 50_001, width));
+                assert!(s.takes(FlowKind::AllReduce, 50_001, width));
                 let links = s.hosts.len() as u64 - 1;
                 assert_eq!(
                     each(from, dtype),
@@ -203,7 +203,7 @@ fn a_rank_that_ends_is_named_and_its_last_posts_are_read() {
 #[test]
 fn an_alarm_ends_every_wait() {
     for hosts in [&[1, 1][..], &[2, 1]] {
-        let (comms, alarms) = world_with(&Layout { hosts, capacity: 4096, buffer: None }, |_, _, a| a);
+        let (comms, alarms) = world_with(&TestHosts { hosts, capacity: 4096, buffer: None }, |_, _, a| a);
         let start = Instant::now();
         run(comms, |rank, comm| {
             if rank + 1 == comm.world() {

@@ -17,7 +17,7 @@ use super::folder::{Door, Folder, own};
 use super::wire::{self, Hello, Surroundings, Welcome, share_threads};
 use super::{ARENA_BYTES_PER_RANK, Limits, WARN_AFTER, lost};
 use crate::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
-use crate::{Failure, FailureKind, Found, LaunchEnv, Token};
+use crate::{Failure, FailureKind, LaunchEnv, StartedRank, Token};
 use oflow_base::{Error, Result};
 use oflow_comm::shm::ShmArena;
 
@@ -58,7 +58,7 @@ struct Guest {
 }
 
 impl Host {
-    pub(super) fn start(found: &Found, folder: &Folder, limits: Limits) -> Result<(LaunchEnv, Host)> {
+    pub(super) fn start(found: &StartedRank, folder: &Folder, limits: Limits) -> Result<(LaunchEnv, Host)> {
         let token = match &found.token {
             Some(token) => token.clone(),
             None => Token::random()?,
@@ -124,7 +124,7 @@ fn wait(hosting: &Mutex<Option<Running>>, end: End) {
 }
 
 /// Waits for an earlier job of this name to go.
-fn open_door(found: &Found, folder: &Folder) -> Result<Door> {
+fn open_door(found: &StartedRank, folder: &Folder) -> Result<Door> {
     let deadline = Instant::now() + NAMESAKE;
     loop {
         if let Some(door) = folder.listen(&found.job)? {
@@ -142,7 +142,7 @@ fn open_door(found: &Found, folder: &Folder) -> Result<Door> {
 }
 
 /// Waits until all ranks of the host have come, and returns them in order.
-fn gather(found: &Found, own_hello: &Hello, door: &Door, limits: Limits) -> Result<Vec<Guest>> {
+fn gather(found: &StartedRank, own_hello: &Hello, door: &Door, limits: Limits) -> Result<Vec<Guest>> {
     let mut guests: BTreeMap<usize, Guest> = BTreeMap::new();
     let missing = |guests: &BTreeMap<usize, Guest>| -> String {
         let absent = (1..found.local_world).filter(|l| !guests.contains_key(l)).map(|l| (found.rank + l).to_string());
@@ -209,7 +209,7 @@ struct Work {
 }
 
 impl Hosting {
-    fn start(found: &Found, token: Token, limit: Duration) -> Result<Hosting> {
+    fn start(found: &StartedRank, token: Token, limit: Duration) -> Result<Hosting> {
         let mut options = AgentOptions::alone(found.local_world, token);
         (options.join_limit, options.outage) = (limit, found.outage);
         if found.nodes > 1 {
@@ -334,7 +334,7 @@ async fn serve(agent: &Agent, work: Work) {
         }
     }
     let mut stop = Some(stop);
-    let mut told = false;
+    let mut printed = false;
     while !gone.is_empty() || stop.is_some() {
         let own_end = async {
             match &mut stop {
@@ -358,8 +358,8 @@ async fn serve(agent: &Agent, work: Work) {
                 // After exit() it has said no goodbye.
                 agent.mark_left(rank, "");
             }
-            failure = agent.failed(), if !told => {
-                told = true;
+            failure = agent.failed(), if !printed => {
+                printed = true;
                 eprintln!("oflow: {failure}");
                 // Those who wait in shared memory for a rank of this host; who waits for another host hears of it there.
                 if let Some(lost) = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r)) {

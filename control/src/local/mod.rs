@@ -39,7 +39,7 @@ use self::folder::Folder;
 use self::host::Host;
 use self::wire::{Hello, Welcome};
 use super::env::{END_LIMIT, START_LIMIT};
-use super::{ControlClient, Failure, FailureKind, Found, LaunchEnv};
+use super::{ControlClient, Failure, FailureKind, LaunchEnv, StartedRank};
 use oflow_base::{Error, Result};
 use oflow_comm::shm::{Loss, ShmArena};
 
@@ -102,7 +102,7 @@ impl Local {
     /// # Errors
     /// If a rank does not join before the time-out (`OFLOW_START_TIMEOUT`), if ranks have contradictory numbers, or if a job on
     /// several hosts has no token.
-    pub fn meet(found: &Found) -> Result<Local> {
+    pub fn meet(found: &StartedRank) -> Result<Local> {
         if found.nodes > 1 {
             // Said by every rank alike, before anyone waits.
             found.need_token()?;
@@ -167,7 +167,7 @@ impl Drop for Local {
 }
 
 impl Peer {
-    fn connect(found: &Found, folder: &Folder, limits: Limits) -> Result<(LaunchEnv, Peer)> {
+    fn connect(found: &StartedRank, folder: &Folder, limits: Limits) -> Result<(LaunchEnv, Peer)> {
         let host = found.rank - found.local_rank;
         let started = Instant::now();
         let mut warned = false;

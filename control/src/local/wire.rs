@@ -13,7 +13,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Found, LaunchEnv};
+use crate::{LaunchEnv, StartedRank};
 use oflow_base::Result;
 use oflow_comm::tcp::local_address;
 
@@ -52,7 +52,7 @@ pub(super) struct Surroundings {
 }
 
 impl Hello {
-    pub(super) fn of(found: &Found) -> Hello {
+    pub(super) fn of(found: &StartedRank) -> Hello {
         Hello {
             version: env!("CARGO_PKG_VERSION").to_string(),
             rank: found.rank,
@@ -87,7 +87,7 @@ impl Hello {
 
 impl Surroundings {
     /// Makes the launch environment that the rank would read under `oflaunch`.
-    pub(super) fn env(&self, found: &Found, shm_fd: Option<RawFd>) -> Result<LaunchEnv> {
+    pub(super) fn env(&self, found: &StartedRank, shm_fd: Option<RawFd>) -> Result<LaunchEnv> {
         Ok(LaunchEnv {
             rank: found.rank,
             local_rank: found.local_rank,

@@ -16,7 +16,7 @@ use tonic::Status;
 
 use super::host::{self, Host};
 use super::node::{Absent, Missing, NodeState, Silence};
-use super::root::Plan;
+use super::root::JobOptions;
 use super::root_cause::Ends;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
@@ -275,7 +275,7 @@ impl Agent {
         let (tell, events) = mpsc::channel(1024);
         let uplink = if is_host {
             hello.node_rank = Some(0);
-            let plan = Plan {
+            let plan = JobOptions {
                 nodes: options.nodes.clone(),
                 max_restarts: options.max_restarts,
                 cost_model: options.cost_model.clone(),
@@ -314,7 +314,7 @@ impl Agent {
                 core.flush();
             }
             Uplink::Link(more) => {
-                let way = link::Way {
+                let way = link::RootEndpoint {
                     address,
                     hello,
                     tls: options.tls.clone(),

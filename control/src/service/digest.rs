@@ -33,17 +33,17 @@ impl Digest {
         beat.marks.iter().for_each(|m| marks.note(m.ordinal, m.hash));
         let fresh = self.voice.is_none();
         let voice = *self.voice.get_or_insert(rank);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         // Records go only where streams differ.
         if beat.records.is_some() && self.exposed.insert(rank) {
-            told.extend([voice, rank].map(|r| self.all_marks(r)));
+            reported.extend([voice, rank].map(|r| self.all_marks(r)));
         }
         if voice != rank && !self.exposed.contains(&rank) && self.differ(rank, voice) {
             self.exposed.extend([rank, voice]);
-            told.extend([voice, rank].map(|r| self.all_marks(r)));
+            reported.extend([voice, rank].map(|r| self.all_marks(r)));
         }
         if fresh {
-            told.push(self.all_marks(rank));
+            reported.push(self.all_marks(rank));
         }
         let trouble = beat.wait.is_some() || beat.last_ms >= QUIET_MS;
         let before = if trouble { !self.troubled.insert(rank) } else { self.troubled.remove(&rank) };
@@ -54,9 +54,9 @@ impl Digest {
         let asked = !beat.links.is_empty();
         if trouble || before || sees_marks || sample || asked {
             let marks = if sees_marks { beat.marks.clone() } else { Vec::new() };
-            told.push(pb::HeartbeatRequest { marks, ..beat });
+            reported.push(pb::HeartbeatRequest { marks, ..beat });
         }
-        told
+        reported
     }
 
     /// A rank has left. If its marks stood for the others, those of the next rank do.
@@ -103,8 +103,8 @@ mod tests {
         }
         // One that waits is told of, and once more when it has gone on.
         let waits = pb::HeartbeatRequest { wait: Some(pb::Wait::default()), ..beat(5, &[(2, 20)]) };
-        let told = digest.beat(waits);
-        assert!(told.len() == 1 && told[0].marks.is_empty() && told[0].wait.is_some());
+        let reported = digest.beat(waits);
+        assert!(reported.len() == 1 && reported[0].marks.is_empty() && reported[0].wait.is_some());
         assert_eq!(digest.beat(beat(5, &[])).len(), 1);
         assert_eq!(digest.beat(beat(5, &[])), []);
         digest.left(4);
@@ -115,8 +115,8 @@ mod tests {
     fn those_that_differ_are_shown_with_all_their_marks() {
         let mut digest = Digest::default();
         digest.beat(beat(0, &[(1, 10), (2, 20)]));
-        let told = digest.beat(beat(1, &[(1, 10), (2, 21)]));
-        assert_eq!(told.iter().map(|b| (b.rank, b.marks.len())).collect::<Vec<_>>(), [(0, 2), (1, 2), (1, 2)]);
+        let reported = digest.beat(beat(1, &[(1, 10), (2, 21)]));
+        assert_eq!(reported.iter().map(|b| (b.rank, b.marks.len())).collect::<Vec<_>>(), [(0, 2), (1, 2), (1, 2)]);
         assert_eq!(digest.beat(beat(1, &[(3, 30)])).len(), 1);
     }
 }

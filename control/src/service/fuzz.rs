@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::agent::{Clock, part};
 use super::node::NodeState;
-use super::root::{OWN, Plan, RootState};
+use super::root::{JobOptions, OWN, RootState};
 use crate::{Failure, FailureKind};
 
 /// Whether some bytes were taken for something or refused; or what is wrong with what was made of them.
@@ -37,7 +37,7 @@ fn hello(host: &str, nodes: RangeInclusive<u32>) -> pb::NodeHello {
 
 /// A root whose own host is there.
 fn job(how: u8, now: Instant) -> RootState {
-    let plan = Plan {
+    let plan = JobOptions {
         nodes: 2..=2,
         max_restarts: u32::from(how & 3),
         cost_model: b"m".to_vec(),

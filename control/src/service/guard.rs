@@ -60,7 +60,7 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
     let number = PORTS.fetch_add(1, Ordering::Relaxed);
     // All members may connect in the same millisecond; who finds no room comes again after a whole second. Only a wish.
     let _as_many_as_the_system_lets = rustix::net::listen(&listener, BACKLOG);
-    let port = Arc::new(Port { admission, told: Mutex::default() });
+    let port = Arc::new(Port { admission, notices: Mutex::default() });
     tokio::spawn(async move {
         loop {
             let connection = tokio::select! {
@@ -71,12 +71,12 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
                 Ok(accepted) => accepted,
                 Err(e) if is_shortage(&e) => {
                     match evict(|_| true).await {
-                        Some(from) => port.tell(Told::Shortage, |n, s| {
+                        Some(from) => port.tell(StrangerNotice::Shortage, |n, s| {
                             format!("{n} connection{s} without the job token: closed, because room was needed ({e}); the last was from {from}")
                         }),
                         // Those that leave make room.
                         None => {
-                            port.tell(Told::Full, |_, _| format!("no connection can be accepted for now ({e}); it tries again"));
+                            port.tell(StrangerNotice::Full, |_, _| format!("no connection can be accepted for now ({e}); it tries again"));
                             tokio::time::sleep(PAUSE).await;
                         }
                     }
@@ -91,7 +91,7 @@ pub fn incoming(listener: TcpListener, admission: Admission) -> ReceiverStream<i
             if is_full(number, room)
                 && let Some(from) = evict(|s| s.port == number).await
             {
-                port.tell(Told::Many, |n, s| {
+                port.tell(StrangerNotice::Many, |n, s| {
                     format!("{n} connection{s} without the job token: closed, more than {room} at once; the last was from {from}")
                 });
             }
@@ -159,12 +159,12 @@ fn is_shortage(e: &io::Error) -> bool {
 /// A port and what has been said about its strangers.
 struct Port {
     admission: Admission,
-    told: Mutex<[Lines; 6]>,
+    notices: Mutex<[Lines; 6]>,
 }
 
 /// Kind of message about strangers; each has lines of its own.
 #[derive(Clone, Copy)]
-enum Told {
+enum StrangerNotice {
     Many,
     Shortage,
     Full,
@@ -203,14 +203,14 @@ impl Port {
                 // The server may be closing.
                 drop(admitted.send(Ok(connection)).await);
             }
-            Ok(Err(Refused::NoTls)) => self.tell(Told::Tls, |n, s| {
+            Ok(Err(Refused::NoTls)) => self.tell(StrangerNotice::Tls, |n, s| {
                 format!(
                     "{n} connection{s} without TLS: refused; the last was from {from}; start that host with --tls-dir"
                 )
             }),
             // It said nothing, or went away.
             Err(_) | Ok(Err(Refused::Io(_))) => {}
-            Ok(Err(why)) => self.tell(Told::Token, |n, s| {
+            Ok(Err(why)) => self.tell(StrangerNotice::Token, |n, s| {
                 format!("{n} connection{s} without the job token: refused; the last was from {from}: {why}")
             }),
         }
@@ -218,7 +218,7 @@ impl Port {
 
     /// Tells of a host with the token whose TLS handshake has failed.
     fn tell_of_certificates(&self, from: IpAddr, why: &str) {
-        self.tell(Told::Certificate, |n, s| {
+        self.tell(StrangerNotice::Certificate, |n, s| {
             format!(
                 "{n} connection{s} with the job token: refused in the TLS handshake; the last was from {from}: {why}"
             )
@@ -226,9 +226,9 @@ impl Port {
     }
 
     /// Counts a stranger, and tells of those since the last line.
-    fn tell(&self, what: Told, line: impl FnOnce(usize, &str) -> String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines = &mut told[what as usize];
+    fn tell(&self, what: StrangerNotice, line: impl FnOnce(usize, &str) -> String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = &mut notices[what as usize];
         lines.count += 1;
         if lines.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
             let s = if lines.count == 1 { "" } else { "s" };

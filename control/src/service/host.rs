@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::agent::{Core, now_ns};
 use super::guard;
-use super::root::{OWN, Plan, RootState, WARNING};
+use super::root::{JobOptions, OWN, RootState, WARNING};
 use super::serve::{MAX_HEADERS, MAX_STREAMS};
 use super::{AgentOptions, Rendezvous};
 use oflow_base::{Error, Result};
@@ -71,7 +71,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(plan: Plan, own: pb::NodeHello, events: mpsc::Sender<pb::NodeEvent>) -> Host {
+    pub(super) fn new(plan: JobOptions, own: pb::NodeHello, events: mpsc::Sender<pb::NodeEvent>) -> Host {
         Host {
             state: Mutex::new(RootState::new(plan, own, Instant::now())),
             ways: Mutex::default(),

@@ -34,7 +34,7 @@ const BEAT: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(100);
 
 /// Where the root is, and what to say there.
-pub(super) struct Way {
+pub(super) struct RootEndpoint {
     pub(super) address: String,
     pub(super) hello: pb::NodeHello,
     pub(super) tls: Option<PathBuf>,
@@ -55,7 +55,7 @@ enum Trouble {
 }
 
 /// Attaches to the root and stays until the job is over.
-pub(super) async fn run(core: Arc<Core>, way: Way) {
+pub(super) async fn run(core: Arc<Core>, way: RootEndpoint) {
     let mut start = Instant::now();
     let mut say_at = PATIENCE;
     // The starts that are over.
@@ -106,7 +106,7 @@ pub(super) async fn run(core: Arc<Core>, way: Way) {
 
 async fn attach(
     core: &Core,
-    way: &Way,
+    way: &RootEndpoint,
     limit: Duration,
 ) -> Result<(mpsc::Sender<pb::FromNode>, Streaming<pb::FromRoot>), Trouble> {
     let never = |message: String, help: &str| Trouble::Never { message, help: help.to_string() };
@@ -179,7 +179,7 @@ struct Parted {
 /// Carries items both ways until the connection ends.
 async fn carry(
     core: &Arc<Core>,
-    way: &Way,
+    way: &RootEndpoint,
     ups: mpsc::Sender<pb::FromNode>,
     mut downs: Streaming<pb::FromRoot>,
 ) -> Parted {

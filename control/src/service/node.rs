@@ -77,7 +77,7 @@ enum Open {
 }
 
 /// Ranks that have arrived at a meeting, not yet reported to the root.
-struct Held {
+struct PendingMeeting {
     participants: u32,
     arrivals: Vec<pb::Arrival>,
 }
@@ -95,7 +95,7 @@ pub struct NodeState {
     open: BTreeMap<u64, Open>,
     /// Whether arrivals at a meeting of all ranks wait for those of the whole host.
     gathers: bool,
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<String, PendingMeeting>,
     failure: Option<Failure>,
     departures: Vec<usize>,
     /// By rank: what it has waited for in vain.
@@ -215,7 +215,8 @@ impl NodeState {
         }
         let ticket = self.open(Open::Meeting(name.clone()));
         let arrival = pb::Arrival { ticket, rank, value };
-        let held = self.held.entry(name.clone()).or_insert_with(|| Held { participants, arrivals: Vec::new() });
+        let held =
+            self.held.entry(name.clone()).or_insert_with(|| PendingMeeting { participants, arrivals: Vec::new() });
         // Two opinions on the number must both reach the root, which refuses one.
         let alike = held.participants == participants;
         if alike {
@@ -234,7 +235,7 @@ impl NodeState {
     }
 
     fn release(&mut self, name: &str) {
-        if let Some(Held { participants, arrivals }) = self.held.remove(name) {
+        if let Some(PendingMeeting { participants, arrivals }) = self.held.remove(name) {
             self.send(Item::Arrive(pb::NodeArrive { name: name.to_string(), participants, arrivals }));
         }
     }

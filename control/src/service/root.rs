@@ -47,7 +47,7 @@ pub const WARNING: &str = "warning";
 
 /// Options of a job.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct JobOptions {
     /// Smallest and largest number of hosts.
     pub nodes: RangeInclusive<usize>,
     /// Number of restarts after failures.
@@ -106,7 +106,7 @@ enum Phase {
 
 /// The state of a job.
 pub struct RootState {
-    plan: Plan,
+    plan: JobOptions,
     nodes: BTreeMap<u64, Node>,
     phase: Phase,
     restart: u32,
@@ -135,7 +135,7 @@ pub struct RootState {
 
 impl RootState {
     /// Makes the state of a job that the root's own host has joined.
-    pub fn new(plan: Plan, own: pb::NodeHello, now: Instant) -> RootState {
+    pub fn new(plan: JobOptions, own: pb::NodeHello, now: Instant) -> RootState {
         let (stalls, transit) = (Stalls::new(plan.stall), Transit::new(plan.outage));
         let mut root = RootState {
             plan,
@@ -259,7 +259,7 @@ impl RootState {
                 let failure = serde_json::from_slice(&fail.failure)
                     .map_err(|e| Status::invalid_argument(format!("{host} sent a failure that cannot be read: {e}")))?;
                 let code = fail.code.map(|c| u8::try_from(c).unwrap_or(1));
-                self.told(failure, code, fail.r#final, now);
+                self.reported(failure, code, fail.r#final, now);
             }
             Up::Left(rank) => {
                 let rank = own(rank)?;
@@ -329,9 +329,9 @@ impl RootState {
                 let message = format!("node {number} ({host}) is lost: {why}");
                 let failure = Failure::of_job(FailureKind::NodeLost, message);
                 // If it lives and is only not heard it is to know what has become of it.
-                let told = failure.to_json().into_bytes();
+                let detail = failure.to_json().into_bytes();
                 let restarts = self.may_restart();
-                self.send(id, Down::Failed(pb::Failed { failure: told, code: Some(1), restarts }));
+                self.send(id, Down::Failed(pb::Failed { failure: detail, code: Some(1), restarts }));
                 self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
             }
             // Its ranks will not end any more as far as we will hear.
@@ -403,7 +403,7 @@ impl RootState {
     }
 
     /// A node reports a failure. Reports of a divergence are held back until the first op that differs is known.
-    fn told(&mut self, failure: Failure, code: Option<u8>, is_final: bool, now: Instant) {
+    fn reported(&mut self, failure: Failure, code: Option<u8>, is_final: bool, now: Instant) {
         let failure = match failure.kind {
             FailureKind::Diverged if !is_final => match self.streams.noticed(failure, now) {
                 Ok(()) => return,

@@ -23,7 +23,7 @@ struct Job {
 
 impl Job {
     fn new(nodes: RangeInclusive<usize>, max_restarts: u32) -> Job {
-        let plan = Plan {
+        let plan = JobOptions {
             nodes: nodes.clone(),
             max_restarts,
             cost_model: b"m".to_vec(),

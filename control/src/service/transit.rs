@@ -64,7 +64,7 @@ struct Suspect {
     /// Count of the first answer.
     looks: Option<u64>,
     /// Whether the silence has been told.
-    told: bool,
+    reported: bool,
 }
 
 /// How fast bytes come for which a rank waits.
@@ -72,11 +72,11 @@ struct Suspect {
 struct Pace {
     /// Bytes sent, and the time of the report.
     sent: Option<(u64, Instant)>,
-    window: Option<Window>,
+    window: Option<WaitPeriod>,
 }
 
 /// A time in which a rank has waited for bytes again and again.
-struct Window {
+struct WaitPeriod {
     since: Instant,
     /// At its beginning: bytes received, and how long the rank had queued for a processor.
     received: u64,
@@ -96,10 +96,10 @@ pub struct Transit {
     slow: BTreeSet<(usize, usize)>,
     questions: u64,
     asks: Vec<pb::Ask>,
-    found: Vec<Found>,
+    found: Vec<LinkEvent>,
 }
 
-enum Found {
+enum LinkEvent {
     Silent { from: usize, to: usize, bytes: u64, time: Duration },
     Lost { from: usize, to: usize, bytes: u64, time: Duration },
     Slow { from: usize, to: usize, rate: f64 },
@@ -170,10 +170,10 @@ impl Transit {
         std::mem::take(&mut self.found).into_iter().map(|found| self.tell(found, &name)).collect()
     }
 
-    fn tell(&self, found: Found, name: impl Fn(usize) -> String) -> Finding {
+    fn tell(&self, found: LinkEvent, name: impl Fn(usize) -> String) -> Finding {
         let call = |rank: usize| self.calls.get(&rank).map_or(String::new(), |call| format!(", in {call}"));
         match found {
-            Found::Silent { from, to, bytes, time } => Finding::Warning(format!(
+            LinkEvent::Silent { from, to, bytes, time } => Finding::Warning(format!(
                 "the link from {} to {} has been silent for {:.1} s: {bytes} bytes sent by rank {from} have not arrived, and rank \
                  {to} waits for them{}; the job waits up to {:.0} s (--outage-limit)",
                 name(from),
@@ -182,7 +182,7 @@ impl Transit {
                 call(to),
                 self.outage.limit().as_secs_f64()
             )),
-            Found::Lost { from, to, bytes, time } => {
+            LinkEvent::Lost { from, to, bytes, time } => {
                 let text = format!(
                     "the link from {} to {} is lost: {bytes} bytes sent by rank {from} have not arrived after \
                      {:.1} s, although rank {to} waits for them{}",
@@ -194,7 +194,7 @@ impl Transit {
                 let places = [to, from].into_iter().filter_map(|r| place_of(r, self.calls.get(&r)?));
                 Finding::Failure(Failure::of_job(FailureKind::LinkLost, text).in_places(places))
             }
-            Found::Slow { from, to, rate } => Finding::Warning(format!(
+            LinkEvent::Slow { from, to, rate } => Finding::Warning(format!(
                 "the link from {} to {} is slow: {:.1} KiB/s in {:.0} s in which rank {to} has waited for more{}",
                 name(from),
                 name(to),
@@ -230,7 +230,7 @@ impl Transit {
                 let (sent, received) = (here.sent, there.received);
                 self.suspects.insert(
                     (from, to),
-                    Suspect { asked: 0, put: now, since, sent, received, looks: None, told: false },
+                    Suspect { asked: 0, put: now, since, sent, received, looks: None, reported: false },
                 );
             }
             return;
@@ -239,7 +239,7 @@ impl Transit {
             // It moves, if slowly: what is missing still is late from now on.
             let (sent, received) = (here.sent, there.received);
             if sent > received {
-                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None, told: false };
+                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None, reported: false };
             } else {
                 self.suspects.remove(&(from, to));
             }
@@ -257,9 +257,9 @@ impl Transit {
                     let bytes = suspect.sent - suspect.received;
                     if time >= self.outage.patience() {
                         self.suspects.remove(&(from, to));
-                        self.found.push(Found::Lost { from, to, bytes, time });
-                    } else if !std::mem::replace(&mut suspect.told, true) {
-                        self.found.push(Found::Silent { from, to, bytes, time });
+                        self.found.push(LinkEvent::Lost { from, to, bytes, time });
+                    } else if !std::mem::replace(&mut suspect.reported, true) {
+                        self.found.push(LinkEvent::Silent { from, to, bytes, time });
                     }
                 }
                 Some(first) if there.looks >= first => {}
@@ -273,15 +273,15 @@ impl Transit {
     fn pace(&mut self, from: usize, to: usize, queued_ms: u64, now: Instant) {
         let (Some(here), Some(there)) = (self.ends.get(&(from, to)), self.ends.get(&(to, from))) else { return };
         let pace = self.paces.entry((from, to)).or_default();
-        let told = pace.sent.get_or_insert((here.sent, now));
-        let since_told = now.saturating_duration_since(told.1);
-        if since_told < LATE {
+        let reported = pace.sent.get_or_insert((here.sent, now));
+        let since_sent = now.saturating_duration_since(reported.1);
+        if since_sent < LATE {
             return;
         }
-        let late = there.received < told.0;
-        *told = (here.sent, now);
-        let fresh = Window { since: now, received: there.received, queued_ms, looked: now, late: Duration::ZERO };
-        if since_told > PAUSE {
+        let late = there.received < reported.0;
+        *reported = (here.sent, now);
+        let fresh = WaitPeriod { since: now, received: there.received, queued_ms, looked: now, late: Duration::ZERO };
+        if since_sent > PAUSE {
             pace.window = Some(fresh);
             return;
         }
@@ -300,7 +300,7 @@ impl Transit {
         pace.window = None;
         let rate = bytes as f64 / time.as_secs_f64();
         if slow && bytes > 0 && rate < SLOW_RATE && self.slow.insert((from, to)) {
-            self.found.push(Found::Slow { from, to, rate });
+            self.found.push(LinkEvent::Slow { from, to, rate });
         }
     }
 }

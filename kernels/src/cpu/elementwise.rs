@@ -257,12 +257,12 @@ impl Program {
         }
     }
 
-    fn dispatch(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], n: usize) {
+    fn dispatch(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], n: usize) {
         parallel_for(n, GRAIN, &|range| self.compute(operands, scalars, range));
     }
 
     /// Computes elements `range`.
-    fn compute(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], range: Range<usize>) {
+    fn compute(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], range: Range<usize>) {
         match self.class {
             Class::F32 => self.range::<f32>(operands, scalars, range),
             Class::F64 => self.range::<f64>(operands, scalars, range),
@@ -272,7 +272,7 @@ impl Program {
         }
     }
 
-    fn range<T: Lanes>(&self, operands: &Operands<'_, impl Way>, scalars: &[Scalar], range: Range<usize>) {
+    fn range<T: Lanes>(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], range: Range<usize>) {
         let (way, out) = (&operands.way, (operands.ptrs[0], self.out));
         let inputs = || self.inputs.iter().enumerate().map(|(i, dtype)| (i, (operands.ptrs[i + 1], *dtype)));
         let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
@@ -354,7 +354,7 @@ impl Program {
 }
 
 /// Where the elements of the operands lie; operand 0 is the output.
-trait Way: Sync {
+trait OperandWalk: Sync {
     /// Length of a row: elements that lie at one stride.
     fn inner(&self) -> usize;
     /// Whether there is one row only.
@@ -393,7 +393,7 @@ impl Flat {
     }
 }
 
-impl Way for Flat {
+impl OperandWalk for Flat {
     fn inner(&self) -> usize {
         self.n
     }
@@ -411,7 +411,7 @@ impl Way for Flat {
     }
 }
 
-impl Way for Walk {
+impl OperandWalk for Walk {
     fn inner(&self) -> usize {
         self.inner()
     }
@@ -474,7 +474,7 @@ struct Operands<'a, W> {
 // SAFETY: pointers of views, which promise that worker threads may use the memory; tasks write disjoint elements.
 unsafe impl<W: Sync> Sync for Operands<'_, W> {}
 
-impl<'a, W: Way> Operands<'a, W> {
+impl<'a, W: OperandWalk> Operands<'a, W> {
     fn new(way: W, inputs: &[impl Borrow<View>], out: &View, zero: &'a AtomicBool) -> Self {
         let mut ptrs = SmallVec::new();
         ptrs.push(out.ptr());
@@ -497,7 +497,7 @@ struct Chunk<'a, W> {
     n: usize,
 }
 
-impl<W: Way> Chunk<'_, W> {
+impl<W: OperandWalk> Chunk<'_, W> {
     /// The address of the chunk's elements where they lie side by side in the given dtype.
     fn direct(&self, operand: usize, (base, have): Elements, dtype: Builtin) -> Option<*mut u8> {
         let (row, first) = (self.row, self.first);

@@ -4,7 +4,7 @@
 use super::acc::{Acc, load, store, with_acc};
 use super::rowmath;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::pool::{Divisor, Place, Planes, Window, Windows};
+use crate::pool::{Divisor, Planes, PoolGeometry, Window, Windows};
 use crate::{DType, KernelError, Result, View};
 
 /// The windows of each dim.
@@ -48,7 +48,7 @@ fn at(v: &View, element: usize) -> *mut u8 {
     v.ptr().wrapping_add(element * v.dtype().size())
 }
 
-fn grid(x: &View, out: &View, place: &Place, windows: &Windows) -> Result<Grid> {
+fn grid(x: &View, out: &View, place: &PoolGeometry, windows: &Windows) -> Result<Grid> {
     let planes = Planes::of(x, out, place)?;
     // Adaptive windows of no elements have nothing to choose from.
     if !out.is_empty() && planes.image.contains(&0) {
@@ -74,7 +74,7 @@ fn greater<A: Acc>(a: A, b: A) -> A {
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max(x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+pub fn max(x: &View, windows: &Windows, place: &PoolGeometry, out: &View) -> Result<()> {
     same_floats(x, out)?;
     let grid = grid(x, out, place, windows)?;
     with_acc!(x.dtype(), reduced(&grid, x, out, f64::NEG_INFINITY, greater, |_, v| v));
@@ -85,7 +85,7 @@ pub fn max(x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()>
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg(x: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+pub fn avg(x: &View, windows: &Windows, divisor: Divisor, place: &PoolGeometry, out: &View) -> Result<()> {
     same_floats(x, out)?;
     let grid = grid(x, out, place, windows)?;
     match x.dtype() {
@@ -141,7 +141,7 @@ fn reduced<A: Acc>(
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max_index(x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+pub fn max_index(x: &View, windows: &Windows, place: &PoolGeometry, out: &View) -> Result<()> {
     if !x.dtype().is_float() || out.dtype() != DType::I64 {
         return Err(KernelError::new(format!("gives i64 indices of floats, not {} of {}", out.dtype(), x.dtype())));
     }
@@ -220,7 +220,7 @@ fn largest_column<A: Acc>(best: &[A], of: &[i32], c: &Window) -> usize {
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg_grad(dy: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+pub fn avg_grad(dy: &View, windows: &Windows, divisor: Divisor, place: &PoolGeometry, out: &View) -> Result<()> {
     same_floats(dy, out)?;
     let grid = grid(out, dy, place, windows)?;
     with_acc!(dy.dtype(), spread(&grid, dy, divisor, out))
@@ -266,8 +266,8 @@ mod tests {
     use crate::ShardBox;
     use crate::cpu::testing::{Owned, read};
 
-    fn whole(image: &View, result: &View) -> Place {
-        Place::of(&ShardBox::whole(image.dims()), &ShardBox::whole(result.dims()), 1).unwrap()
+    fn whole(image: &View, result: &View) -> PoolGeometry {
+        PoolGeometry::of(&ShardBox::whole(image.dims()), &ShardBox::whole(result.dims()), 1).unwrap()
     }
 
     fn line(values: &[f64]) -> Owned {
@@ -341,7 +341,8 @@ mod tests {
             let x = Owned::from_f64(if round % 2 == 0 { DType::F32 } else { DType::F64 }, &dims, &image);
             let got = Owned::zeros(DType::I64, &[2, size[0], size[1], size[2]]);
             let windows = Windows::sliding(&kernel, &stride, &[0; 3], &[1; 3]).unwrap();
-            let place = Place::of(&ShardBox::whole(x.view().dims()), &ShardBox::whole(got.view().dims()), 3).unwrap();
+            let place =
+                PoolGeometry::of(&ShardBox::whole(x.view().dims()), &ShardBox::whole(got.view().dims()), 3).unwrap();
             max_index(&x.view(), &windows, &place, &got.view()).unwrap();
             let mut want = vec![];
             let plane: usize = dims[1..].iter().product();
@@ -403,7 +404,7 @@ mod tests {
                     },
                     ShardBox { logical: [1, count][..].into(), offset: [0, j][..].into(), size: [1, 1][..].into() },
                 );
-                let place = Place::of(&image, &result, 1).unwrap();
+                let place = PoolGeometry::of(&image, &result, 1).unwrap();
                 let part = line(&read(&x.view())[w.start..w.end]);
                 let one = |dtype| Owned::zeros(dtype, &[1, 1]);
                 let (a, b, c) = (one(DType::F32), one(DType::I64), one(DType::F32));

@@ -8,7 +8,7 @@ use crate::{Dims, Result, View};
 
 /// The two functions that share a loop.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SoftmaxKind {
     Plain,
     Log,
 }
@@ -19,7 +19,7 @@ enum Kind {
 /// If dims or dtypes differ, the dtype is not a float, or there is no such dim.
 pub fn softmax(x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
-    with_acc!(x.dtype(), forward(Kind::Plain, x, out, dim));
+    with_acc!(x.dtype(), forward(SoftmaxKind::Plain, x, out, dim));
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub fn softmax(x: &View, out: &View, dim: usize) -> Result<()> {
 /// Those of [`softmax`].
 pub fn log_softmax(x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
-    with_acc!(x.dtype(), forward(Kind::Log, x, out, dim));
+    with_acc!(x.dtype(), forward(SoftmaxKind::Log, x, out, dim));
     Ok(())
 }
 
@@ -39,7 +39,7 @@ pub fn log_softmax(x: &View, out: &View, dim: usize) -> Result<()> {
 /// Those of [`softmax`].
 pub fn softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
-    with_acc!(y.dtype(), backward(Kind::Plain, dy, y, dx, dim));
+    with_acc!(y.dtype(), backward(SoftmaxKind::Plain, dy, y, dx, dim));
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub fn softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
 /// Those of [`softmax`].
 pub fn log_softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
-    with_acc!(y.dtype(), backward(Kind::Log, dy, y, dx, dim));
+    with_acc!(y.dtype(), backward(SoftmaxKind::Log, dy, y, dx, dim));
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn check(dim: usize, x: &View, others: &[(&str, &View)]) -> Result<()
     Ok(())
 }
 
-fn forward<A: Buffered>(kind: Kind, x: &View, out: &View, dim: usize) {
+fn forward<A: Buffered>(kind: SoftmaxKind, x: &View, out: &View, dim: usize) {
     let (x, out) = (Rows::along(x, dim), Rows::along(out, dim));
     if bundle::worthwhile(&[&x, &out]) {
         return each_bundle::<A>(&x, &|first, count, Buffers { a, bundles: [bundle, _], .. }| {
@@ -84,8 +84,8 @@ fn forward<A: Buffered>(kind: Kind, x: &View, out: &View, dim: usize) {
             unsafe {
                 let values = bundle::read(&x, first, count, bundle, a);
                 match kind {
-                    Kind::Plain => bundle::softmax(values),
-                    Kind::Log => bundle::log_softmax(values),
+                    SoftmaxKind::Plain => bundle::softmax(values),
+                    SoftmaxKind::Log => bundle::log_softmax(values),
                 }
                 bundle::write(&out, first, count, values, a);
             }
@@ -96,14 +96,14 @@ fn forward<A: Buffered>(kind: Kind, x: &View, out: &View, dim: usize) {
         unsafe {
             let x = x.read(row, a);
             out.write(row, b, |y| match kind {
-                Kind::Plain => rowmath::softmax(x, y),
-                Kind::Log => rowmath::log_softmax(x, y),
+                SoftmaxKind::Plain => rowmath::softmax(x, y),
+                SoftmaxKind::Log => rowmath::log_softmax(x, y),
             });
         }
     });
 }
 
-fn backward<A: Buffered>(kind: Kind, dy: &View, y: &View, dx: &View, dim: usize) {
+fn backward<A: Buffered>(kind: SoftmaxKind, dy: &View, y: &View, dx: &View, dim: usize) {
     let (dy, y, dx) = (Rows::along(dy, dim), Rows::along(y, dim), Rows::along(dx, dim));
     if bundle::worthwhile(&[&y, &dy, &dx]) {
         return each_bundle::<A>(&y, &|first, count, Buffers { a, bundles: [bundle, other], .. }| {
@@ -112,8 +112,8 @@ fn backward<A: Buffered>(kind: Kind, dy: &View, y: &View, dx: &View, dim: usize)
                 let values = bundle::read(&dy, first, count, bundle, a);
                 let y = bundle::read(&y, first, count, other, a);
                 match kind {
-                    Kind::Plain => bundle::softmax_grad(values, y),
-                    Kind::Log => bundle::log_softmax_grad(values, y),
+                    SoftmaxKind::Plain => bundle::softmax_grad(values, y),
+                    SoftmaxKind::Log => bundle::log_softmax_grad(values, y),
                 }
                 bundle::write(&dx, first, count, values, a);
             }
@@ -124,8 +124,8 @@ fn backward<A: Buffered>(kind: Kind, dy: &View, y: &View, dx: &View, dim: usize)
         unsafe {
             let (dy, y) = (dy.read(row, a), y.read(row, b));
             dx.write(row, c, |dx| match kind {
-                Kind::Plain => rowmath::softmax_grad(dy, y, dx),
-                Kind::Log => rowmath::log_softmax_grad(dy, y, dx),
+                SoftmaxKind::Plain => rowmath::softmax_grad(dy, y, dx),
+                SoftmaxKind::Log => rowmath::log_softmax_grad(dy, y, dx),
             });
         }
     });

@@ -62,7 +62,7 @@ pub(super) struct Gemm {
 pub(super) struct Blas {
     handle: sys::cublasLtHandle_t,
     /// By what decides the algorithm; `None` where the library has none.
-    plans: RwLock<BTreeMap<Key, Option<Arc<Plan>>>>,
+    plans: RwLock<BTreeMap<Key, Option<Arc<CublasLtPlan>>>>,
 }
 
 // SAFETY: the library's handles may be used from any thread, several at once.
@@ -74,7 +74,7 @@ unsafe impl Sync for Blas {}
 type Key = [u64; 12];
 
 /// Descriptions and the algorithm for one key; never destroyed before the table, which lives as long as the process.
-struct Plan {
+struct CublasLtPlan {
     desc: sys::cublasLtMatmulDesc_t,
     a: sys::cublasLtMatrixLayout_t,
     b: sys::cublasLtMatrixLayout_t,
@@ -87,15 +87,15 @@ struct Plan {
 }
 
 // SAFETY: descriptions are only read, but for the bias, which is set under the lock.
-unsafe impl Send for Plan {}
+unsafe impl Send for CublasLtPlan {}
 // SAFETY: as above.
-unsafe impl Sync for Plan {}
+unsafe impl Sync for CublasLtPlan {}
 
-impl Drop for Plan {
+impl Drop for CublasLtPlan {
     fn drop(&mut self) {
         for layout in [self.a, self.b, self.c] {
             if !layout.is_null() {
-                // SAFETY: made in `Plan::new`, destroyed once.
+                // SAFETY: made in `CublasLtPlan::new`, destroyed once.
                 let _ = unsafe { sys::cublasLtMatrixLayoutDestroy(layout) };
             }
         }
@@ -177,7 +177,7 @@ impl Blas {
         let plan = match known {
             Some(plan) => plan,
             None => {
-                let plan = Plan::new(self.handle, call)?.map(Arc::new);
+                let plan = CublasLtPlan::new(self.handle, call)?.map(Arc::new);
                 let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
                 if plans.len() >= MOST_PLANS {
                     plans.clear();
@@ -231,9 +231,9 @@ fn scalar(value: f64, double: bool) -> [f64; 1] {
     [if double { value } else { f64::from_bits(u64::from((value as f32).to_bits()).to_le()) }]
 }
 
-impl Plan {
+impl CublasLtPlan {
     /// None where the library has no algorithm.
-    fn new(handle: sys::cublasLtHandle_t, call: &Gemm) -> Result<Option<Plan>> {
+    fn new(handle: sys::cublasLtHandle_t, call: &Gemm) -> Result<Option<CublasLtPlan>> {
         use sys::cublasLtMatmulDescAttributes_t as D;
         use sys::cublasLtMatmulPreferenceAttributes_t as P;
         let (types, double) = (data_type(call.dtype)?, call.dtype == Builtin::F64);
@@ -246,7 +246,7 @@ impl Plan {
         };
         // From here on dropping it frees what there is of it.
         let null = std::ptr::null_mut();
-        let mut plan = Plan {
+        let mut plan = CublasLtPlan {
             desc: null as sys::cublasLtMatmulDesc_t,
             a: null as sys::cublasLtMatrixLayout_t,
             b: null as sys::cublasLtMatrixLayout_t,

@@ -1,7 +1,7 @@
 //! Pooling; see [`crate::cpu::pool`]. A thread has an element of the output.
 
 use super::{Args, Define, Launch, Queue, Source};
-use crate::pool::{Divisor, Place, Planes, Windows};
+use crate::pool::{Divisor, Planes, PoolGeometry, Windows};
 use crate::{DType, KernelError, Result, View};
 
 pub(super) static POOL: Source =
@@ -31,7 +31,7 @@ fn launch(
     q: &Queue,
     form: i64,
     [image, result]: [&View; 2],
-    place: &Place,
+    place: &PoolGeometry,
     windows: &Windows,
     divisor: Divisor,
 ) -> Result<()> {
@@ -82,7 +82,7 @@ fn launch(
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+pub fn max(q: &Queue, x: &View, windows: &Windows, place: &PoolGeometry, out: &View) -> Result<()> {
     launch(q, 0, [x, out], place, windows, Divisor::Inside)
 }
 
@@ -90,7 +90,7 @@ pub fn max(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &View) ->
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn max_index(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &View) -> Result<()> {
+pub fn max_index(q: &Queue, x: &View, windows: &Windows, place: &PoolGeometry, out: &View) -> Result<()> {
     launch(q, 1, [x, out], place, windows, Divisor::Inside)
 }
 
@@ -98,7 +98,7 @@ pub fn max_index(q: &Queue, x: &View, windows: &Windows, place: &Place, out: &Vi
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg(q: &Queue, x: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+pub fn avg(q: &Queue, x: &View, windows: &Windows, divisor: Divisor, place: &PoolGeometry, out: &View) -> Result<()> {
     launch(q, 2, [x, out], place, windows, divisor)
 }
 
@@ -106,6 +106,13 @@ pub fn avg(q: &Queue, x: &View, windows: &Windows, divisor: Divisor, place: &Pla
 ///
 /// # Errors
 /// If the tensors do not fit.
-pub fn avg_grad(q: &Queue, dy: &View, windows: &Windows, divisor: Divisor, place: &Place, out: &View) -> Result<()> {
+pub fn avg_grad(
+    q: &Queue,
+    dy: &View,
+    windows: &Windows,
+    divisor: Divisor,
+    place: &PoolGeometry,
+    out: &View,
+) -> Result<()> {
     launch(q, 3, [out, dy], place, windows, divisor)
 }

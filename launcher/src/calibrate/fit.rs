@@ -8,7 +8,7 @@
 use oflow::boxing::{Algorithm, Model, Rate};
 use serde::Serialize;
 
-use super::measure::{Kind, Point};
+use super::measure::{ConstantGroup, Point};
 
 /// Share of a latency that is the first peer's, where one group size only was measured: that of the default constants.
 const PEER_SHARE: f64 = 1.0 / 11.0;
@@ -25,7 +25,7 @@ const OUTLIER: f64 = 0.25;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quality {
     /// The constants fitted.
-    pub kind: Kind,
+    pub kind: ConstantGroup,
     /// Number of points.
     pub points: usize,
     /// Median of the relative errors.
@@ -39,12 +39,13 @@ pub fn fit(points: &[Point]) -> (Model, Vec<Quality>) {
     let mut model = Model::default();
     fit_local(points, &mut model);
     for a in Algorithm::ALL {
-        let own: Vec<&Point> = points.iter().filter(|p| p.kind == Kind::Wire(a)).collect();
+        let own: Vec<&Point> = points.iter().filter(|p| p.kind == ConstantGroup::Wire(a)).collect();
         if let Some(rate) = fit_rate(&own, &model) {
             model.same_host.rates[a as usize] = rate;
         }
     }
-    let kinds = [Kind::Local, Kind::LocalExchange].into_iter().chain(Algorithm::ALL.map(Kind::Wire));
+    let kinds =
+        [ConstantGroup::Local, ConstantGroup::LocalExchange].into_iter().chain(Algorithm::ALL.map(ConstantGroup::Wire));
     let quality = kinds.filter_map(|kind| quality(kind, points, &model)).collect();
     (model, quality)
 }
@@ -54,13 +55,13 @@ pub fn predicted(p: &Point, model: &Model) -> u64 {
     let copied = model.copied(p.copied);
     copied
         + match p.kind {
-            Kind::Local => model.local_ps,
-            Kind::LocalExchange => model.local_exchange_ps,
-            Kind::Wire(a) => model.same_host.rates[a as usize].price(p.peers, p.wire),
+            ConstantGroup::Local => model.local_ps,
+            ConstantGroup::LocalExchange => model.local_exchange_ps,
+            ConstantGroup::Wire(a) => model.same_host.rates[a as usize].price(p.peers, p.wire),
         }
 }
 
-fn quality(kind: Kind, points: &[Point], model: &Model) -> Option<Quality> {
+fn quality(kind: ConstantGroup, points: &[Point], model: &Model) -> Option<Quality> {
     let error = |p: &Point| (predicted(p, model) as f64 / p.time_ps.max(1) as f64 - 1.0).abs();
     let mut errors: Vec<f64> = points.iter().filter(|p| p.kind == kind).map(error).collect();
     errors.sort_by(f64::total_cmp);
@@ -69,12 +70,12 @@ fn quality(kind: Kind, points: &[Point], model: &Model) -> Option<Quality> {
 }
 
 fn fit_local(points: &[Point], model: &mut Model) {
-    let own: Vec<&Point> = points.iter().filter(|p| !matches!(p.kind, Kind::Wire(_))).collect();
+    let own: Vec<&Point> = points.iter().filter(|p| !matches!(p.kind, ConstantGroup::Wire(_))).collect();
     let rows = |knee: u64| -> Vec<Row> {
         let row = |p: &&Point| {
             let is = |kind| f64::from(u8::from(p.kind == kind));
             Row {
-                x: [is(Kind::Local), is(Kind::LocalExchange), kib(p.copied), beyond(p.copied, knee)],
+                x: [is(ConstantGroup::Local), is(ConstantGroup::LocalExchange), kib(p.copied), beyond(p.copied, knee)],
                 y: p.time_ps as f64,
             }
         };
@@ -246,11 +247,11 @@ mod tests {
                 p.time_ps = (predicted(&p, model) as f64 * off) as u64;
                 all.push(p);
             };
-            add(Kind::Local, 0, 0, bytes);
-            add(Kind::LocalExchange, 0, 0, bytes);
+            add(ConstantGroup::Local, 0, 0, bytes);
+            add(ConstantGroup::LocalExchange, 0, 0, bytes);
             for a in Algorithm::ALL {
                 for &k in peers {
-                    add(Kind::Wire(a), k, k * bytes, if a == Algorithm::Exchange { bytes } else { 0 });
+                    add(ConstantGroup::Wire(a), k, k * bytes, if a == Algorithm::Exchange { bytes } else { 0 });
                 }
             }
         }
@@ -322,7 +323,7 @@ mod tests {
     fn what_was_not_measured_stays() {
         assert_eq!(fit(&[]), (Model::default(), vec![]));
         let local: Vec<Point> =
-            points(&truth(), &[1], 0.0).into_iter().filter(|p| !matches!(p.kind, Kind::Wire(_))).collect();
+            points(&truth(), &[1], 0.0).into_iter().filter(|p| !matches!(p.kind, ConstantGroup::Wire(_))).collect();
         let (found, quality) = fit(&local);
         assert_eq!((found.same_host, quality.len()), (Model::default().same_host, 2));
         assert!(close(found.local_ps, 300_000, 0.02), "{found:?}");

@@ -46,7 +46,7 @@ const LATE: Duration = Duration::from_millis(2);
 /// The group of constants in the price of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ConstantGroup {
     /// A step without communication.
     Local,
     /// An exchange in which each rank only copies from itself.
@@ -59,7 +59,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// The group of constants.
-    pub kind: Kind,
+    pub kind: ConstantGroup,
     /// Ranks of the group.
     pub members: usize,
     /// Peers of the busiest rank.
@@ -132,10 +132,10 @@ fn local(ranks: usize, bytes: usize) -> Result<Vec<Option<Case>>> {
     let case = |kind, shape: [usize; 2], from, to| Case::new(kind, 1, &shape, from, to);
     let on = |p: &Placement, sbp| Layout::new(p, sbp);
     Ok(vec![
-        case(Kind::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(0)]))?,
-        case(Kind::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(1)]))?,
-        case(Kind::Local, matrix(bytes, ranks, 1), on(&mesh, sbp![S(0)]), on(&mesh, sbp![P]))?,
-        case(Kind::LocalExchange, shape, on(&mesh, sbp![B]), on(&rotated, sbp![S(0)]))?,
+        case(ConstantGroup::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(0)]))?,
+        case(ConstantGroup::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(1)]))?,
+        case(ConstantGroup::Local, matrix(bytes, ranks, 1), on(&mesh, sbp![S(0)]), on(&mesh, sbp![P]))?,
+        case(ConstantGroup::LocalExchange, shape, on(&mesh, sbp![B]), on(&rotated, sbp![S(0)]))?,
     ])
 }
 
@@ -151,8 +151,8 @@ fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>>
     let shape = matrix(bytes, members, members);
     let whole = [shape[0] * groups, shape[1]];
     let on = |p: &Placement, sbp| Layout::new(p, sbp);
-    let case = |a, shape: [usize; 2], from, to| Case::new(Kind::Wire(a), members, &shape, from, to);
-    let reduce = bytes <= oflow::spread::one_phase_bytes(members);
+    let case = |a, shape: [usize; 2], from, to| Case::new(ConstantGroup::Wire(a), members, &shape, from, to);
+    let reduce = bytes <= oflow::host_hierarchy::one_phase_bytes(members);
     let reduce = if reduce { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
     let (b, p, s0, s1) = (sbp![B, B], sbp![B, P], sbp![B, S(0)], sbp![B, S(1)]);
     let nested = sbp![S(0), S(0)];
@@ -173,10 +173,10 @@ fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>>
 
 impl Case {
     /// The case, if the planner has a plan of one step of that kind for it.
-    fn new(kind: Kind, members: usize, shape: &[usize], src: Layout, dst: Layout) -> Result<Option<Case>> {
+    fn new(kind: ConstantGroup, members: usize, shape: &[usize], src: Layout, dst: Layout) -> Result<Option<Case>> {
         // Favoured, so that the plan is this one where another would do as well.
         let mut model = Model::default();
-        if let Kind::Wire(a) = kind {
+        if let ConstantGroup::Wire(a) = kind {
             let rate = rate(&mut model, a);
             let half = |ps: u64| ps / 2;
             *rate = Rate {
@@ -202,15 +202,17 @@ impl Case {
         };
         const KIB: u64 = 1 << 10;
         let starts = match kind {
-            Kind::Local => grown(&|m| m.local_ps += 1)?,
-            Kind::LocalExchange => grown(&|m| m.local_exchange_ps += 1)?,
-            Kind::Wire(a) => grown(&|m| rate(m, a).latency_ps += 1)?,
+            ConstantGroup::Local => grown(&|m| m.local_ps += 1)?,
+            ConstantGroup::LocalExchange => grown(&|m| m.local_exchange_ps += 1)?,
+            ConstantGroup::Wire(a) => grown(&|m| rate(m, a).latency_ps += 1)?,
         };
         if starts != 1 {
             return Ok(None);
         }
         let (peers, wire) = match kind {
-            Kind::Wire(a) => (grown(&|m| rate(m, a).per_peer_ps += 1)?, grown(&|m| rate(m, a).per_kib_ps += KIB)?),
+            ConstantGroup::Wire(a) => {
+                (grown(&|m| rate(m, a).per_peer_ps += 1)?, grown(&|m| rate(m, a).per_kib_ps += KIB)?)
+            }
             _ => (0, 0),
         };
         let copied = grown(&|m| m.per_kib_copied_ps += KIB)?;
@@ -353,15 +355,15 @@ mod tests {
             let share = (1 << 20) / k;
             for p in &found {
                 let expected = match p.kind {
-                    Kind::Wire(Algorithm::AllReduceTwoPhase) => (k - 1, 2 * (k - 1) * share),
-                    Kind::Wire(Algorithm::AllGather | Algorithm::ReduceScatter) => (k - 1, (k - 1) * share),
-                    Kind::Wire(Algorithm::AllToAll) => (k - 1, (k - 1) * share / k),
+                    ConstantGroup::Wire(Algorithm::AllReduceTwoPhase) => (k - 1, 2 * (k - 1) * share),
+                    ConstantGroup::Wire(Algorithm::AllGather | Algorithm::ReduceScatter) => (k - 1, (k - 1) * share),
+                    ConstantGroup::Wire(Algorithm::AllToAll) => (k - 1, (k - 1) * share / k),
                     _ => continue,
                 };
                 assert_eq!((p.peers, p.wire, p.copied), (expected.0, expected.1, 0), "{p:?}");
             }
             for a in [Algorithm::AllReduceTwoPhase, Algorithm::AllGather, Algorithm::AllToAll, Algorithm::Exchange] {
-                assert!(found.iter().any(|p| p.kind == Kind::Wire(a)), "{a:?} on {members} of {world}");
+                assert!(found.iter().any(|p| p.kind == ConstantGroup::Wire(a)), "{a:?} on {members} of {world}");
             }
         }
         for p in local(2, 1 << 16).unwrap().into_iter().flatten().map(|c| c.point) {

@@ -24,7 +24,7 @@ use crate::model::{Calibration, check_writable, default_path, write};
 use crate::undelivered::Undelivered;
 use crate::{Failed, cores};
 use fit::Quality;
-use measure::{Kind, Point};
+use measure::{ConstantGroup, Point};
 
 /// Where rank 0 leaves what was measured.
 const POINTS: &str = "calibrate/points";
@@ -181,14 +181,14 @@ fn table(c: &Calibration, quality: &[Quality]) -> String {
 }
 
 /// Name, time of a first byte to or from one peer, price of a KiB, where the extra price begins, and that.
-fn constants(kind: Kind, m: &Model) -> (String, u64, u64, u64, u64) {
+fn constants(kind: ConstantGroup, m: &Model) -> (String, u64, u64, u64, u64) {
     let local = |name: &str, start| {
         (name.to_string(), start, m.per_kib_copied_ps, m.extra_copied_beyond_kib, m.extra_per_kib_copied_ps)
     };
     match kind {
-        Kind::Local => local("local step", m.local_ps),
-        Kind::LocalExchange => local("exchange with itself", m.local_exchange_ps),
-        Kind::Wire(a) => {
+        ConstantGroup::Local => local("local step", m.local_ps),
+        ConstantGroup::LocalExchange => local("exchange with itself", m.local_exchange_ps),
+        ConstantGroup::Wire(a) => {
             let r = m.same_host.rates[a as usize];
             let name = match json!(a) {
                 Value::String(name) => name.replace('_', " "),

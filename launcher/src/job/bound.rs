@@ -43,7 +43,7 @@ pub(super) struct Bound {
     /// Whether ranks may use the wider sets.
     freed: bool,
     /// Whether the user has been told, or no rank can get more cores; then nothing is checked any more.
-    told: bool,
+    reported: bool,
     last: Option<Look>,
     history: History,
 }
@@ -67,8 +67,8 @@ struct Clocks {
 impl Bound {
     /// Makes the state of a job, whose ranks are bound by `binding`, if at all. Ranks that cannot get more cores than they have are not checked.
     pub(super) fn new(binding: Option<Binding>) -> Bound {
-        let told = binding.as_ref().is_none_or(|b| b.own == b.wider);
-        Bound { binding, freed: false, told, last: None, history: History::default() }
+        let reported = binding.as_ref().is_none_or(|b| b.own == b.wider);
+        Bound { binding, freed: false, reported, last: None, history: History::default() }
     }
 
     /// Returns the cores that a rank is bound to.
@@ -84,8 +84,8 @@ impl Bound {
 
     /// Checks the ranks of this host, of which the first has the number `first_rank`, if the last check is long enough ago. If other programs
     /// use their cores, lets the ranks use more cores and returns the report. That happens once in a job at most.
-    pub(super) fn look(&mut self, ranks: &[Arc<Group>], first_rank: usize, now: Instant) -> Option<Found> {
-        let binding = self.binding.as_ref().filter(|_| !self.told)?;
+    pub(super) fn look(&mut self, ranks: &[Arc<Group>], first_rank: usize, now: Instant) -> Option<Contention> {
+        let binding = self.binding.as_ref().filter(|_| !self.reported)?;
         let elapsed = self.last.as_ref().map(|last| now.saturating_duration_since(last.at));
         if elapsed.is_some_and(|e| e < EVERY) {
             return None;
@@ -115,7 +115,7 @@ impl Bound {
         }
         self.last = Some(look);
         let (local, waited) = self.history.note(elapsed?, shares)?;
-        self.told = true;
+        self.reported = true;
         if !binding.fixed {
             let widened = ranks
                 .iter()
@@ -129,12 +129,12 @@ impl Bound {
             self.freed = true;
         }
         let message = message(binding, local, first_rank, waited);
-        Some(Found { rank: first_rank + local, waited, freed: !binding.fixed, message })
+        Some(Contention { rank: first_rank + local, waited, freed: !binding.fixed, message })
     }
 }
 
 /// Report that other programs use the ranks' cores.
-pub(super) struct Found {
+pub(super) struct Contention {
     /// The rank that has waited most.
     rank: usize,
     /// Share of the time that the rank has waited, 0 to 1.
@@ -145,10 +145,10 @@ pub(super) struct Found {
     pub(super) message: String,
 }
 
-impl Found {
+impl Contention {
     /// Returns the fields of the event in the event log.
     pub(super) fn event(&self) -> Value {
-        let Found { rank, waited, freed, message } = self;
+        let Contention { rank, waited, freed, message } = self;
         json!({ "rank": rank, "waited": (waited * 1000.0).round() / 1000.0, "freed": freed, "message": message })
     }
 }

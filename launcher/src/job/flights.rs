@@ -35,7 +35,7 @@ pub enum End {
     /// Without a failure: the records are removed.
     Well,
     /// With an error that one rank has reported, to which the records add little.
-    Told,
+    Reported,
     /// With another failure, for which the records may show the cause.
     Badly,
 }
@@ -115,7 +115,7 @@ impl Flights {
         }
         if written + kept.len() > 0 {
             lines.push(match end {
-                End::Told => format!("flight records are in {folder}"),
+                End::Reported => format!("flight records are in {folder}"),
                 _ => {
                     format!(
                         "flight records are in {folder}; run `oflow postmortem {folder}` to see which rank failed first"

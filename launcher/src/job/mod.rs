@@ -30,7 +30,7 @@ use rustix::termios::tcgetpgrp;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::cli::{Cli, Hosts, Profile, Way, describe};
+use crate::cli::{Cli, CommBackend, Hosts, Profile, describe};
 use crate::cores::Binding;
 use crate::events::Events;
 use crate::guardian::Guardian;
@@ -88,7 +88,7 @@ pub struct Job {
     /// Whether to print the ranks' communication at the end.
     pub report: bool,
     /// How GPUs of different ranks communicate, if set.
-    pub comm: Option<Way>,
+    pub comm: Option<CommBackend>,
     /// Time-out for a rank that is alive but has not joined the collective.
     pub stall: Duration,
     /// Folder for the ranks' logs and flight records.
@@ -216,8 +216,8 @@ async fn run_ranks(
     if let Some(line) = meeting.invitation {
         output.say(&line).await;
     }
-    if let Some(told) = agent.events() {
-        tokio::spawn(keep(told, job.events.clone()));
+    if let Some(events) = agent.events() {
+        tokio::spawn(keep(events, job.events.clone()));
     }
     // Until all hosts are there nothing runs, and a signal may end us.
     let mut part = match agent.assigned().await.map_err(|e| Failed::new(e.to_string()))? {
@@ -295,7 +295,7 @@ async fn run_ranks(
                 let text = format!("node {}: {}", part.node, failed.message);
                 agent.end(Failure::of_job(FailureKind::Error, text), failed.code);
                 // The others are to hear of it.
-                let _told = tokio::time::timeout(FAREWELL, agent.finish(failed.code)).await;
+                let _sent = tokio::time::timeout(FAREWELL, agent.finish(failed.code)).await;
                 break Err(failed);
             }
         };
@@ -309,7 +309,7 @@ async fn run_ranks(
                 let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
                 let text = format!("node {} was ended by {}", part.node, signal_name(signal.as_raw()));
                 agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
-                let _told = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
+                let _sent = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
                 break Ok(code);
             }
         };
@@ -330,7 +330,7 @@ async fn run_ranks(
             Ok(Next::Again(_)) if interrupted => {
                 let text = format!("node {} was ended by a signal", part.node);
                 agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
-                let _told = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
+                let _sent = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
                 break Ok(code);
             }
             Ok(Next::Again(again)) => {
@@ -349,7 +349,7 @@ async fn run_ranks(
     let end = match (&outcome, kind) {
         (Ok(0), _) => End::Well,
         (Ok(129 | 130 | 143), _) if called_off => End::Well,
-        (_, Some(FailureKind::Error | FailureKind::Panicked | FailureKind::Exited)) => End::Told,
+        (_, Some(FailureKind::Error | FailureKind::Panicked | FailureKind::Exited)) => End::Reported,
         _ => End::Badly,
     };
     for line in flights.map(|f| f.finish(end)).unwrap_or_default() {
@@ -367,8 +367,8 @@ async fn run_ranks(
 }
 
 /// Writes what ranks have published into the log of events. Warnings of the service are there already.
-async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
-    while let Some(NodeEvent { rank, topic, text }) = told.recv().await {
+async fn keep(mut published: mpsc::Receiver<NodeEvent>, events: Events) {
+    while let Some(NodeEvent { rank, topic, text }) = published.recv().await {
         if rank.is_some() {
             events.tell("published", json!({ "rank": rank, "topic": topic, "text": text }));
         }

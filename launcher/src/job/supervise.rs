@@ -96,7 +96,7 @@ pub(super) async fn run(
         stopped: Stopped::default(),
         memory_kills: MemoryKills::new(),
         interrupted: false,
-        told: false,
+        reported: false,
         ending: None,
     };
     job.events.tell(
@@ -157,7 +157,7 @@ pub(super) async fn run(
         }
     }
     // The last rank here may end before the root has weighed what was told to it.
-    if watch.told && watch.ending.is_none() && timeout(job.grace, agent.failed()).await.is_ok() {
+    if watch.reported && watch.ending.is_none() && timeout(job.grace, agent.failed()).await.is_ok() {
         watch.decided().await;
     }
     Ok(Outcome { code: watch.ending.map_or(0, |e| e.code), interrupted: watch.interrupted })
@@ -203,7 +203,7 @@ struct Watch<'a> {
     /// Whether a signal to us has come.
     interrupted: bool,
     /// Whether the root has been told of a failure here.
-    told: bool,
+    reported: bool,
     ending: Option<Ending>,
 }
 
@@ -321,7 +321,7 @@ impl Watch<'_> {
             match &mut self.ending {
                 None => match self.agent.failure() {
                     // What was told before says more than an end that follows from it.
-                    Some(told) if told.rank == Some(end.rank) => self.fail(told, end.code()).await,
+                    Some(reported) if reported.rank == Some(end.rank) => self.fail(reported, end.code()).await,
                     Some(_) => self.decided().await,
                     None => self.fail(failure, end.code()).await,
                 },
@@ -370,7 +370,7 @@ impl Watch<'_> {
             self.poison(rank, failure.loss(Some(code)));
         }
         self.agent.fail_with(failure, code);
-        self.told = true;
+        self.reported = true;
         if self.ending.is_none() && self.agent.verdict().is_some() {
             self.decided().await;
             // A rank that told of its failure before it ended has no code from then.

@@ -79,30 +79,30 @@ impl Given {
             Some(v) if *v != Json::Null => return Err(format!("has the dtype {}, no name of one", v.what())),
             _ => usual_dtype(data),
         };
-        let told = dims_of(data);
+        let size = dims_of(data);
         // Complex numbers are given by their parts: real numbers with a last dim of 2, which have the same bytes.
         let (part, pair) = dtype.part().map_or((dtype, &[][..]), |part| (part, &[2][..]));
         let shape = match of("shape") {
-            None | Some(Json::Null) => match told.strip_suffix(pair) {
+            None | Some(Json::Null) => match size.strip_suffix(pair) {
                 Some(shape) => shape.to_vec(),
                 None => {
-                    return Err(format!("has data of the shape {told:?}; that of {dtype} ends with pairs [re, im]"));
+                    return Err(format!("has data of the shape {size:?}; that of {dtype} ends with pairs [re, im]"));
                 }
             },
             Some(v) => sizes(v).ok_or_else(|| format!("has the shape {}; a shape is a list of sizes", v.what()))?,
         };
         TensorType::checked(&shape, dtype.dtype()).map_err(|e| e.message().to_string())?;
-        let given = told.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        let given = size.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let parts = [shape.as_slice(), pair].concat();
         let count = parts.iter().product::<usize>();
-        if told != parts && (told.len() > 1 || given != Some(count)) {
-            return Err(match told.len() {
+        if size != parts && (size.len() > 1 || given != Some(count)) {
+            return Err(match size.len() {
                 0 | 1 => format!("has {} values, its shape {shape:?} takes {count}", given.unwrap_or(usize::MAX)),
-                _ => format!("has data of the shape {told:?}, its shape is {shape:?}"),
+                _ => format!("has data of the shape {size:?}, its shape is {shape:?}"),
             });
         }
         let mut numbers = Numbers::with_room(part, count);
-        collect(data, &told, &mut numbers)?;
+        collect(data, &size, &mut numbers)?;
         let data = match where_to(of("mesh"), of("sbp"), common.mesh)? {
             None => Data::Local(numbers.to_bytes()),
             Some((mesh, sbp)) => {

@@ -160,13 +160,13 @@ impl Running {
             return Err(io::Error::other("no pipes"));
         };
         let (requests, asked) = channel::<(u64, Vec<u8>)>();
-        let (told, answers) = channel();
+        let (replies, answers) = channel();
         std::thread::Builder::new().name("oflow-run".into()).spawn(move || {
             let (mut to, mut from) = (BufWriter::new(stdin), BufReader::new(stdout));
             for (number, line) in asked {
                 let answer = write_request(&mut to, number, &line).and_then(|()| read_answer(&mut from));
                 let over = answer.is_err();
-                if told.send(answer).is_err() || over {
+                if replies.send(answer).is_err() || over {
                     return;
                 }
             }

@@ -5,9 +5,9 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::cargo_env;
 use super::library::Library;
 use super::package::{COPY_NAME, Package};
-use super::told;
 use crate::{EXIT_NOT_COMPILED, Failed};
 
 /// Builds the script's package. Cargo's output goes to stderr.
@@ -124,7 +124,7 @@ pub fn command(package: &Package, verb: &str, manifest: &Path) -> Command {
         .env_remove("CARGO_BUILD_TARGET")
         // The terminal is for the ranks, and what cargo prints is no result.
         .stdin(Stdio::null());
-    told::forget(&mut command);
+    cargo_env::forget(&mut command);
     if io::stderr().is_terminal() {
         command.args(["--color", "always"]);
     }

@@ -8,11 +8,11 @@
 //! What is there is executed, so it is refused if another user could have put it there.
 
 mod cargo;
+mod cargo_env;
 mod frontmatter;
 mod library;
 mod package;
 mod stamp;
-mod told;
 
 use std::fs::{self, File};
 use std::io;

@@ -4,20 +4,21 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-type Tape = Arc<Mutex<Vec<u8>>>;
+type Recording = Arc<Mutex<Vec<u8>>>;
 
 /// Stands before a server.
 pub struct Tap {
     pub address: SocketAddr,
-    said: Tape,
-    answered: Tape,
+    said: Recording,
+    answered: Recording,
 }
 
 impl Tap {
     /// Clients that connect to its address speak with the server at `server`, which may come later.
     pub fn before(server: impl ToString) -> Tap {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let tap = Tap { address: listener.local_addr().unwrap(), said: Tape::default(), answered: Tape::default() };
+        let tap =
+            Tap { address: listener.local_addr().unwrap(), said: Recording::default(), answered: Recording::default() };
         let (server, said, answered) = (server.to_string(), tap.said.clone(), tap.answered.clone());
         // The threads end with the connections.
         std::thread::spawn(move || {
@@ -42,7 +43,7 @@ impl Tap {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, tape: Tape) {
+fn pass(mut from: TcpStream, mut to: TcpStream, tape: Recording) {
     std::thread::spawn(move || {
         let mut part = [0; 4096];
         while let Ok(n @ 1..) = from.read(&mut part) {

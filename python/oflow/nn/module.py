@@ -77,7 +77,7 @@ class Module:
         scope = self._scope
         if scope is None:
             return self._call(args, kwargs)
-        # Errors, receipts and reports name the calls inside as parameters are named: `h.3.attn.q`.
+        # Errors, comm records and reports name the calls inside as parameters are named: `h.3.attn.q`.
         number = _oflow._enter("name_scope", scope)
         try:
             return self._call(args, kwargs)

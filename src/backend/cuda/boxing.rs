@@ -1,7 +1,7 @@
 //! Boxings on a GPU's communication stream, and how long they took.
 
+use super::boxing_device::OnGpu;
 use super::links::Routes;
-use super::place::OnGpu;
 use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
 use crate::comm::{Communicator, Tag};
@@ -11,7 +11,7 @@ use crate::placement::Device;
 use crate::vm::box_collect::execute_collect_at;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many, execute_many_at};
-use crate::vm::place::{BoxMemory, Span};
+use crate::vm::boxing_device::{BoxingDevice, Span};
 use crate::vm::{BoxManyWork, CollectWork, Stopwatch, Work, communicator};
 use oflow_kernels::View;
 use oflow_kernels::cuda::{Event, Gpu, Queue, Stream};
@@ -69,7 +69,7 @@ impl Boxings {
             links: &mut links,
             guard: &self.guard,
             memory,
-            rooms: Default::default(),
+            scratch_buffers: Default::default(),
             host_copies: counted.host_copies,
             syncs: counted.syncs,
         };
@@ -186,7 +186,7 @@ struct Running {
     /// Nanoseconds that the host waited for late members meanwhile.
     waited: u64,
     /// Each with its share of the time.
-    told: SmallVec<[(Watch, u64); 1]>,
+    shares: SmallVec<[(Watch, u64); 1]>,
 }
 
 /// Boxings whose times are kept until somebody asks.
@@ -210,8 +210,8 @@ impl Clocks {
         events.0.record(stream)?;
         run()?;
         events.1.record(stream)?;
-        let told = watches.iter().map(|(watch, share)| ((*watch).clone(), *share)).collect();
-        self.running.push_back(Running { events, waited: comm.traffic().waited_ns.saturating_sub(before), told });
+        let shares = watches.iter().map(|(watch, share)| ((*watch).clone(), *share)).collect();
+        self.running.push_back(Running { events, waited: comm.traffic().waited_ns.saturating_sub(before), shares });
         Ok(())
     }
 
@@ -222,10 +222,10 @@ impl Clocks {
             } else if !first.events.1.reached()? {
                 break;
             }
-            let Some(Running { events, waited, told }) = self.running.pop_front() else { break };
+            let Some(Running { events, waited, shares }) = self.running.pop_front() else { break };
             let ns = (f64::from(events.0.elapsed_ms(&events.1)?) * 1e6) as u64;
-            let whole = told.iter().map(|t| t.1).fold(0, u64::saturating_add).max(1);
-            for ((watch, number), share) in &told {
+            let whole = shares.iter().map(|t| t.1).fold(0, u64::saturating_add).max(1);
+            for ((watch, number), share) in &shares {
                 let part = u128::from(ns.saturating_sub(waited)) * u128::from(*share) / u128::from(whole);
                 watch.done(*number, part as u64);
             }

@@ -207,7 +207,12 @@ pub(super) struct Staging {
 
 impl Staging {
     /// Memory for that many bytes to come from a GPU and to go to it, which no copy uses any more.
-    pub(super) fn room(&mut self, stream: &Stream, send: usize, receive: usize) -> Result<(*mut u8, *mut u8)> {
+    pub(super) fn pinned_buffers(
+        &mut self,
+        stream: &Stream,
+        send: usize,
+        receive: usize,
+    ) -> Result<(*mut u8, *mut u8)> {
         if self.pending {
             stream.synchronize()?;
             self.pending = false;

@@ -14,13 +14,13 @@
 //!
 //! # Boxings
 //!
-//! The executors of `vm` ask a `BoxMemory` for memory, copies, identities, reductions and collectives. The host does
+//! The executors of `vm` ask a `BoxingDevice` for memory, copies, identities, reductions and collectives. The host does
 //! these at once; a GPU puts them on its communication stream. Steps that a rank does alone never leave the GPU.
 //!
 //! A group gets its link at its first use (`links.rs`). The members tell each other their GPUs over the communicator
 //! of the host, and all choose NCCL or staging through pinned memory alike. The id of the NCCL communicator goes the same
 //! way. An exchange runs over the ranks of both placements; exchanges of several plans share a batch only
-//! if these ranks are the same (`Place::scope`). A boxing between a GPU and a host goes through pinned memory and runs on
+//! if these ranks are the same (`BoxingDevice::scope`). A boxing between a GPU and a host goes through pinned memory and runs on
 //! the host.
 //!
 //! One place issues the NCCL calls of all communicators, in the order of issue, onto one stream. Collectives on the host
@@ -30,10 +30,10 @@
 //! The crate `oflow-emulator` runs all of this on the CPU.
 
 mod boxing;
+mod boxing_device;
 mod kernels;
 mod links;
 mod pinned;
-mod place;
 mod streams;
 mod waits;
 

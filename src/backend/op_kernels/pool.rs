@@ -3,16 +3,16 @@
 use super::{On, Row, both, run};
 use crate::error::Result;
 use crate::ops::{AttrValue, KernelCx};
-use oflow_kernels::pool::{Divisor, Place, Windows};
+use oflow_kernels::pool::{Divisor, PoolGeometry, Windows};
 
 /// The windows of a call, and where the image and the result here lie in the whole.
-fn sliding(cx: &KernelCx<'_>) -> Result<(Windows, Place)> {
-    Ok((windows(cx)?, Place::of(cx.input_box(0)?, cx.output_box(0), cx.ints("size")?.len())?))
+fn sliding(cx: &KernelCx<'_>) -> Result<(Windows, PoolGeometry)> {
+    Ok((windows(cx)?, PoolGeometry::of(cx.input_box(0)?, cx.output_box(0), cx.ints("size")?.len())?))
 }
 
 /// The same of a gradient, whose output is the image.
-fn sliding_back(cx: &KernelCx<'_>) -> Result<(Windows, Place)> {
-    Ok((windows(cx)?, Place::of(cx.output_box(0), cx.input_box(0)?, cx.ints("size")?.len())?))
+fn sliding_back(cx: &KernelCx<'_>) -> Result<(Windows, PoolGeometry)> {
+    Ok((windows(cx)?, PoolGeometry::of(cx.output_box(0), cx.input_box(0)?, cx.ints("size")?.len())?))
 }
 
 fn windows(cx: &KernelCx<'_>) -> Result<Windows> {

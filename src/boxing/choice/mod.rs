@@ -36,7 +36,7 @@ use crate::ops::{InferCtx, NdSignature, Op, TensorType, Wishes};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 pub use hint::{Hint, hint};
-use search::Found;
+use search::ChosenSignature;
 use smallvec::{SmallVec, smallvec};
 use space::{Moves, Space};
 
@@ -171,7 +171,7 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
     if let Some(sig) = taken_by_the_op(c, &space)? {
         return Ok(Choice { sig, unproven: None });
     }
-    let chosen = |found: Found| Choice { sig: found.sig, unproven: found.unproven };
+    let chosen = |found: ChosenSignature| Choice { sig: found.sig, unproven: found.unproven };
     // Without boxing there is nothing to price but what the candidates bring along.
     let nothing: SmallVec<[Moves; 4]> = smallvec![Moves::Nothing; c.placement.axes()];
     if let Some(found) = search::best(c, &space.within(c, &nothing))? {

@@ -47,24 +47,24 @@ const PRICE: u64 = 64;
 const GUESS_AFTER: u64 = 8;
 
 /// Result of a search: the choice, and whether it was proven the best.
-pub(super) struct Found {
+pub(super) struct ChosenSignature {
     pub(super) sig: NdSignature,
     /// Price of the choice and the least that any candidate costs, where the search ended before these met.
     pub(super) unproven: Option<Unproven>,
 }
 
-impl Found {
-    fn proven(sig: Option<NdSignature>) -> Option<Found> {
-        sig.map(|sig| Found { sig, unproven: None })
+impl ChosenSignature {
+    fn proven(sig: Option<NdSignature>) -> Option<ChosenSignature> {
+        sig.map(|sig| ChosenSignature { sig, unproven: None })
     }
 }
 
 /// The best candidate of the space, if there is one.
-pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> {
+pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<ChosenSignature>> {
     // Most calls find everything where it is to be: no candidate, or one, needs no price.
     match space.candidates_at_most() {
         0 => return Ok(None),
-        1 => return Ok(Found::proven(space.first().and_then(|only| space.signature(c, &only)))),
+        1 => return Ok(ChosenSignature::proven(space.first().and_then(|only| space.signature(c, &only)))),
         _ => {}
     }
     let axes = c.placement.axes();
@@ -122,12 +122,12 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
                     queue.push(Reverse(Node { bound, partials, rows, stage }));
                 }
             }
-            Stage::Priced => return Ok(Found::proven(space.signature(c, &node.rows))),
+            Stage::Priced => return Ok(ChosenSignature::proven(space.signature(c, &node.rows))),
             Stage::Candidate if !space.is_legal(c, &node.rows) => {}
             Stage::Candidate => {
                 // The only one that is left needs no price.
                 let Some(Reverse(next)) = queue.peek() else {
-                    return Ok(Found::proven(space.signature(c, &node.rows)));
+                    return Ok(ChosenSignature::proven(space.signature(c, &node.rows)));
                 };
                 let is_best =
                     |bound: u64| (bound, node.partials, &node.rows) <= (next.bound, next.partials, &next.rows);
@@ -235,7 +235,7 @@ fn give_up(
     prices: &mut Prices<'_>,
     next: Node,
     mut best: Option<(u64, u32, Leaf)>,
-) -> Result<Option<Found>> {
+) -> Result<Option<ChosenSignature>> {
     let mut tries = match next.stage {
         Stage::Beginning => guesses(c, space, prices, &next.rows),
         _ => guesses(c, space, prices, &Leaf::new()),
@@ -254,5 +254,5 @@ fn give_up(
     let Some((price, _, rows)) = best else { return Ok(None) };
     // Where they meet nothing is cheaper; but another of the same price may be before it in order.
     let unproven = Some(Unproven { price, least: next.bound.min(price) });
-    Ok(space.signature(c, &rows).map(|sig| Found { sig, unproven }))
+    Ok(space.signature(c, &rows).map(|sig| ChosenSignature { sig, unproven }))
 }

@@ -12,20 +12,20 @@
 //!
 //! **Search.** An exchange does the work of two, so a path is: moves, at most one exchange (and broadcast), moves. The one
 //! exception is an exchange that reduces: its result may be sent on in a second one, straight to the destination, which
-//! costs less than reducing every copy. Two fronts are explored, moves from the source and moves into the destination, each
+//! costs less than reducing every copy. Two frontiers are explored, moves from the source and moves into the destination, each
 //! bounded by the cheapest path so far and by what is left at least (`bound.rs`), as in A*. Then pairs of both are joined by
 //! an exchange, cheapest bound first, until no bound is below the best path. Most pairs are left out by a bound from the
 //! boxes of the first rank alone, which takes less time. None of this is done where one step is known
 //! to be best: every path of several costs the lower bound and the start of one more step at least. A test compares with a
 //! brute force over all dims, all partials and any number of exchanges.
 
-mod joins;
+mod join_frontiers;
 
 use crate::boxing::axes::AxisSet;
 use crate::boxing::bound::{Corners, Floor, need, need_of, need_so_far, partials};
 use crate::boxing::cost::Model;
 use crate::boxing::exchange::{Exchange, Own, same_mesh};
-use crate::boxing::front::{Front, Mesh, State};
+use crate::boxing::frontier::{Frontier, Mesh, State};
 use crate::boxing::memory::extra_memory;
 use crate::boxing::sizes::{Sizes, largest_box};
 use crate::boxing::steps::{self, BoxingStep, StepOp};
@@ -41,7 +41,7 @@ use std::sync::Arc;
 const MOST_STATES: usize = 1 << 10;
 
 /// Result of a search: the steps, and whether they exceed the memory limit.
-pub(super) struct Found {
+pub(super) struct CheapestPath {
     pub(super) steps: Vec<BoxingStep>,
     /// No path keeps the memory limit: this is the one that takes least.
     pub(super) over_memory: bool,
@@ -55,15 +55,15 @@ pub(super) fn cheapest_within(
     dtype: DType,
     (src, dst): (&Layout, &Layout),
     most: u64,
-) -> Option<Found> {
+) -> Option<CheapestPath> {
     if model.extra_memory.is_some() {
         let found = cheapest(model, shape, dtype, src, dst);
         return (price(&found.steps) <= most).then_some(found);
     }
     let Some(search) = Search::new(model, None, shape, dtype, src, dst) else {
-        return Some(Found { steps: Vec::new(), over_memory: false });
+        return Some(CheapestPath { steps: Vec::new(), over_memory: false });
     };
-    search.run(most).map(|steps| Found { steps, over_memory: false })
+    search.run(most).map(|steps| CheapestPath { steps, over_memory: false })
 }
 
 /// Total cost of the steps, in picoseconds.
@@ -72,14 +72,14 @@ pub(super) fn price(steps: &[BoxingStep]) -> u64 {
 }
 
 /// The cheapest steps from `src` to `dst`, both valid for the shape, with the model's limit of extra bytes if that can be.
-pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Found {
+pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> CheapestPath {
     let run = |memory| Search::new(model, memory, shape, dtype, src, dst).map(|s| s.run(u64::MAX));
     let none = |found: Option<Option<Vec<BoxingStep>>>| match found {
         None => Some(Vec::new()),
         Some(steps) => steps,
     };
     if let Some(steps) = none(run(model.extra_memory)) {
-        return Found { steps, over_memory: false };
+        return CheapestPath { steps, over_memory: false };
     }
     // Each round takes less than the one before, until nothing does.
     let mut steps = none(run(None)).unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layou
         let most = extra_memory(shape, dtype.size() as u64, &steps);
         match most.checked_sub(1).and_then(|less| none(run(Some(less)))) {
             Some(smaller) => steps = smaller,
-            None => return Found { steps, over_memory: true },
+            None => return CheapestPath { steps, over_memory: true },
         }
     }
 }
@@ -241,7 +241,7 @@ impl<'a> Search<'a> {
             }
         }
         let target = one.then_some(&self.goal);
-        let mut forward = Front::new(mesh, candidates, &self.start, target);
+        let mut forward = Frontier::new(mesh, candidates, &self.start, target);
         let want = one.then(|| (corners(&self.goal, none), partials(&self.goal)));
         let quickly = |from: &[Sbp], to: &[Sbp]| {
             need_so_far(mesh.shape, &mesh.dims, from, to).map_or(0, |need| floor.steps(need, mesh.element))
@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
         }
         let sources = self.sources(&forward, best.cost.0);
         let into = self.dst_mesh();
-        let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
+        let mut backward = Frontier::backward(into, candidates, &self.goal, one.then_some(&self.start));
         let mut limit = best.cost;
         // By the axes that are partial in the state.
         let mut haves: SmallVec<[(AxisSet, Corners); 2]> = SmallVec::new();
@@ -282,13 +282,13 @@ impl<'a> Search<'a> {
             }
             false => floor.exchange_local,
         });
-        self.joins(&mut best, &sources, &backward, &floor);
+        self.join_frontiers(&mut best, &sources, &backward, &floor);
         self.join_twice(&mut best, &sources, &floor);
         (best.from.is_some()).then(|| self.steps(&best, &forward, &backward))
     }
 
-    /// The states of the forward front that may be on a path cheaper than `limit`, cheapest first.
-    fn sources(&self, forward: &Front, limit: u64) -> Vec<Source> {
+    /// The states of the forward frontier that may be on a path cheaper than `limit`, cheapest first.
+    fn sources(&self, forward: &Frontier, limit: u64) -> Vec<Source> {
         let mut sources: Vec<Source> = forward.reached(limit).map(|(state, cost)| self.source(state, cost)).collect();
         sources.sort_by_key(|s| s.cost);
         sources
@@ -356,7 +356,7 @@ impl<'a> Search<'a> {
     }
 
     /// The steps of a path, with the layouts between them.
-    fn steps(&self, path: &Path, forward: &Front, backward: &Front) -> Vec<BoxingStep> {
+    fn steps(&self, path: &Path, forward: &Frontier, backward: &Frontier) -> Vec<BoxingStep> {
         let mut found: Vec<(StepOp, Layout, u64)> = Vec::new();
         // On axes of size 1, where all SBPs are the same thing, a layout has that of the destination, or B on another mesh.
         let like = if self.to.is_some() { NdSbp::broadcast(self.src.placement.axes()) } else { self.dst.sbp.clone() };

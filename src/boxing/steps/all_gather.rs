@@ -6,7 +6,7 @@ use crate::boxing::rank_step::{GroupOp, RankCollective, RankStep};
 use crate::boxing::sizes::count;
 use crate::boxing::step::{Inner, Move, RankAt, elements, packs};
 use crate::sbp::Sbp;
-use oflow_base::spread::Kind;
+use oflow_base::host_hierarchy::FlowKind;
 use std::ops::Range;
 
 /// S(dim) → B: every rank receives all parts of the dim.
@@ -42,7 +42,7 @@ impl Move for AllGather {
     fn price(&self, at: &MoveCost<'_>) -> Price {
         let (part, all) = (at.largest(self.dim), at.elements());
         let wire = (at.peers() * part).max(all - at.smallest(self.dim));
-        at.collective((Kind::AllGather, Algorithm::AllGather), (at.peers(), wire), part, at.moved())
+        at.collective((FlowKind::AllGather, Algorithm::AllGather), (at.peers(), wire), part, at.moved())
     }
 
     fn scratch(&self, _before: &[usize], after: &[usize]) -> u64 {

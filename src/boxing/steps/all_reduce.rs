@@ -5,7 +5,7 @@ use crate::boxing::cost::{Algorithm, MoveCost, Price, all_reduce_sent};
 use crate::boxing::rank_step::{GroupOp, RankCollective, RankStep};
 use crate::boxing::step::{Inner, Move, RankAt, elements};
 use crate::sbp::Sbp;
-use oflow_base::spread::{Kind, one_phase_bytes};
+use oflow_base::host_hierarchy::{FlowKind, one_phase_bytes};
 use oflow_kernels::ReduceOp;
 
 /// P(op) → B: every rank receives the reduction over the axes.
@@ -44,7 +44,7 @@ impl Move for AllReduce {
         let one = n * element <= one_phase_bytes(k) as u64;
         let algorithm = if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
         let wire = all_reduce_sent(n as usize, k, 0, element);
-        at.collective((Kind::AllReduce, algorithm), (at.peers(), wire), n, at.reduced(self.op))
+        at.collective((FlowKind::AllReduce, algorithm), (at.peers(), wire), n, at.reduced(self.op))
     }
 
     fn sent(&self, here: &RankAt<'_>) -> u64 {

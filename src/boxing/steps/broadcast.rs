@@ -4,7 +4,7 @@ use crate::boxing::axes::AxisSet;
 use crate::boxing::cost::{Algorithm, MoveCost, Price};
 use crate::boxing::rank_step::{GroupOp, RankCollective, RankStep};
 use crate::boxing::step::{Move, RankAt, elements};
-use oflow_base::spread::Kind;
+use oflow_base::host_hierarchy::FlowKind;
 use oflow_base::tree::Tree;
 
 /// From the ranks at coordinate 0 of these axes to the whole mesh, which is B along them. The search makes this step itself,
@@ -31,7 +31,7 @@ impl Move for Broadcast {
     /// A binomial tree of ⌈log2 k⌉ rounds, in each of which the busiest member sends all.
     fn price(&self, at: &MoveCost<'_>) -> Price {
         let (rounds, n) = (u64::from(at.members().next_power_of_two().trailing_zeros()), at.elements());
-        at.collective((Kind::Broadcast, Algorithm::Broadcast), (rounds, rounds * n), n, at.moved())
+        at.collective((FlowKind::Broadcast, Algorithm::Broadcast), (rounds, rounds * n), n, at.moved())
     }
 
     fn sent(&self, here: &RankAt<'_>) -> u64 {

@@ -6,7 +6,7 @@ use crate::boxing::rank_step::{GroupOp, RankCollective, RankStep};
 use crate::boxing::sizes::count;
 use crate::boxing::step::{Inner, Move, RankAt, elements, packs};
 use crate::sbp::Sbp;
-use oflow_base::spread::Kind;
+use oflow_base::host_hierarchy::FlowKind;
 use oflow_kernels::ReduceOp;
 
 /// P(op) → S(dim): each rank receives its part of the reduction.
@@ -42,7 +42,7 @@ impl Move for ReduceScatter {
     fn price(&self, at: &MoveCost<'_>) -> Price {
         let (part, all) = (at.largest(self.dim), at.elements());
         let wire = (at.peers() * part).max(all - at.smallest(self.dim));
-        let kind = (Kind::ReduceScatter, Algorithm::ReduceScatter);
+        let kind = (FlowKind::ReduceScatter, Algorithm::ReduceScatter);
         at.collective(kind, (at.peers(), wire), part, at.reduced(self.op))
     }
 

@@ -31,7 +31,7 @@ struct Graph {
     together: Vec<Vec<usize>>,
 }
 
-impl Tape for Graph {
+impl BackwardGraph for Graph {
     type Value = i64;
     type Node = usize;
     type Leaf = usize;
@@ -70,11 +70,11 @@ impl Tape for Graph {
         }
         Ok(found)
     }
-    fn way_home(&mut self, leaf: &usize, grad: i64) -> Result<Way<i64>> {
+    fn to_leaf_layout(&mut self, leaf: &usize, grad: i64) -> Result<LeafGrad<i64>> {
         self.sent.push(*leaf);
         Ok(match self.bytes[*leaf] {
-            0 => Way::Home(grad),
-            bytes => Way::Boxed(grad, bytes),
+            0 => LeafGrad::Ready(grad),
+            bytes => LeafGrad::NeedsBoxing(grad, bytes),
         })
     }
     fn box_one(&mut self, leaf: &usize, grad: i64) -> Result<i64> {

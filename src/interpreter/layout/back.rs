@@ -2,7 +2,7 @@
 
 use super::super::boxing::{BoxingReason, box_as, boxing_to};
 use super::super::call::{Call, Outputs, as_stated};
-use super::many::{Way, box_together};
+use super::many::{BoxRequest, box_together};
 use super::to_global::{global_of, layout_key};
 use crate::boxing::{Layout, plan as boxing_plan};
 use crate::context::current_rank;
@@ -67,7 +67,7 @@ pub(super) fn box_many_grad(call: &Call<'_>, cause: BoxingReason) -> Result<Outp
         match boxed.goes_to(dy)? {
             None => found[i] = Some(stays(call, dy)),
             Some(sbp) => {
-                moved.push(Way { tensor: dy, placement: boxed.home.0, sbp, stated: None });
+                moved.push(BoxRequest { tensor: dy, placement: boxed.home.0, sbp, stated: None });
                 places.push(i);
             }
         }

@@ -3,8 +3,8 @@
 
 use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::receipts::note_exchange;
-use super::told_dtype;
+use super::super::comm_trace::note_exchange;
+use super::dtype_of_rank;
 use crate::boxing::{BoxesPlan, HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
 use crate::context::{RankCtx, current_rank};
@@ -43,12 +43,12 @@ pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
     let tag = ctx.next_described("from_boxes", key.finish(), call.site, &|| call.short());
     ctx.quiesce()?;
     let comm = ctx.comm()?.as_ref();
-    let told =
-        tell(comm, &tag, &boxes.iter().map(|(o, t)| Told::of(o, t, shape, placement)).collect::<Vec<_>>(), shape)?;
+    let infos =
+        tell(comm, &tag, &boxes.iter().map(|(o, t)| BoxInfo::of(o, t, shape, placement)).collect::<Vec<_>>(), shape)?;
     // From here on every rank knows the same and decides the same.
-    let mut held = Vec::with_capacity(told.len());
+    let mut held = Vec::with_capacity(infos.len());
     let mut dtype: Option<(usize, DType)> = None;
-    for (rank, t) in &told {
+    for (rank, t) in &infos {
         let at = match &t.what {
             Ok(at) => at.clone(),
             Err(code) => return Err(refused(*rank, *code, shape)),
@@ -137,13 +137,13 @@ fn refused(rank: usize, why: Refusal, shape: &[usize]) -> Error {
 }
 
 /// Message of a rank about one of its boxes.
-struct Told {
+struct BoxInfo {
     dtype: DType,
     what: std::result::Result<ShardBox, Refusal>,
 }
 
-impl Told {
-    fn of(offset: &[usize], t: &Tensor, shape: &[usize], placement: &Placement) -> Told {
+impl BoxInfo {
+    fn of(offset: &[usize], t: &Tensor, shape: &[usize], placement: &Placement) -> BoxInfo {
         let what = match local(t) {
             None => Err(Refusal::Global),
             Some(_) if offset.len() != shape.len() || t.shape().len() != shape.len() => Err(Refusal::Rank),
@@ -151,7 +151,7 @@ impl Told {
             Some(l) if l.ty.device != placement.device() => Err(Refusal::Device),
             Some(_) => Ok(ShardBox { logical: shape.into(), offset: offset.into(), size: t.shape().into() }),
         };
-        Told { dtype: t.dtype(), what }
+        BoxInfo { dtype: t.dtype(), what }
     }
 
     /// Dtype, 0 or why it is refused, offset and sizes.
@@ -170,9 +170,9 @@ impl Told {
         }
     }
 
-    fn decode(rank: usize, row: &[u8], shape: &[usize]) -> Result<Told> {
+    fn decode(rank: usize, row: &[u8], shape: &[usize]) -> Result<BoxInfo> {
         let mut words = row.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()));
-        let dtype = told_dtype(rank, words.next().ok_or_else(broken)?)?;
+        let dtype = dtype_of_rank(rank, words.next().ok_or_else(broken)?)?;
         let mut words = words.map(|w| w as usize);
         let what = match words.next().ok_or_else(broken)? {
             0 => {
@@ -181,7 +181,7 @@ impl Told {
             }
             n => Err(*Refusal::ALL.get(n - 1).ok_or_else(broken)?),
         };
-        Ok(Told { dtype, what })
+        Ok(BoxInfo { dtype, what })
     }
 }
 
@@ -190,7 +190,7 @@ fn broken() -> Error {
 }
 
 /// Everyone's boxes in order of ranks.
-fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[Told], shape: &[usize]) -> Result<Vec<(usize, Told)>> {
+fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[BoxInfo], shape: &[usize]) -> Result<Vec<(usize, BoxInfo)>> {
     let world = Group { ranks: (0..comm.world()).collect(), me: comm.rank() };
     let row = 8 * (2 + 2 * shape.len());
     let mut counts = vec![0u8; 8 * comm.world()];
@@ -205,5 +205,5 @@ fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[Told], shape: &[usize]) -> R
     let mut all = vec![0u8; counts.iter().sum()];
     comm.all_gather(&world, tag, &send, &mut all, &counts)?;
     let owners = counts.iter().enumerate().flat_map(|(rank, bytes)| std::iter::repeat_n(rank, bytes / row));
-    owners.zip(all.chunks_exact(row)).map(|(rank, r)| Ok((rank, Told::decode(rank, r, shape)?))).collect()
+    owners.zip(all.chunks_exact(row)).map(|(rank, r)| Ok((rank, BoxInfo::decode(rank, r, shape)?))).collect()
 }

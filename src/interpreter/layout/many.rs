@@ -2,7 +2,7 @@
 
 use super::super::boxing::{BoxingReason, boxing_to, check, log_boxing, unmoved};
 use super::super::call::{Call, Outputs, as_stated};
-use super::super::receipts::{note_together, together};
+use super::super::comm_trace::{note_together, together};
 use super::stated::check_grad_sbp;
 use super::to_global::{global_of, layout_key};
 use crate::comm::Tag;
@@ -55,13 +55,13 @@ pub(super) fn box_many(call: &Call<'_>, cause: BoxingReason) -> Result<Outputs> 
         else {
             return Err(Error::argument(format!("tensor {i} or its layout is missing")));
         };
-        ways.push(Way { tensor, placement, sbp: sbp.clone(), stated: as_stated("grad_sbps", &stated[i])? });
+        ways.push(BoxRequest { tensor, placement, sbp: sbp.clone(), stated: as_stated("grad_sbps", &stated[i])? });
     }
     box_together(cause, &ways, call.site)
 }
 
-/// A tensor on its way to a layout.
-pub(super) struct Way<'a> {
+/// A tensor and the layout to box it to.
+pub(super) struct BoxRequest<'a> {
     pub tensor: &'a Tensor,
     pub placement: &'a Placement,
     pub sbp: NdSbp,
@@ -70,7 +70,7 @@ pub(super) struct Way<'a> {
 }
 
 /// The tensors in their layouts, not recorded.
-pub(super) fn box_together(cause: BoxingReason, all: &[Way<'_>], site: CallSite) -> Result<Outputs> {
+pub(super) fn box_together(cause: BoxingReason, all: &[BoxRequest<'_>], site: CallSite) -> Result<Outputs> {
     if all.is_empty() {
         return Ok(Outputs::new());
     }

@@ -88,7 +88,7 @@ pub(crate) fn to_layout(
 ///
 /// # Errors
 /// When this rank has not registered it.
-fn told_dtype(rank: usize, fingerprint: u64) -> Result<DType> {
+fn dtype_of_rank(rank: usize, fingerprint: u64) -> Result<DType> {
     DType::of_fingerprint(fingerprint).ok_or_else(|| {
         Error::dtype(format!("rank {rank} gives a tensor of a dtype that is not registered here"))
             .help("register the job's dtypes on every rank, with the same names and parameters")

@@ -2,11 +2,11 @@
 
 use super::super::boxing::check_world;
 use super::super::call::Call;
+use super::super::comm_trace::collective;
 use super::super::copy::contiguous;
-use super::super::receipts::collective;
 use super::check_device;
+use super::dtype_of_rank;
 use super::stated::check_shard_grad_sbp;
-use super::told_dtype;
 use super::value::{hash_placement, zeros_like};
 use crate::comm::{Group, Tag};
 use crate::context::{RankCtx, current, current_rank};
@@ -36,8 +36,8 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
         hash_placement(placement, &mut key);
         ctx.next_described("to_global", key.finish(), call.site, &|| call.short())
     };
-    let told = tell(&ctx, &tag, local)?;
-    let ty = whole(&told, placement, sbp)?;
+    let infos = tell(&ctx, &tag, local)?;
+    let ty = whole(&infos, placement, sbp)?;
     if let Some(stated) = call.stated("grad_sbp")? {
         check_shard_grad_sbp(&ty, placement, sbp, stated)?;
     }
@@ -50,14 +50,14 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
 }
 
 /// Message of a rank about its shard.
-struct Told {
+struct ShardInfo {
     dims: Vec<usize>,
     /// Fingerprint of the dtype.
     dtype: u64,
     device: u64,
 }
 
-impl Told {
+impl ShardInfo {
     fn text(&self) -> String {
         let dtype = DType::of_fingerprint(self.dtype).map_or("an unregistered dtype ", |d| d.name());
         format!("{dtype}{:?}", self.dims)
@@ -68,7 +68,7 @@ impl Told {
 const FEW: usize = 8;
 
 /// Every rank's shape, dtype and device, by rank. Tensors of many dims take a second message, of whoever has the most.
-fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
+fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<ShardInfo>> {
     let mut row = vec![local.dims().len() as u64, local.dtype().fingerprint(), local.ty.device.key()];
     row.extend(local.dims().iter().map(|n| *n as u64));
     let gather = |words: usize| -> Result<Vec<Vec<u64>>> {
@@ -92,7 +92,7 @@ fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
     }
     Ok(rows
         .into_iter()
-        .map(|r| Told {
+        .map(|r| ShardInfo {
             dims: r[3..].iter().take(r[0] as usize).map(|n| *n as usize).collect(),
             dtype: r[1],
             device: r[2],
@@ -101,8 +101,8 @@ fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
 }
 
 /// The type of the tensor that these shards are. Every rank knows the same and decides the same.
-fn whole(told: &[Told], placement: &Placement, sbp: &NdSbp) -> Result<TensorType> {
-    let of = |position: usize| &told[placement.ranks()[position]];
+fn whole(infos: &[ShardInfo], placement: &Placement, sbp: &NdSbp) -> Result<TensorType> {
+    let of = |position: usize| &infos[placement.ranks()[position]];
     let first = of(0);
     for (p, rank) in placement.ranks().iter().enumerate() {
         let t = of(p);
@@ -124,7 +124,7 @@ fn whole(told: &[Told], placement: &Placement, sbp: &NdSbp) -> Result<TensorType
         }
     }
     // A rank outside the placement may have anything.
-    let dtype = told_dtype(placement.ranks()[0], first.dtype)?;
+    let dtype = dtype_of_rank(placement.ranks()[0], first.dtype)?;
     check_layout(&first.dims, dtype, placement, sbp)?;
     // Logical size of a split dim: the sum over the positions that hold its pieces (the others at coordinate 0).
     let mut logical = first.dims.clone();

@@ -43,17 +43,17 @@ fn the_result_lies_as_asked_and_has_the_same_value() {
 fn asking_chooses_the_signature_and_does_not_only_box_the_result() {
     world(2, |_, mesh| {
         let (a, b) = (ones([8, 4], (&mesh, sbp![S(0)]))?, ones([8, 4], (&mesh, sbp![S(1)]))?);
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let y = with_sbp(sbp![S(1)], || a.add(&b))?;
-        let receipts = oflow::take_receipts();
+        let records = oflow::take_comm_trace();
         assert_eq!(y.sbp()?, &sbp![S(1)]);
         // One all-to-all of `a`, instead of one of `b` and one of the sum.
-        assert_eq!(receipts.len(), 1);
+        assert_eq!(records.len(), 1);
         assert_eq!(
-            (&receipts[0].plan().unwrap().src.sbp, &receipts[0].plan().unwrap().dst.sbp),
+            (&records[0].plan().unwrap().src.sbp, &records[0].plan().unwrap().dst.sbp),
             (&sbp![S(0)], &sbp![S(1)])
         );
-        assert_eq!(receipts[0].op, "add");
+        assert_eq!(records[0].op, "add");
         Ok(())
     });
 }
@@ -122,12 +122,12 @@ fn a_pin_reaches_the_ops_inside_functions_but_not_their_lowerings() {
         // softmax of a long split dim divides inside: a pin on `div` does not reach there.
         let s = ones([4, 32768], (&mesh, sbp![S(1)]))?;
         let want = s.softmax(1)?.to_vec::<f32>()?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         s.softmax(1)?;
-        let free = oflow::take_receipts().len();
+        let free = oflow::take_comm_trace().len();
         let _div = pin_sbp("div", sbp![P])?;
         let y = s.softmax(1)?;
-        assert_eq!(oflow::take_receipts().len(), free);
+        assert_eq!(oflow::take_comm_trace().len(), free);
         assert_eq!((y.sbp()?, y.to_vec::<f32>()?), (&sbp![S(1)], want));
         Ok(())
     });
@@ -146,13 +146,13 @@ fn backward_is_not_affected_and_gradients_pass_through() {
                 None => x.matmul(&w)?,
             };
             let loss = y.square()?.sum(())?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             {
                 // matmul and mul are what the gradients are made of.
                 let _pins = if pins { vec![pin_sbp("matmul", sbp![P])?, pin_sbp("mul", sbp![P])?] } else { vec![] };
                 with_sbp(sbp![B], || loss.backward())?;
             }
-            let moved = oflow::take_receipts().iter().map(|r| r.moved.to_string()).collect();
+            let moved = oflow::take_comm_trace().iter().map(|r| r.moved.to_string()).collect();
             Ok((x.grad().unwrap().to_vec()?, w.grad().unwrap().to_vec()?, moved))
         };
         let free = run(None, false)?;
@@ -239,15 +239,12 @@ fn what_is_changed_in_place_is_never_boxed() {
         );
         // `copy_` changes its first input: the other one moves, whatever it costs.
         let (x, big) = (zeros([64, 64], (&mesh, sbp![S(0)]))?, ones([64, 64], (&mesh, sbp![P]))?);
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         x.copy_(&big)?;
-        let receipts = oflow::take_receipts();
+        let records = oflow::take_comm_trace();
         assert_eq!(x.sbp()?, &sbp![S(0)]);
-        assert_eq!(receipts.len(), 1);
-        assert_eq!(
-            (&receipts[0].plan().unwrap().src.sbp, &receipts[0].plan().unwrap().dst.sbp),
-            (&sbp![P], &sbp![S(0)])
-        );
+        assert_eq!(records.len(), 1);
+        assert_eq!((&records[0].plan().unwrap().src.sbp, &records[0].plan().unwrap().dst.sbp), (&sbp![P], &sbp![S(0)]));
         assert_eq!(x.to_vec::<f32>()?, vec![1.0; 64 * 64]);
         x.add_(&big)?;
         assert_eq!((x.sbp()?, x.to_vec::<f32>()?), (&sbp![S(0)], vec![2.0; 64 * 64]));
@@ -260,7 +257,7 @@ fn inputs_on_different_placements_are_an_error_that_says_how_to_move_them() {
     oflow::run_ranks(3, |_| {
         let (a, b) = (Placement::new(Device::Cpu, &[0, 1], &[2])?, Placement::new(Device::Cpu, &[1, 2], &[2])?);
         let (x, y) = (ones([4, 6], (&a, sbp![S(0)]))?, ones([4, 6], (&b, sbp![B]))?);
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         refused(x.add(&y), &[
                 "add(f32[4, 6] [S(0)], f32[4, 6] [B]) on cpu[2]: inputs are on different placements: f32[4, 6] [S(0)] on cpu[2] and f32[4, 6] [B] on cpu[2] of ranks [1, 2]",
                 "at HERE",
@@ -286,7 +283,7 @@ fn inputs_on_different_placements_are_an_error_that_says_how_to_move_them() {
                 "at HERE",
                 "help: make the local one global with `distribute` (every rank has the logical value) or `to_global` (every rank has its shard)",
             ]);
-        assert!(oflow::take_receipts().is_empty(), "nothing moves silently");
+        assert!(oflow::take_comm_trace().is_empty(), "nothing moves silently");
         assert_eq!(x.add(&y.to_global((&a, sbp![S(0)]))?)?.to_vec::<f32>()?, vec![2.0; 24]);
         Ok(())
     })

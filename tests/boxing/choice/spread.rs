@@ -5,7 +5,7 @@ use super::enumerated::check;
 use super::question::{Question, answer};
 use oflow::boxing::hint;
 use oflow::prelude::*;
-use oflow::{BackwardOptions, Receipt, run_ranks};
+use oflow::{BackwardOptions, CommRecord, run_ranks};
 
 fn chosen(question: &str) -> String {
     let q = Question::parse(question);
@@ -123,9 +123,9 @@ fn a_hint_tells_what_another_layout_of_the_result_would_cost() {
     assert_eq!(told("embedding f32[512,64] [S(0)], i64[262144] [B] on 2 asking [P]"), None);
 }
 
-/// Receipts of backward, and their bytes.
-fn backward_bytes(receipts: &[Receipt]) -> u64 {
-    receipts.iter().filter(|r| r.backward).map(|r| r.bytes_by_link().values().sum::<u64>()).sum()
+/// Comm records of backward, and their bytes.
+fn backward_bytes(records: &[CommRecord]) -> u64 {
+    records.iter().filter(|r| r.backward).map(|r| r.bytes_by_link().values().sum::<u64>()).sum()
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn the_gradient_of_a_mean_is_reduced_before_it_is_spread() {
             let value: Vec<f32> = (0..512 * 256).map(|i| ((i * 7919) % 1000) as f32 / 1000.0 - 0.5).collect();
             let h = from_vec(value, [512, 256], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
             let loss = (&h - h.mean(0)?)?.exp()?.mean(())?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             loss.backward()?;
-            let bytes = backward_bytes(&oflow::take_receipts());
+            let bytes = backward_bytes(&oflow::take_comm_trace());
             Ok((bytes, h.grad().expect("a gradient").to_vec::<f32>()?))
         })
         .unwrap()
@@ -161,9 +161,9 @@ fn the_layout_of_a_gradient_can_be_asked_for_by_scope() {
             let y = with_grad_sbp(asked.clone(), || x.matmul(&w))?;
             assert_eq!(y.sbp()?, &sbp![S(0), S(1)]);
             let z = y.mul(2.0)?.sum(())?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             z.backward()?;
-            let boxed = oflow::take_receipts();
+            let boxed = oflow::take_comm_trace();
             let to_asked = boxed
                 .iter()
                 .filter(|r| r.backward && r.op == "to_global" && r.plan().is_some_and(|p| p.dst.sbp == asked))

@@ -188,10 +188,10 @@ fn ops_of_the_program_quantise_where_the_shards_lie() {
         let want: Vec<f64> = x.iter().map(|x| f64::from((x / 0.25).round() * 0.25)).collect();
         for sbp in layouts(mesh) {
             let global = from_vec(x.clone(), [4, 6], (mesh, sbp.clone()))?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             let y = call("test.quantize", &[(&global).into()], &[("dtype", q.into())])?.remove(0);
             let z = call("test.dequantize", &[(&y).into()], &[])?.remove(0);
-            assert!(oflow::take_receipts().is_empty(), "boxed");
+            assert!(oflow::take_comm_trace().is_empty(), "boxed");
             assert_eq!((y.dtype(), y.sbp()?, z.dtype(), z.sbp()?), (q, &sbp, DType::F32, &sbp));
             assert_eq!(y.to_f64_vec()?, want);
             assert_eq!(z.to_f64_vec()?, want);
@@ -283,7 +283,7 @@ fn i18_what_computes_is_refused_alike_on_all_ranks_before_a_byte_moves() {
         let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 2), ("tp", 2)])?;
         let x = from_bytes(&bytes(16), [4, 4], (&mesh, sbp![S(0), S(1)]).dtype(q))?;
         let f = zeros([4, 4], (&mesh, sbp![S(0), S(1)]))?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let mut all = texts(&x, &f)?;
         for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min] {
             let partial = NdSbp::new(&[Sbp::Broadcast, Sbp::Partial(op)]);
@@ -294,7 +294,7 @@ fn i18_what_computes_is_refused_alike_on_all_ranks_before_a_byte_moves() {
             assert!(e.to_string().contains("a registered dtype has no"), "{e}");
             all.push(e.to_string());
         }
-        assert!(oflow::take_receipts().is_empty(), "something was boxed");
+        assert!(oflow::take_comm_trace().is_empty(), "something was boxed");
         Ok(all)
     });
     let ranks = ranks.unwrap();

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the boxings that it was told the time of.
 #[derive(Default)]
-pub struct Told(pub AtomicU64);
+pub struct MeasuredTime(pub AtomicU64);
 
-impl Stopwatch for Told {
+impl Stopwatch for MeasuredTime {
     fn done(&self, _number: u64, _ns: u64) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -27,7 +27,7 @@ impl Stopwatch for Told {
 pub struct Rig {
     pub rank: usize,
     pub comm: Arc<dyn Communicator>,
-    pub told: Arc<Told>,
+    pub measured: Arc<MeasuredTime>,
     cpu: DeviceRt,
     gpu: DeviceRt,
 }
@@ -46,7 +46,7 @@ impl Rig {
         let alloc = Allocator::cpu(options);
         let gpu = open_gpu(&gpu, options, &alloc, Some(comm.clone())).unwrap();
         let vm = host::vm(VmMode::Inline, &alloc, Some(comm.clone())).unwrap();
-        Rig { rank, comm, told: Arc::default(), cpu: DeviceRt { alloc, vm }, gpu }
+        Rig { rank, comm, measured: Arc::default(), cpu: DeviceRt { alloc, vm }, gpu }
     }
 
     pub fn vm(&self, device: Device) -> &Vm {
@@ -86,7 +86,7 @@ impl Rig {
     }
 
     pub fn watch(&self) -> (Arc<dyn Stopwatch>, u64) {
-        (self.told.clone(), 0)
+        (self.measured.clone(), 0)
     }
 
     /// Where this rank's part of boxings between these devices is issued.
@@ -188,7 +188,7 @@ pub fn check(world: usize, gpus: usize, lists: &[Vec<Case>], bytes: bool) {
             results.push((list.iter().zip(&ends).map(read).collect::<Vec<_>>(), sent));
         }
         rig.vm(Device::Cuda).synchronize().unwrap();
-        assert_eq!(rig.told.0.load(Ordering::Relaxed), issued, "every boxing's time is told");
+        assert_eq!(rig.measured.0.load(Ordering::Relaxed), issued, "every boxing's time is told");
         results
     });
     for (n, list) in lists.iter().enumerate() {

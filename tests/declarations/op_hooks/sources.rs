@@ -33,12 +33,12 @@ fn an_op_without_inputs_is_made_in_the_layout_that_is_asked() {
         let want: Vec<f64> = (0..7).map(f64::from).collect();
         for (sbp, boxed) in [(sbp![S(0)], [false, true]), (sbp![B], [false, false]), (sbp![P], [true, true])] {
             for (op, boxed) in [any, whole].into_iter().zip(boxed) {
-                oflow::take_receipts();
+                oflow::take_comm_trace();
                 let target = Target::Global(mesh.clone(), sbp.clone());
                 let y = made(op, 7, &target)?;
                 // The op that lists B only makes all of it everywhere; the rest follows without a message.
-                let receipts = oflow::take_receipts();
-                assert_eq!(!receipts.is_empty(), boxed, "{} as {sbp}", op.name());
+                let records = oflow::take_comm_trace();
+                assert_eq!(!records.is_empty(), boxed, "{} as {sbp}", op.name());
                 assert_eq!((y.sbp()?, y.to_vec::<f64>()?), (&sbp, want.clone()));
             }
         }

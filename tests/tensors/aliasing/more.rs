@@ -164,14 +164,14 @@ fn remembered_forms_are_released() {
         let w = ones([2, 2], (&mesh, sbp![S(0)]))?;
         let x = ones([2, 2], (&mesh, sbp![B]))?;
         let gathers = || -> Result<usize> {
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             let _asked = oflow::pin_sbp("matmul", sbp![B])?;
             x.matmul(&w)?;
-            Ok(oflow::take_receipts().len())
+            Ok(oflow::take_comm_trace().len())
         };
         let first = gathers()?;
         assert_eq!(gathers()?, 0, "remembered");
-        w.release_forms();
+        w.clear_reshard_cache();
         assert_eq!(gathers()?, first, "made again");
         Ok(())
     });

@@ -151,10 +151,10 @@ fn forward(world: usize, heads: usize, layouts: [Sbp; 3], times: [usize; 2], cau
     let run = |mesh: &Placement| {
         let put = |s: Sbp, t: usize| randn([1, heads, t, 16], (mesh, [s].into_iter().collect::<NdSbp>()));
         let (q, k, v) = (put(layouts[0], times[0])?, put(layouts[1], times[1])?, put(layouts[2], times[1])?);
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         let (out, called) = list_called(|| q.attention(&k, &v, causal));
         out?;
-        let sent = oflow::take_receipts().iter().map(|r| r.bytes_sent()).sum::<u64>();
+        let sent = oflow::take_comm_trace().iter().map(|r| r.bytes_sent()).sum::<u64>();
         Ok((called[0].signature.to_string(), sent))
     };
     let all = oflow::run_ranks(world, |_| run(&mesh(&[world])?)).unwrap();

@@ -24,13 +24,13 @@ fn tensor(placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
     distribute(&from_vec(values(), [5, 3], Device::Cpu)?, (placement, sbp))
 }
 
-/// Bytes that backward moved since the receipts were last taken.
+/// Bytes that backward moved since the comm records were last taken.
 fn moved() -> u64 {
-    oflow::take_receipts().iter().filter(|r| r.backward).map(|r| r.bytes_sent()).sum()
+    oflow::take_comm_trace().iter().filter(|r| r.backward).map(|r| r.bytes_sent()).sum()
 }
 
 fn backward(y: &Tensor, dy: Tensor) -> Result<()> {
-    oflow::take_receipts();
+    oflow::take_comm_trace();
     y.backward_with(&BackwardOptions { gradient: Some(dy), ..Default::default() })
 }
 
@@ -108,12 +108,12 @@ fn an_input_that_was_boxed_gets_its_gradient_without_a_boxing() {
         backward(&y, tensor(&mesh, &sbp![S(0)])?)?;
         assert_eq!((moved(), x.grad().unwrap().sbp()?), (0, &sbp![S(0)]));
         drop(keep);
-        // Two uses of one boxed form: their gradients are added before anything moves.
+        // Two uses of one boxed copy: their gradients are added before anything moves.
         let w = ones([3, 4], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
         let x = ones([6, 3], (&mesh, sbp![S(0)]))?;
         let (a, b) = (x.matmul(&w)?, x.mul(2.0)?.matmul(&w)?);
         let loss = a.add(&b)?.square()?.sum(())?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         loss.backward()?;
         let (from, to) = (Layout::new(&mesh, sbp![P]), Layout::new(&mesh, sbp![S(0)]));
         let dual_of_the_gather = plan(&[3, 4], DType::F32, &from, &to)?.bytes_sent();
@@ -132,7 +132,7 @@ fn the_gradient_of_a_leaf_moves_once_to_the_layout_of_the_leaf() {
             let w = ones([8, 4], (&mesh, &layout))?.requires_grad_(true)?;
             let x = ones([64, 8], (&mesh, sbp![S(0)]))?;
             let y = x.matmul(&w.to_global(sbp![B])?)?;
-            oflow::take_receipts();
+            oflow::take_comm_trace();
             y.square()?.sum(())?.backward()?;
             let (from, to) = (Layout::new(&mesh, arrives.parse::<NdSbp>()?), Layout::new(&mesh, layout.clone()));
             assert_eq!(moved(), plan(&[8, 4], DType::F32, &from, &to)?.bytes_sent(), "{layout}");
@@ -240,7 +240,7 @@ fn wrong_statements_are_errors_before_anything_moves() {
         let x = tensor(&mesh, &sbp![B])?.requires_grad_(true)?;
         let s = tensor(&mesh, &sbp![S(0)])?.requires_grad_(true)?;
         let l = ones([2, 3], Device::Cpu)?.requires_grad_(true)?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         has(text(x.to_local_with(sbp![S(5)])), &["to_local(f64[5, 3] [B])", "cannot be [S(5)]", "splits dim 5"]);
         has(text(x.to_local_with(sbp![B, B])), &["[B, B] has 2 entries but cpu[2] has 1 mesh axes"]);
         has(text(x.to_local_with(sbp![S(0)])), &["along mesh axis 0 each rank has a shard of B", "state P there if"]);
@@ -250,7 +250,7 @@ fn wrong_statements_are_errors_before_anything_moves() {
         has(text(x.to_global(sbp![S(0)].grad_sbp(sbp![S(5)]))), &["to_global(f64[5, 3] [B], [S(0)])", "splits dim 5"]);
         has(text(x.to_global(sbp![S(0)].grad_sbp(sbp![B, B]))), &["has 2 entries"]);
         has(text(x.to_global(sbp![S(0)].grad_sbp(sbp![P(min)]))), &["never P(min)"]);
-        assert!(oflow::take_receipts().is_empty());
+        assert!(oflow::take_comm_trace().is_empty());
         has(text(l.to_global((&mesh, sbp![S(0)]).grad_sbp(sbp![S(1)]))), &["to_global(f32[2, 3], [S(0)])", "of S(0)"]);
         has(text(l.to_global((&mesh, sbp![B]).grad_sbp(sbp![S(0)]))), &["each rank has a shard of B"]);
         has(text(l.to_global((&mesh, sbp![B]).grad_sbp(sbp![P, P]))), &["has 2 entries"]);

@@ -1,4 +1,4 @@
-//! Layout ops (boxing, ways in and out of global tensors, devices): gradients of every order, remembered boxed forms,
+//! Layout ops (boxing, ways in and out of global tensors, devices): gradients of every order, remembered boxed copies,
 //! refusals, and the keys of their calls.
 
 use oflow::functional::grad;
@@ -364,7 +364,7 @@ fn a_rank_outside_the_placement_takes_part_in_every_order() {
     });
 }
 
-/// One random program over one weight; what each step gives. `forget` drops remembered forms before each use.
+/// One random program over one weight; what each step gives. `forget` drops remembered copies before each use.
 fn random_forms(seed: u64, mesh: &Placement, forget: bool) -> Result<Vec<String>> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = |n: u64| {
@@ -380,7 +380,7 @@ fn random_forms(seed: u64, mesh: &Placement, forget: bool) -> Result<Vec<String>
         match random(9) {
             step @ 0..=3 => {
                 if forget {
-                    w.release_forms();
+                    w.clear_reshard_cache();
                 }
                 let quiet = (step == 1).then(no_grad);
                 let low = (step == 2).then(|| autocast(Autocast::Bf16));

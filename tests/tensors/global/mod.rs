@@ -3,7 +3,7 @@
 
 mod attention_split;
 mod boxing_gradients;
-mod counted;
+mod dynamic_shape;
 mod ids;
 mod layout;
 mod parallel;

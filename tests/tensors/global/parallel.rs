@@ -205,12 +205,12 @@ fn a_tensor_parallel_step_has_two_reductions_per_block_and_direction() {
         let mesh = mesh((1, 2))?;
         let model = Gpt::new(&mesh, DType::F32)?;
         let ids = from_vec((0..48i64).map(|i| i % 24).collect(), [6, 8], (&mesh, sbp![S(0), B]))?;
-        oflow::take_receipts();
+        oflow::take_comm_trace();
         model
             .forward(&ids)?
             .cross_entropy_with(&ids, &CrossEntropyOptions { dim: -1, ..Default::default() })?
             .backward()?;
-        let moved: Vec<_> = oflow::take_receipts().into_iter().filter(|r| r.bytes_sent() > 0).collect();
+        let moved: Vec<_> = oflow::take_comm_trace().into_iter().filter(|r| r.bytes_sent() > 0).collect();
         for backward in [false, true] {
             let reduced = moved.iter().filter(|r| r.backward == backward).map(|r| r.moved.to_string());
             let reduced: Vec<String> = reduced.collect();

@@ -3,7 +3,7 @@
 use oflow::boxing::many::bytes_sent_together;
 use oflow::prelude::*;
 use oflow::vm::VmMode;
-use oflow::{Receipt, box_many, from_boxes, run_ranks, run_ranks_with, take_receipts};
+use oflow::{CommRecord, box_many, from_boxes, run_ranks, run_ranks_with, take_comm_trace};
 
 const MODES: [VmMode; 3] = [VmMode::Inline, VmMode::CommThread, VmMode::Async { delay_us: 20, seed: 3 }];
 
@@ -40,18 +40,18 @@ fn box_many_gives_what_to_global_gives() -> Result<()> {
 }
 
 #[test]
-fn box_many_is_one_op_with_a_receipt_for_each_boxing() -> Result<()> {
+fn box_many_is_one_op_with_a_record_for_each_boxing() -> Result<()> {
     run_ranks(2, |world| {
         let mesh = Placement::all(Device::Cpu)?;
         let grads = (0..5).map(|i| ones([i + 1], (&mesh, sbp![P]))).collect::<Result<Vec<_>>>()?;
         let list: Vec<_> = grads.iter().map(|g| (g, sbp![B])).collect();
-        take_receipts();
+        take_comm_trace();
         let before = world.ctx().ops_issued();
         let out = box_many(&list)?;
         assert_eq!(world.ctx().ops_issued() - before, 1);
-        let receipts = take_receipts();
-        assert_eq!(receipts.len(), 5);
-        assert!(receipts.iter().all(|r| r.op == "box_many" && r.site.file.ends_with("together.rs") && !r.backward));
+        let records = take_comm_trace();
+        assert_eq!(records.len(), 5);
+        assert!(records.iter().all(|r| r.op == "box_many" && r.site.file.ends_with("together.rs") && !r.backward));
         assert_eq!(out[4].to_vec::<f32>()?, [1.0; 5]);
         assert!(box_many(&[] as &[(&Tensor, NdSbp)])?.is_empty());
         Ok(())
@@ -60,24 +60,24 @@ fn box_many_is_one_op_with_a_receipt_for_each_boxing() -> Result<()> {
 }
 
 #[test]
-fn the_transport_carries_what_the_receipts_say() -> Result<()> {
+fn the_transport_carries_what_the_records_say() -> Result<()> {
     let by_rank = run_ranks(4, |world| {
         let line = Placement::all(Device::Cpu)?;
         let mesh = Placement::new(Device::Cpu, &[2, 0, 3, 1], &[2, 2])?;
         let x = randn([33, 21], (&line, sbp![P]))?;
         let y = randn([12, 50], (&mesh, sbp![S(1), P]))?;
         let comm = world.ctx().comm()?.clone();
-        take_receipts();
+        take_comm_trace();
         let before = comm.traffic().bytes_sent;
         for layout in [(&line, sbp![B]), (&line, sbp![S(1)])] {
             x.to_global(layout.clone())?;
             y.to_global(layout)?;
         }
         x.to_global((&mesh, sbp![S(0), S(0)]))?;
-        let alone = (take_receipts(), comm.traffic().bytes_sent - before);
+        let alone = (take_comm_trace(), comm.traffic().bytes_sent - before);
         let before = comm.traffic().bytes_sent;
         box_many(&[(&x, (&line, sbp![B])), (&y, (&line, sbp![B])), (&x, (&line, sbp![B]))])?;
-        let plans: Vec<_> = take_receipts().into_iter().filter_map(|r| r.plan().cloned()).collect();
+        let plans: Vec<_> = take_comm_trace().into_iter().filter_map(|r| r.plan().cloned()).collect();
         let together = (bytes_sent_together(&plans, world.rank()), comm.traffic().bytes_sent - before);
         let planned: u64 = alone.0.iter().map(|r| r.bytes_sent()).sum();
         Ok((planned, alone.1, together))
@@ -119,15 +119,15 @@ fn gradients_of_small_leaves_travel_together() -> Result<()> {
         for w in &small {
             loss = loss.add(&x.mul(w)?.sum(())?)?;
         }
-        take_receipts();
+        take_comm_trace();
         let before = world.ctx().comm()?.traffic().calls;
         loss.backward()?;
         let calls = world.ctx().comm()?.traffic().calls - before;
-        let receipts = take_receipts();
-        assert!(receipts.iter().all(|r| r.backward));
+        let records = take_comm_trace();
+        assert!(records.iter().all(|r| r.backward));
         // One all-reduce for the ten small leaves; the large one goes alone, as soon as it is there.
-        let together = |r: &Receipt| r.op == "gradient" && r.plan().is_some_and(|p| *p.shape == [8]);
-        let (small_ones, others): (Vec<_>, Vec<_>) = receipts.iter().partition(|r| together(r));
+        let together = |r: &CommRecord| r.op == "gradient" && r.plan().is_some_and(|p| *p.shape == [8]);
+        let (small_ones, others): (Vec<_>, Vec<_>) = records.iter().partition(|r| together(r));
         assert_eq!(small_ones.iter().map(|r| r.plan().unwrap().steps.len()).collect::<Vec<_>>(), [1; 10]);
         let alone = others.iter().filter(|r| r.bytes_sent() > 0).count();
         assert_eq!(others.iter().filter(|r| r.op == "gradient").count(), 1);

@@ -59,8 +59,8 @@ fn policies_see_what_windows_move() {
         );
         assert!(all.contains("denied"), "{all}");
         // The call that was allowed: each rank sends the row beside its shard.
-        let receipts = oflow::take_receipts();
-        let of_it: Vec<_> = receipts.iter().filter(|r| r.op == "conv").collect();
+        let records = oflow::take_comm_trace();
+        let of_it: Vec<_> = records.iter().filter(|r| r.op == "conv").collect();
         assert!(of_it.len() == 1 && of_it[0].plan().is_none() && of_it[0].bytes_sent() == 8);
         assert!(of_it[0].to_string().ends_with("forward of conv: exchange of boxes: 8 B"), "{}", of_it[0]);
         Ok([denied, all, allowed])

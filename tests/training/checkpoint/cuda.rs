@@ -2,7 +2,7 @@
 //! whatever the streams still had to do, and any device goes on from any other's.
 
 use super::layouts::random;
-use super::resume::{Way, run};
+use super::resume::{ResumeCase, run};
 use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, list};
 use oflow::prelude::*;
 use oflow::{run_ranks, run_ranks_with, vm::VmMode};
@@ -102,7 +102,7 @@ fn training_on_gpus_goes_on_with_its_bits() {
     if !cuda() {
         return;
     }
-    let way = Way { device: Device::Cuda, ranks: 4, mesh: [2, 2], split: true, dtype: DType::BF16, adam: true };
+    let way = ResumeCase { device: Device::Cuda, ranks: 4, mesh: [2, 2], split: true, dtype: DType::BF16, adam: true };
     let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let want = run(whole.path(), &way, 11, false);
     for end in [4, 8] {
@@ -118,7 +118,7 @@ fn training_moves_between_hosts_and_gpus() {
     if !cuda() {
         return;
     }
-    let on = |device, ranks, mesh, split| Way { device, ranks, mesh, split, dtype: DType::F64, adam: true };
+    let on = |device, ranks, mesh, split| ResumeCase { device, ranks, mesh, split, dtype: DType::F64, adam: true };
     let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let want = run(whole.path(), &on(Device::Cpu, 1, [1, 1], false), 13, false);
     run(cut.path(), &on(Device::Cuda, 4, [2, 2], true), 4, true);

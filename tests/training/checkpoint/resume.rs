@@ -24,7 +24,7 @@ impl<T: Optimizer + Stateful> Both for T {}
 
 /// How a run is spread and what it trains with.
 #[derive(Clone)]
-pub struct Way {
+pub struct ResumeCase {
     pub device: Device,
     pub ranks: usize,
     pub mesh: [usize; 2],
@@ -34,7 +34,7 @@ pub struct Way {
 }
 
 /// Trains from where the folder says, up to `end` steps, saving every third; returns the losses of the whole run.
-fn train(dir: &Path, way: &Way, end: u64, behind: bool) -> Result<Vec<f64>> {
+fn train(dir: &Path, way: &ResumeCase, end: u64, behind: bool) -> Result<Vec<f64>> {
     let mesh = Placement::new(way.device, &(0..way.ranks).collect::<Vec<_>>(), &way.mesh)?
         .mesh(&[("dp", way.mesh[0]), ("tp", way.mesh[1])])?;
     manual_seed(5);
@@ -83,14 +83,14 @@ fn train(dir: &Path, way: &Way, end: u64, behind: bool) -> Result<Vec<f64>> {
     Ok(losses.as_array().unwrap().iter().map(|l| l.as_f64().unwrap()).collect())
 }
 
-pub fn run(dir: &Path, way: &Way, end: u64, behind: bool) -> Vec<f64> {
+pub fn run(dir: &Path, way: &ResumeCase, end: u64, behind: bool) -> Vec<f64> {
     run_ranks(way.ranks, |_| train(dir, way, end, behind)).unwrap().remove(0)
 }
 
 #[test]
 fn a_run_that_stops_and_goes_on_has_the_bits_of_one_that_does_not() {
     for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true), (DType::BF16, false)] {
-        let way = Way { device: Device::Cpu, ranks: 4, mesh: [2, 2], split: true, dtype, adam };
+        let way = ResumeCase { device: Device::Cpu, ranks: 4, mesh: [2, 2], split: true, dtype, adam };
         let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let want = run(whole.path(), &way, 14, false);
         // Stops between two saves: what came after the last one is done again.
@@ -105,7 +105,7 @@ fn a_run_that_stops_and_goes_on_has_the_bits_of_one_that_does_not() {
 
 #[test]
 fn another_world_goes_on_with_the_same_numbers() {
-    let on = |ranks, mesh, split| Way { device: Device::Cpu, ranks, mesh, split, dtype: DType::F64, adam: true };
+    let on = |ranks, mesh, split| ResumeCase { device: Device::Cpu, ranks, mesh, split, dtype: DType::F64, adam: true };
     let whole = tempfile::tempdir().unwrap();
     let want = run(whole.path(), &on(1, [1, 1], false), 15, false);
     let dir = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use oflow_faults::Random;
 use oflow_faults::attack::{mutate, noise};
-use targets::{Decoder, Kind, TARGETS, Taken, Target};
+use targets::{Decoder, InputSource, TARGETS, Taken, Target};
 
 pub use memory::Counting;
 
@@ -129,7 +129,7 @@ pub fn again(file: &Path, only: &str) -> Result<(), Box<dyn Error>> {
     let input = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let (mut ran, mut wrong) = (0, vec![]);
     for target in TARGETS.iter().filter(|t| t.name.contains(only)) {
-        if let Kind::Bytes { start, memory } = &target.kind {
+        if let InputSource::Bytes { start, memory } = &target.kind {
             ran += 1;
             let (mut call, _) = start()?;
             let (taken, most) = watched(&mut call, &input);
@@ -147,8 +147,8 @@ pub fn again(file: &Path, only: &str) -> Result<(), Box<dyn Error>> {
 /// Feeds one target until the time is over.
 fn one(target: &Target, mut random: Random, progress: &Progress, done: &dyn Fn() -> bool) -> Result<(), String> {
     let (start, memory) = match &target.kind {
-        Kind::Rounds(round) => return rounds(*round, random, progress, done),
-        Kind::Bytes { start, memory } => (start, *memory),
+        InputSource::Rounds(round) => return rounds(*round, random, progress, done),
+        InputSource::Bytes { start, memory } => (start, *memory),
     };
     let (mut call, samples) = start()?;
     let mut pool = samples.clone();
@@ -295,7 +295,7 @@ mod tests {
         let _alone = lock(&ONE_AT_A_TIME);
         // Recorded handshakes are refused: that is what they are for.
         for target in TARGETS.iter().filter(|t| !t.name.contains("handshake")) {
-            let Kind::Bytes { start, memory } = &target.kind else { continue };
+            let InputSource::Bytes { start, memory } = &target.kind else { continue };
             let (mut call, samples) = start().unwrap();
             let json = target.name.contains("JSON");
             for (i, input) in samples.iter().enumerate().filter(|(i, _)| !json || *i < 2) {

@@ -19,11 +19,11 @@ pub struct Target {
     /// Name of the target, for people and `--only`.
     pub name: &'static str,
     /// How it is fed.
-    pub kind: Kind,
+    pub kind: InputSource,
 }
 
 /// How a target is fed.
-pub enum Kind {
+pub enum InputSource {
     /// Inputs are made from valid ones; one at a time, on one thread.
     Bytes {
         /// Prepares what the calls need, and gives the valid inputs.
@@ -45,7 +45,7 @@ pub type Decoder = Box<dyn FnMut(&[u8]) -> Taken>;
 const MEMORY: usize = 4 << 20;
 
 const fn bytes(name: &'static str, start: fn() -> Started) -> Target {
-    Target { name, kind: Kind::Bytes { start, memory: MEMORY } }
+    Target { name, kind: InputSource::Bytes { start, memory: MEMORY } }
 }
 
 fn of(call: fn(&[u8]) -> Taken, samples: Vec<Vec<u8>>) -> Started {
@@ -79,14 +79,14 @@ pub const TARGETS: &[Target] = &[
     }),
     bytes("control: the service to a rank", || of(control::answers, control::recorded_answers())),
     bytes("control: ranks of one host to each other", || of(control::local::wire, control::local::recorded()?)),
-    Target { name: "control: messages of a member, over the network", kind: Kind::Rounds(service::member) },
-    Target { name: "control: bytes of a stranger, over the network", kind: Kind::Rounds(service::stranger) },
+    Target { name: "control: messages of a member, over the network", kind: InputSource::Rounds(service::member) },
+    Target { name: "control: bytes of a stranger, over the network", kind: InputSource::Rounds(service::stranger) },
     bytes("control: failures and reports as JSON", || of(documents, json_samples())),
     // From whoever writes cases.
     Target {
         name: "run: lines of cases",
         // A hundred numbers on 64 ranks are many bytes for one line.
-        kind: Kind::Bytes { start: cases, memory: 4 * MEMORY },
+        kind: InputSource::Bytes { start: cases, memory: 4 * MEMORY },
     },
     // From whoever writes ops.
     bytes("ops: declarations in a .cu file", || in_folder(ops::cuda_file, ops::cuda_files)),
@@ -95,12 +95,12 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "disk: memory files of flight recorders",
         // Half a megabyte, whatever the input; each of its records is told with its texts.
-        kind: Kind::Bytes { start: || in_folder(disk::ring, disk::rings), memory: 16 * MEMORY },
+        kind: InputSource::Bytes { start: || in_folder(disk::ring, disk::rings), memory: 16 * MEMORY },
     },
     Target {
         name: "disk: flight records and events as JSON",
         // Ranks without a record are counted, of the largest job there may be.
-        kind: Kind::Bytes { start: || in_folder(disk::flight, disk::flights), memory: 8 * MEMORY },
+        kind: InputSource::Bytes { start: || in_folder(disk::flight, disk::flights), memory: 8 * MEMORY },
     },
     bytes("disk: manifests of checkpoints", || in_folder(disk::manifest, disk::manifests)),
     bytes("disk: plain values of checkpoints", || of(disk::plain, disk::plains())),

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use super::gemm::{Element, Matrix, Number, product};
 use super::*;
-use crate::driver::memory::{Place, place};
+use crate::driver::memory::{MemoryKind, place};
 use crate::driver::stream;
 
 const BIAS: i32 = 4;
@@ -25,19 +25,19 @@ const WORKSPACE: usize = 64 << 10;
 #[derive(Clone, Copy)]
 struct Problem {
     desc: Desc,
-    a: Layout,
-    b: Layout,
-    c: Layout,
-    d: Layout,
+    a: MatrixLayout,
+    b: MatrixLayout,
+    c: MatrixLayout,
+    d: MatrixLayout,
     size: (usize, usize, usize),
 }
 
-fn element(layout: &Layout) -> Outcome<Element> {
+fn element(layout: &MatrixLayout) -> Outcome<Element> {
     Element::of(layout.dtype).ok_or(NOT_SUPPORTED)
 }
 
 /// Rows and columns after the transpose.
-fn shape(layout: &Layout, transposed: i32) -> Outcome<(usize, usize)> {
+fn shape(layout: &MatrixLayout, transposed: i32) -> Outcome<(usize, usize)> {
     let (rows, cols) = (layout.rows as usize, layout.cols as usize);
     match transposed {
         0 => Ok((rows, cols)),
@@ -64,7 +64,7 @@ impl Problem {
         }
         let (m, k) = shape(&a, desc.transposed_a)?;
         let (inner, n) = shape(&b, desc.transposed_b)?;
-        let like_d = |l: &Layout| (l.rows as usize, l.cols as usize) == (m, n);
+        let like_d = |l: &MatrixLayout| (l.rows as usize, l.cols as usize) == (m, n);
         if inner != k || !like_d(&c) || !like_d(&d) || c.dtype != d.dtype {
             return Err(INVALID_VALUE);
         }
@@ -111,7 +111,7 @@ impl Problem {
 }
 
 /// The bytes from the first to the last element of all batches.
-fn extent(layout: &Layout, element: Element) -> usize {
+fn extent(layout: &MatrixLayout, element: Element) -> usize {
     let (lines, line) = if layout.order == 1 { (layout.rows, layout.cols) } else { (layout.cols, layout.rows) };
     let one = (lines as usize - 1) * layout.ld as usize + line as usize;
     (one + (layout.batches as usize - 1) * layout.stride.unsigned_abs() as usize) * element.size()
@@ -119,7 +119,7 @@ fn extent(layout: &Layout, element: Element) -> usize {
 
 /// The operand is aligned and lies in live memory that the device can reach.
 fn check(at: usize, bytes: usize, element: Element, what: &str) -> Outcome {
-    let reachable = matches!(place(at, bytes), Ok(Place::Device | Place::Pinned));
+    let reachable = matches!(place(at, bytes), Ok(MemoryKind::Device | MemoryKind::Pinned));
     if reachable && at.is_multiple_of(element.size()) {
         return Ok(());
     }
@@ -127,7 +127,7 @@ fn check(at: usize, bytes: usize, element: Element, what: &str) -> Outcome {
     Err(INVALID_VALUE)
 }
 
-fn matrix(layout: &Layout, element: Element, base: usize, transposed: bool, batch: usize) -> Matrix {
+fn matrix(layout: &MatrixLayout, element: Element, base: usize, transposed: bool, batch: usize) -> Matrix {
     let base = base.wrapping_add_signed(batch as isize * layout.stride as isize * element.size() as isize);
     let (down, right) = if layout.order == 1 { (layout.ld as usize, 1) } else { (1, layout.ld as usize) };
     let (down, right) = if transposed { (right, down) } else { (down, right) };
@@ -165,7 +165,7 @@ unsafe fn run<N: Number>(p: &Problem, at: &Operands<N>) -> Outcome {
         let c = matrix(&p.c, of_d, at.c, false, batch);
         let d = matrix(&p.d, of_d, at.d, false, batch);
         let bias = desc.bias.wrapping_add_signed(batch as isize * desc.bias_stride as isize * of_bias.size() as isize);
-        let aux = Layout { ld: desc.aux_ld, stride: desc.aux_stride, ..p.d };
+        let aux = MatrixLayout { ld: desc.aux_ld, stride: desc.aux_stride, ..p.d };
         let aux = matrix(&aux, of_d, desc.aux, false, batch);
         // SAFETY: by contract, all elements that are read and written lie in what was checked.
         unsafe {
@@ -281,7 +281,7 @@ unsafe fn submit<N: Number + Send + 'static>(
         if p.desc.aux_ld < line as i64 {
             return Err(INVALID_VALUE);
         }
-        let aux = Layout { ld: p.desc.aux_ld, stride: p.desc.aux_stride, ..p.d };
+        let aux = MatrixLayout { ld: p.desc.aux_ld, stride: p.desc.aux_stride, ..p.d };
         check(p.desc.aux, extent(&aux, element(&p.d)?), element(&p.d)?, "the auxiliary matrix")?;
     }
     if workspace.1 > 0 {

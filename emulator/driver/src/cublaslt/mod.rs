@@ -41,7 +41,7 @@ pub struct Desc {
 
 /// Attributes of a matrix, as cublasLtMatrixLayout_t has them.
 #[derive(Clone, Copy)]
-pub struct Layout {
+pub struct MatrixLayout {
     pub dtype: i32,
     /// 0 columns, 1 rows are contiguous.
     pub order: i32,
@@ -54,7 +54,7 @@ pub struct Layout {
 
 static HANDLES: Table<()> = Table::new();
 static DESCS: Table<Mutex<Desc>> = Table::new();
-static LAYOUTS: Table<Mutex<Layout>> = Table::new();
+static LAYOUTS: Table<Mutex<MatrixLayout>> = Table::new();
 /// A preference is how much workspace there may be.
 static PREFERENCES: Table<Mutex<usize>> = Table::new();
 
@@ -205,7 +205,7 @@ extern "C" fn cublasLtMatmulDescDestroy(handle: usize) -> i32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cublasLtMatrixLayoutCreate(to: *mut usize, dtype: i32, rows: u64, cols: u64, ld: i64) -> i32 {
-    let layout = Layout { dtype, order: 0, rows, cols, ld, batches: 1, stride: 0 };
+    let layout = MatrixLayout { dtype, order: 0, rows, cols, ld, batches: 1, stride: 0 };
     // SAFETY: the caller gives a place for the result.
     status(unsafe { put(to, LAYOUTS.insert(Mutex::new(layout))) })
 }

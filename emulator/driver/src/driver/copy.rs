@@ -1,7 +1,7 @@
 //! Copies and fills, in the order of streams.
 
 use super::codes::*;
-use super::memory::{Place, place};
+use super::memory::{MemoryKind, place};
 use super::*;
 
 /// Side of a copy: host or device.
@@ -12,12 +12,12 @@ enum Side {
     Any,
 }
 
-fn side(at: usize, len: usize, want: Side) -> Outcome<Place> {
+fn side(at: usize, len: usize, want: Side) -> Outcome<MemoryKind> {
     let found = place(at, len)?;
     match want {
         Side::Any => Ok(found),
-        Side::Device if found == Place::Device => Ok(found),
-        Side::Host if found != Place::Device => Ok(found),
+        Side::Device if found == MemoryKind::Device => Ok(found),
+        Side::Host if found != MemoryKind::Device => Ok(found),
         _ => Err(INVALID_VALUE),
     }
 }
@@ -36,7 +36,7 @@ unsafe fn copy(dst: (usize, Side), src: (usize, Side), len: usize, stream: usize
     let to = side(dst.0, len, dst.1)?;
     let from = side(src.0, len, src.1)?;
     let (dst, src) = (dst.0, src.0);
-    let staged: Option<Box<[u8]>> = (from == Place::Pageable && !wait).then(|| {
+    let staged: Option<Box<[u8]>> = (from == MemoryKind::Pageable && !wait).then(|| {
         // SAFETY: a host range that the caller says is valid.
         unsafe { std::slice::from_raw_parts(src as *const u8, len) }.into()
     });
@@ -46,7 +46,7 @@ unsafe fn copy(dst: (usize, Side), src: (usize, Side), len: usize, stream: usize
         unsafe { std::ptr::copy(src, dst as *mut u8, len) };
         Ok(())
     });
-    if wait || to == Place::Pageable {
+    if wait || to == MemoryKind::Pageable {
         stream.wait(ticket);
         stream.gpu.healthy()?;
     }
@@ -101,7 +101,7 @@ fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usi
         return Err(INVALID_VALUE);
     }
     let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;
-    if place(at, bytes)? == Place::Pageable {
+    if place(at, bytes)? == MemoryKind::Pageable {
         return Err(INVALID_VALUE);
     }
     let ticket = stream.work(move |_| {

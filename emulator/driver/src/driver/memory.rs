@@ -207,7 +207,7 @@ static PINNED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Where a range of addresses lies.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Place {
+pub enum MemoryKind {
     Device,
     Pinned,
     Pageable,
@@ -219,16 +219,16 @@ pub fn owner(at: usize) -> Option<&'static Gpu> {
 }
 
 /// Says where `len` bytes from `at` lie; an error if they begin in memory of the driver and are not all of one live block.
-pub fn place(at: usize, len: usize) -> Outcome<Place> {
+pub fn place(at: usize, len: usize) -> Outcome<MemoryKind> {
     if let Some(gpu) = owner(at) {
-        return lock(&gpu.heap).find(at, len).map(|_| Place::Device).ok_or(INVALID_VALUE);
+        return lock(&gpu.heap).find(at, len).map(|_| MemoryKind::Device).ok_or(INVALID_VALUE);
     }
     if let Some((&start, &size)) = lock(&PINNED).range(..=at).next_back()
         && at < start + size
     {
-        return if at + len <= start + size { Ok(Place::Pinned) } else { Err(INVALID_VALUE) };
+        return if at + len <= start + size { Ok(MemoryKind::Pinned) } else { Err(INVALID_VALUE) };
     }
-    if at == 0 { Err(INVALID_VALUE) } else { Ok(Place::Pageable) }
+    if at == 0 { Err(INVALID_VALUE) } else { Ok(MemoryKind::Pageable) }
 }
 
 /// A pointer that a kernel is given points into a GPU's addresses, but not into (or just behind) a live block.
@@ -387,7 +387,7 @@ extern "C" fn cuMemFreeHost(at: usize) -> i32 {
 unsafe extern "C" fn cuMemHostGetDevicePointer_v2(to: *mut usize, at: usize, _flags: c_uint) -> i32 {
     status(current().and_then(|_| match place(at, 1)? {
         // SAFETY: the caller gives a place for the result.
-        Place::Pinned => unsafe { put(to, at) },
+        MemoryKind::Pinned => unsafe { put(to, at) },
         _ => Err(INVALID_VALUE),
     }))
 }
@@ -397,9 +397,9 @@ unsafe extern "C" fn cuMemHostGetDevicePointer_v2(to: *mut usize, at: usize, _fl
 unsafe extern "C" fn cuPointerGetAttribute(to: *mut c_uint, attribute: c_uint, at: usize) -> i32 {
     status(initialised().and_then(|()| {
         let value = match (attribute, place(at, 1)?) {
-            (2, Place::Device) => 2,
-            (2, Place::Pinned) => 1,
-            (9, Place::Device) => owner(at).map_or(0, |gpu| gpu.ordinal as u32),
+            (2, MemoryKind::Device) => 2,
+            (2, MemoryKind::Pinned) => 1,
+            (9, MemoryKind::Device) => owner(at).map_or(0, |gpu| gpu.ordinal as u32),
             (2 | 9, _) => return Err(INVALID_VALUE),
             _ => return Err(NOT_SUPPORTED),
         };

@@ -14,7 +14,7 @@ use crate::driver::codes::LAUNCH_FAILED;
 use crate::driver::stream::Failure;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Kind {
+pub enum NcclCall {
     AllReduce,
     Broadcast,
     Reduce,
@@ -25,7 +25,7 @@ pub enum Kind {
 /// A rank's part in a collective.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    pub kind: Kind,
+    pub kind: NcclCall,
     pub send: usize,
     pub recv: usize,
     pub count: usize,
@@ -99,8 +99,8 @@ impl Part {
     pub fn brings(&self, rank: usize, ranks: usize) -> usize {
         let len = self.count * self.dtype.size();
         match self.kind {
-            Kind::Broadcast if rank != self.root => 0,
-            Kind::ReduceScatter => len * ranks,
+            NcclCall::Broadcast if rank != self.root => 0,
+            NcclCall::ReduceScatter => len * ranks,
             _ => len,
         }
     }
@@ -108,9 +108,9 @@ impl Part {
     /// Combines the data that the ranks brought.
     pub fn combine(&self, brought: &[Vec<u8>]) -> Vec<u8> {
         match self.kind {
-            Kind::AllReduce | Kind::Reduce | Kind::ReduceScatter => reduce(self.dtype, self.op, brought),
-            Kind::Broadcast => brought[self.root].clone(),
-            Kind::AllGather => brought.concat(),
+            NcclCall::AllReduce | NcclCall::Reduce | NcclCall::ReduceScatter => reduce(self.dtype, self.op, brought),
+            NcclCall::Broadcast => brought[self.root].clone(),
+            NcclCall::AllGather => brought.concat(),
         }
     }
 
@@ -118,8 +118,8 @@ impl Part {
     pub fn share<'a>(&self, rank: usize, whole: &'a [u8]) -> &'a [u8] {
         let len = self.count * self.dtype.size();
         match self.kind {
-            Kind::Reduce if rank != self.root => &[],
-            Kind::ReduceScatter => &whole[rank * len..][..len],
+            NcclCall::Reduce if rank != self.root => &[],
+            NcclCall::ReduceScatter => &whole[rank * len..][..len],
             _ => whole,
         }
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::driver::{Gpu, lock, memory, stream};
 use comm::{Comm, find};
-use meeting::{Kind, Part, Peer};
+use meeting::{NcclCall, Part, Peer};
 use reduce::{Op, Type};
 
 pub const SUCCESS: i32 = 0;
@@ -159,7 +159,7 @@ extern "C" fn ncclGetLastError(_comm: usize) -> *const c_char {
 /// A buffer of the communicator's GPU that is live for all it is said to hold.
 fn check(gpu: &'static Gpu, at: usize, bytes: usize, what: &str) -> Outcome {
     let mine = memory::owner(at).is_some_and(|owner| std::ptr::eq(owner, gpu));
-    let pinned = matches!(memory::place(at, bytes), Ok(memory::Place::Pinned));
+    let pinned = matches!(memory::place(at, bytes), Ok(memory::MemoryKind::Pinned));
     if bytes == 0 || pinned || mine && memory::place(at, bytes).is_ok() {
         return Ok(());
     }
@@ -170,7 +170,7 @@ fn check(gpu: &'static Gpu, at: usize, bytes: usize, what: &str) -> Outcome {
 }
 
 struct Call {
-    kind: Kind,
+    kind: NcclCall,
     send: usize,
     recv: usize,
     count: usize,
@@ -190,11 +190,11 @@ fn collective(call: Call) -> Outcome {
     let root = usize::try_from(call.root).ok().filter(|&root| root < ranks).ok_or(INVALID_ARGUMENT)?;
     let bytes = call.count * dtype.size();
     let (sends, receives) = match call.kind {
-        Kind::AllReduce => (bytes, bytes),
-        Kind::Broadcast => (if comm.rank == root { bytes } else { 0 }, bytes),
-        Kind::Reduce => (bytes, if comm.rank == root { bytes } else { 0 }),
-        Kind::AllGather => (bytes, bytes * ranks),
-        Kind::ReduceScatter => (bytes * ranks, bytes),
+        NcclCall::AllReduce => (bytes, bytes),
+        NcclCall::Broadcast => (if comm.rank == root { bytes } else { 0 }, bytes),
+        NcclCall::Reduce => (bytes, if comm.rank == root { bytes } else { 0 }),
+        NcclCall::AllGather => (bytes, bytes * ranks),
+        NcclCall::ReduceScatter => (bytes * ranks, bytes),
     };
     check(comm.gpu, call.send, sends, "the send buffer")?;
     check(comm.gpu, call.recv, receives, "the receive buffer")?;
@@ -212,7 +212,7 @@ extern "C" fn ncclAllReduce(
     comm: usize,
     stream: usize,
 ) -> i32 {
-    status(collective(Call { kind: Kind::AllReduce, send, recv, count, dtype, op, root: 0, comm, stream }))
+    status(collective(Call { kind: NcclCall::AllReduce, send, recv, count, dtype, op, root: 0, comm, stream }))
 }
 
 #[unsafe(no_mangle)]
@@ -225,7 +225,7 @@ extern "C" fn ncclBroadcast(
     comm: usize,
     stream: usize,
 ) -> i32 {
-    status(collective(Call { kind: Kind::Broadcast, send, recv, count, dtype, op: 0, root, comm, stream }))
+    status(collective(Call { kind: NcclCall::Broadcast, send, recv, count, dtype, op: 0, root, comm, stream }))
 }
 
 #[unsafe(no_mangle)]
@@ -244,12 +244,12 @@ extern "C" fn ncclReduce(
     comm: usize,
     stream: usize,
 ) -> i32 {
-    status(collective(Call { kind: Kind::Reduce, send, recv, count, dtype, op, root, comm, stream }))
+    status(collective(Call { kind: NcclCall::Reduce, send, recv, count, dtype, op, root, comm, stream }))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn ncclAllGather(send: usize, recv: usize, count: usize, dtype: c_int, comm: usize, stream: usize) -> i32 {
-    status(collective(Call { kind: Kind::AllGather, send, recv, count, dtype, op: 0, root: 0, comm, stream }))
+    status(collective(Call { kind: NcclCall::AllGather, send, recv, count, dtype, op: 0, root: 0, comm, stream }))
 }
 
 #[unsafe(no_mangle)]
@@ -262,7 +262,7 @@ extern "C" fn ncclReduceScatter(
     comm: usize,
     stream: usize,
 ) -> i32 {
-    status(collective(Call { kind: Kind::ReduceScatter, send, recv, count, dtype, op, root: 0, comm, stream }))
+    status(collective(Call { kind: NcclCall::ReduceScatter, send, recv, count, dtype, op, root: 0, comm, stream }))
 }
 
 fn to_peer(sends: bool, at: usize, count: usize, dtype: c_int, peer: c_int, comm: usize, stream: usize) -> Outcome {

@@ -34,7 +34,7 @@ struct Run {
 }
 
 /// A place: which taps read elements of the image (one bit each, all where there are more than bits), its address.
-type Place = (u64, usize);
+type PatchPosition = (u64, usize);
 
 /// Some places, in the order in which they are computed: those that read by the same taps together.
 struct Chunk {
@@ -47,7 +47,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn new(first: usize, places: &[Place]) -> Chunk {
+    fn new(first: usize, places: &[PatchPosition]) -> Chunk {
         let mut sorted: Vec<usize> = (0..places.len()).collect();
         sorted.sort_by_key(|i| places[*i].0);
         let mut order = vec![0; places.len()];
@@ -73,7 +73,7 @@ impl<A: Acc> Job<'_, A> {
             bits.fold(0u64, |bits, (t, tap)| bits | u64::from(held[at + tap.at]) << t)
         };
         let all = self.part.taps.len() > 64;
-        let (mut places, mut runs): (Vec<Place>, Vec<Run>) = (vec![], vec![]);
+        let (mut places, mut runs): (Vec<PatchPosition>, Vec<Run>) = (vec![], vec![]);
         for (image, start) in self.starts.iter().enumerate() {
             self.part.rows(self.plan, pitch, 0, self.part.line(pitch), |at, element, n| {
                 match runs.last_mut() {

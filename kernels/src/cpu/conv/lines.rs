@@ -34,7 +34,7 @@ pub(super) struct Part {
 }
 
 /// Rows that are copied, and results that are computed from them.
-pub(super) struct Plan {
+pub(super) struct LinePlan {
     pub(super) image: Image,
     pub(super) parts: Vec<Part>,
     /// Elements of the result from place to place.
@@ -166,7 +166,7 @@ impl Part {
     /// Calls `run(place of the line, element of the result, length)` for each row of places within `q..q + n`.
     pub(super) fn rows(
         &self,
-        plan: &Plan,
+        plan: &LinePlan,
         pitch: [usize; 2],
         q: usize,
         n: usize,
@@ -190,12 +190,12 @@ impl Part {
     }
 }
 
-impl Plan {
+impl LinePlan {
     /// Of a convolution.
     ///
     /// # Errors
     /// If the copy of an image is too large.
-    pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
+    pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Result<LinePlan> {
         check_taps(sizes)?;
         let reach = |d: usize| sizes.kernel[d].saturating_sub(1) * s.dilation[d];
         let phases = std::array::from_fn(|d| {
@@ -215,14 +215,14 @@ impl Plan {
             Tap { at: image.at(phase, std::array::from_fn(|d| along(d) / s.stride[d])), number }
         });
         let parts = vec![Part { taps: taps.collect(), first: [0; 3], count: sizes.result }];
-        Ok(Plan { image, parts, step: [1; 3], result: sizes.result })
+        Ok(LinePlan { image, parts, step: [1; 3], result: sizes.result })
     }
 
     /// Of its gradient of the image, which is the transposed convolution: the lines are copies of what the convolution gave.
     ///
     /// # Errors
     /// If the copy of an image is too large.
-    pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Result<Plan> {
+    pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Result<LinePlan> {
         check_taps(sizes)?;
         // Element h of the image was read by tap k for result (h + padding - k * dilation) / stride, where that is whole. With
         // h = f + stride * j it is j + reads(f, k).
@@ -259,12 +259,12 @@ impl Plan {
             Part { taps: taps.collect(), first: f, count: std::array::from_fn(|d| count(d, f[d])) }
         };
         let parts = triples(phases).map(part).collect();
-        Ok(Plan { image, parts, step: s.stride, result: sizes.image })
+        Ok(LinePlan { image, parts, step: s.stride, result: sizes.image })
     }
 }
 
 /// Copies channels of an image, `first` counted over the batch, one plane after the other.
-pub(super) fn copies<A: Acc>(plan: &Plan, of: &View, first: usize, channels: usize, to: &mut [A]) {
+pub(super) fn copies<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels: usize, to: &mut [A]) {
     let plane = plan.image.plane();
     for c in 0..channels {
         plan.image.copy(of, first + c, &mut to[c * plane..(c + 1) * plane]);
@@ -272,6 +272,6 @@ pub(super) fn copies<A: Acc>(plan: &Plan, of: &View, first: usize, channels: usi
 }
 
 /// True where lines of `A` may be read out of the tensor itself.
-pub(super) fn in_place<A: Acc>(plan: &Plan, dtype: DType) -> bool {
+pub(super) fn in_place<A: Acc>(plan: &LinePlan, dtype: DType) -> bool {
     dtype == A::DTYPE && plan.image.is_the_image()
 }

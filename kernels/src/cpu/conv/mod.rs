@@ -16,7 +16,7 @@ use super::acc::{Acc, load, read, store, with_acc};
 use crate::conv::{Sizes, Sliding};
 use crate::parallel::{parallel_for, threads};
 use crate::{KernelError, Result, View};
-use lines::{Image, Part, Plan};
+use lines::{Image, LinePlan, Part};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tile::{Block, COLUMNS, Dots, FILTERS, Isa, LANES, Outer, ROWS, Strip};
@@ -39,7 +39,7 @@ pub fn conv(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &Vie
     if out.is_empty() {
         return Ok(());
     }
-    let plan = Plan::direct(&sizes, s)?;
+    let plan = LinePlan::direct(&sizes, s)?;
     let taps = sizes.taps();
     let weights = Weights {
         group: sizes.filters * sizes.channels * taps,
@@ -61,7 +61,7 @@ pub fn conv_transpose(x: &View, weight: &View, bias: Option<&View>, s: &Sliding,
     if out.is_empty() {
         return Ok(());
     }
-    let plan = Plan::transposed(&sizes, s)?;
+    let plan = LinePlan::transposed(&sizes, s)?;
     let taps = sizes.taps();
     let weights = Weights {
         group: sizes.filters * sizes.channels * taps,
@@ -154,7 +154,7 @@ impl<A: Acc> Packed<A> {
 
 /// Both convolutions: `x` is what lies in lines.
 fn correlate<A: Acc>(
-    plan: &Plan,
+    plan: &LinePlan,
     sizes: &Sizes,
     w: &Weights,
     x: &View,
@@ -248,7 +248,7 @@ type Each<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// One part of the result of some images of a group.
 struct Job<'a, A> {
-    plan: &'a Plan,
+    plan: &'a LinePlan,
     part: &'a Part,
     packed: &'a Packed<A>,
     /// Address of the first line of each image.
@@ -350,7 +350,7 @@ fn weights_of<A: Acc>(sizes: &Sizes, s: &Sliding, x: &View, dy: &View, out: &Vie
     if out.is_empty() {
         return Ok(());
     }
-    let plan = Plan::direct(sizes, s)?;
+    let plan = LinePlan::direct(sizes, s)?;
     let spread = sizes.groups >= threads();
     let refused = AtomicBool::new(false);
     let one = |g: usize| {
@@ -368,7 +368,7 @@ fn weights_of<A: Acc>(sizes: &Sizes, s: &Sliding, x: &View, dy: &View, out: &Vie
 /// The gradient of the weights of a group.
 struct Gradient<'a> {
     sizes: &'a Sizes,
-    plan: &'a Plan,
+    plan: &'a LinePlan,
     x: &'a View,
     dy: &'a View,
     out: &'a View,

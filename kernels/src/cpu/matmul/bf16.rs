@@ -4,14 +4,14 @@
 //! tile of registers takes lie side by side. Each number is summed in the order of k, in blocks of [`DEPTH`], whatever the
 //! tile it lies in; tiles at the edges are filled up with zeros. The instructions take denormal numbers as zeros.
 
-use super::halves::{Tiles, Window};
+use super::halves::{PanelWindow, Tiles};
 use crate::DType;
 
 /// Computes a tile of the output: `m`, `n` and `k`, the operands, whether to add to the output, the output.
 ///
 /// # Safety
 /// The windows have the elements that the sizes say; nothing else touches those of the output.
-pub(super) type Tile = unsafe fn(&mut Tiles, [usize; 3], Window, Window, bool, Window);
+pub(super) type Tile = unsafe fn(&mut Tiles, [usize; 3], PanelWindow, PanelWindow, bool, PanelWindow);
 
 /// Rows and columns of a tile, and what computes it.
 pub(super) type Kernel = (usize, usize, Tile);
@@ -38,7 +38,7 @@ pub(super) fn kernel(dtype: DType) -> Option<Kernel> {
 
 #[cfg(target_arch = "x86_64")]
 mod native {
-    use super::{Tiles, Window, amx};
+    use super::{PanelWindow, Tiles, amx};
     use crate::DType;
     use crate::cpu::acc::{load, store};
     use crate::cpu::turn::Turn;
@@ -69,7 +69,7 @@ mod native {
         /// The end of that.
         unsafe fn end() {}
         /// Packs `height` rows of `a`, of the `exist` that there are, in panels of `MR` rows and `pairs` pairs.
-        unsafe fn pack_rows(from: Window, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32);
+        unsafe fn pack_rows(from: PanelWindow, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32);
         /// Adds the product of a panel of rows and a panel of columns to `MR` rows of sums.
         unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]);
     }
@@ -85,7 +85,7 @@ mod native {
         const BLOCK: usize = 9 * Self::MR;
         const PAIRS: usize = 1;
         #[inline(always)]
-        unsafe fn pack_rows(from: Window, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32) {
+        unsafe fn pack_rows(from: PanelWindow, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32) {
             // SAFETY: the caller's promise.
             unsafe { pack::<VECTOR_ROWS>(from, from.strides.0, from.strides.1, sizes, depth, pairs, to) }
         }
@@ -114,7 +114,7 @@ mod native {
             unsafe { amx::end() }
         }
         #[inline(always)]
-        unsafe fn pack_rows(from: Window, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32) {
+        unsafe fn pack_rows(from: PanelWindow, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32) {
             // SAFETY: the caller's promise.
             unsafe { pack_along(from, sizes, depth, pairs, to) }
         }
@@ -127,14 +127,28 @@ mod native {
 
     /// See [`super::Tile`].
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    pub(super) unsafe fn by_vectors(t: &mut Tiles, sizes: [usize; 3], a: Window, b: Window, keep: bool, c: Window) {
+    pub(super) unsafe fn by_vectors(
+        t: &mut Tiles,
+        sizes: [usize; 3],
+        a: PanelWindow,
+        b: PanelWindow,
+        keep: bool,
+        c: PanelWindow,
+    ) {
         // SAFETY: the caller's promise.
         unsafe { tile::<Vectors>(t, sizes, a, b, keep, c) }
     }
 
     /// See [`super::Tile`].
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    pub(super) unsafe fn by_matrices(t: &mut Tiles, sizes: [usize; 3], a: Window, b: Window, keep: bool, c: Window) {
+    pub(super) unsafe fn by_matrices(
+        t: &mut Tiles,
+        sizes: [usize; 3],
+        a: PanelWindow,
+        b: PanelWindow,
+        keep: bool,
+        c: PanelWindow,
+    ) {
         // SAFETY: the caller's promise.
         unsafe { tile::<Matrices>(t, sizes, a, b, keep, c) }
     }
@@ -142,7 +156,14 @@ mod native {
     /// See [`super::Tile`].
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     #[inline]
-    unsafe fn tile<I: Instructions>(t: &mut Tiles, [m, n, k]: [usize; 3], a: Window, b: Window, keep: bool, c: Window) {
+    unsafe fn tile<I: Instructions>(
+        t: &mut Tiles,
+        [m, n, k]: [usize; 3],
+        a: PanelWindow,
+        b: PanelWindow,
+        keep: bool,
+        c: PanelWindow,
+    ) {
         // One block at least: a sum of nothing is written, too.
         let blocks = k.div_ceil(DEPTH).max(1);
         let padded = |depth: usize| depth.div_ceil(2).next_multiple_of(I::PAIRS);
@@ -235,7 +256,7 @@ mod native {
     /// # Safety
     /// The `columns` elements from (i, j) exist and nobody else touches them.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    unsafe fn write(c: Window, i: usize, j: usize, sums: &[f32; NR], columns: usize) {
+    unsafe fn write(c: PanelWindow, i: usize, j: usize, sums: &[f32; NR], columns: usize) {
         let (to, stride) = (c.address(i, j), c.strides.1);
         if c.view.dtype() != DType::BF16 {
             // SAFETY: the caller's promise.
@@ -262,7 +283,7 @@ mod native {
     /// The elements exist, `lane` apart from lane to lane and `step` along k; `to` has room for whole panels and a vector.
     #[target_feature(enable = "avx512f,avx512bw")]
     unsafe fn pack<const W: usize>(
-        from: Window,
+        from: PanelWindow,
         lane: isize,
         step: isize,
         [lanes, exist]: [usize; 2],
@@ -321,7 +342,7 @@ mod native {
     /// # Safety
     /// The elements exist; `to` has room for the rows.
     #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn pack_along(from: Window, [lanes, exist]: [usize; 2], k: usize, pairs: usize, to: *mut u32) {
+    unsafe fn pack_along(from: PanelWindow, [lanes, exist]: [usize; 2], k: usize, pairs: usize, to: *mut u32) {
         let (lane, step) = from.strides;
         let rows = lanes.next_multiple_of(amx::ROWS);
         let at = |l: usize, i: usize| {

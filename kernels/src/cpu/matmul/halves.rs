@@ -42,9 +42,9 @@ pub(super) fn run_by(kernel: bf16::Kernel, product: &Product, a: &View, b: &View
         let (oa, ob, oc) = product.offsets(index / (down * across));
         let (i, j) = (index / across % down * height, index % across * width);
         let (rows, columns) = (height.min(m - i), width.min(n - j));
-        let a = Window { view: a, offset: oa, strides: product.a }.at(i, 0);
-        let b = Window { view: b, offset: ob, strides: product.b }.at(0, j);
-        let c = Window { view: out, offset: oc, strides: product.c }.at(i, j);
+        let a = PanelWindow { view: a, offset: oa, strides: product.a }.at(i, 0);
+        let b = PanelWindow { view: b, offset: ob, strides: product.b }.at(0, j);
+        let c = PanelWindow { view: out, offset: oc, strides: product.c }.at(i, j);
         TILES.with_borrow_mut(|tiles| {
             // SAFETY: the windows lie inside the views; tiles of the output do not overlap.
             unsafe { tile(tiles, [rows, columns, k], a, b, keep, c) }
@@ -64,7 +64,14 @@ pub(super) fn run_by(kernel: bf16::Kernel, product: &Product, a: &View, b: &View
 ///
 /// # Safety
 /// The windows have the elements that the sizes say; nothing else touches those of `c`.
-unsafe fn widened(tiles: &mut Tiles, [m, n, k]: [usize; 3], a: Window, b: Window, keep: bool, c: Window) {
+unsafe fn widened(
+    tiles: &mut Tiles,
+    [m, n, k]: [usize; 3],
+    a: PanelWindow,
+    b: PanelWindow,
+    keep: bool,
+    c: PanelWindow,
+) {
     let Tiles { a: ta, b: tb, c: tc } = tiles;
     tc.resize(m * n, 0.0);
     let sum = Mat { ptr: tc.as_mut_ptr(), rs: n as isize, cs: 1 };
@@ -89,15 +96,15 @@ unsafe fn widened(tiles: &mut Tiles, [m, n, k]: [usize; 3], a: Window, b: Window
 
 /// A matrix inside a view.
 #[derive(Clone, Copy)]
-pub(super) struct Window<'a> {
+pub(super) struct PanelWindow<'a> {
     pub(super) view: &'a View,
     offset: isize,
     pub(super) strides: (isize, isize),
 }
 
-impl Window<'_> {
+impl PanelWindow<'_> {
     pub(super) fn at(self, i: usize, j: usize) -> Self {
-        Window { offset: self.offset + i as isize * self.strides.0 + j as isize * self.strides.1, ..self }
+        PanelWindow { offset: self.offset + i as isize * self.strides.0 + j as isize * self.strides.1, ..self }
     }
 
     pub(super) fn address(self, i: usize, j: usize) -> *mut u8 {

@@ -10,7 +10,7 @@ type Shape = [usize; 6];
 
 /// How operands lie in memory.
 #[derive(Clone, Copy, PartialEq)]
-enum Layout {
+enum HeadLayout {
     Contiguous,
     /// `[B, T, H, D]` seen as `[B, H, T, D]`: what a model makes.
     Permuted,
@@ -25,14 +25,14 @@ struct Both {
 }
 
 impl Both {
-    fn new(rig: &Rig, rng: &mut Random, dtype: DType, dims: &[usize], layout: Layout) -> Both {
+    fn new(rig: &Rig, rng: &mut Random, dtype: DType, dims: &[usize], layout: HeadLayout) -> Both {
         let tensor = match layout {
-            Layout::Contiguous => Tensor::contiguous(rng, dtype, dims),
-            Layout::Permuted => Tensor::contiguous(rng, dtype, &[dims[0], dims[2], dims[1], dims[3]]),
-            Layout::Random => Tensor::random(rng, dtype, dims),
+            HeadLayout::Contiguous => Tensor::contiguous(rng, dtype, dims),
+            HeadLayout::Permuted => Tensor::contiguous(rng, dtype, &[dims[0], dims[2], dims[1], dims[3]]),
+            HeadLayout::Random => Tensor::random(rng, dtype, dims),
         };
         let mut cpu = tensor.view();
-        if layout == Layout::Permuted {
+        if layout == HeadLayout::Permuted {
             let s = cpu.strides();
             let strides = Strides::from_slice(&[s[0], s[2], s[1], s[3]]);
             // SAFETY: the same elements in another order.
@@ -43,16 +43,16 @@ impl Both {
     }
 }
 
-fn check(rig: &Rig, seed: u64, dtype: DType, shape: Shape, settings: Attention, layout: Layout, tolerance: f64) {
+fn check(rig: &Rig, seed: u64, dtype: DType, shape: Shape, settings: Attention, layout: HeadLayout, tolerance: f64) {
     let rng = &mut Random::new(seed);
     let [b, h, tq, tk, d, dv] = shape;
     let what = format!("{dtype} {shape:?} {settings:?}");
     let mut make = |dims: &[usize], layout| Both::new(rig, rng, dtype, dims, layout);
     let (q, k, v) = (make(&[b, h, tq, d], layout), make(&[b, h, tk, d], layout), make(&[b, h, tk, dv], layout));
-    let (out, dout) = (make(&[b, h, tq, dv], Layout::Contiguous), make(&[b, h, tq, dv], layout));
+    let (out, dout) = (make(&[b, h, tq, dv], HeadLayout::Contiguous), make(&[b, h, tq, dv], layout));
     let grads = [make(&[b, h, tq, d], layout), make(&[b, h, tk, d], layout), make(&[b, h, tk, dv], layout)];
     let statistics = if dtype.is_half() { DType::F32 } else { dtype };
-    let lse = Both::new(rig, rng, statistics, &[b, h, tq], Layout::Contiguous);
+    let lse = Both::new(rig, rng, statistics, &[b, h, tq], HeadLayout::Contiguous);
 
     let queue = rig.queue();
     let on_cpu = Qkv { q: &q.cpu, k: &k.cpu, v: &v.cpu };
@@ -93,14 +93,14 @@ fn settings(scale: f64, causal: bool) -> Attention {
 #[test]
 fn halves_on_tensor_cores() {
     let Some(rig) = Rig::new() else { return };
-    let shapes: [(Shape, Layout); 6] = [
-        ([1, 2, 70, 70, 64, 64], Layout::Permuted),
-        ([2, 1, 130, 200, 128, 128], Layout::Contiguous),
-        ([1, 1, 200, 130, 32, 32], Layout::Contiguous),
-        ([1, 2, 37, 90, 40, 24], Layout::Permuted),
+    let shapes: [(Shape, HeadLayout); 6] = [
+        ([1, 2, 70, 70, 64, 64], HeadLayout::Permuted),
+        ([2, 1, 130, 200, 128, 128], HeadLayout::Contiguous),
+        ([1, 1, 200, 130, 32, 32], HeadLayout::Contiguous),
+        ([1, 2, 37, 90, 40, 24], HeadLayout::Permuted),
         // Not whole vectors: read element by element.
-        ([1, 2, 5, 70, 20, 7], Layout::Random),
-        ([1, 1, 129, 65, 72, 80], Layout::Random),
+        ([1, 2, 5, 70, 20, 7], HeadLayout::Random),
+        ([1, 1, 129, 65, 72, 80], HeadLayout::Random),
     ];
     for (i, (shape, layout)) in shapes.into_iter().enumerate() {
         for causal in [false, true] {
@@ -109,9 +109,9 @@ fn halves_on_tensor_cores() {
             check(&rig, i as u64, dtype, shape, settings(scale, causal), layout, tolerance);
         }
     }
-    check(&rig, 9, DType::F16, [1, 2, 70, 70, 64, 64], settings(-0.3, true), Layout::Permuted, 0.004);
+    check(&rig, 9, DType::F16, [1, 2, 70, 70, 64, 64], settings(-0.3, true), HeadLayout::Permuted, 0.004);
     // Every key counts the same, those that are not seen still nothing.
-    check(&rig, 10, DType::F16, [1, 1, 40, 70, 32, 32], settings(0.0, true), Layout::Contiguous, 0.004);
+    check(&rig, 10, DType::F16, [1, 1, 40, 70, 32, 32], settings(0.0, true), HeadLayout::Contiguous, 0.004);
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn everything_else_by_the_plain_kernel() {
     let Some(rig) = Rig::new() else { return };
     for (i, shape) in [[2, 3, 5, 5, 4, 4], [1, 2, 65, 70, 8, 3], [1, 1, 40, 33, 130, 16]].into_iter().enumerate() {
         for causal in [false, true] {
-            for layout in [Layout::Permuted, Layout::Random] {
+            for layout in [HeadLayout::Permuted, HeadLayout::Random] {
                 check(&rig, i as u64, DType::F32, shape, settings(0.4, causal), layout, 2e-5);
                 check(&rig, i as u64, DType::F64, shape, settings(-0.4, causal), layout, 1e-12);
             }
         }
     }
-    check(&rig, 7, DType::BF16, [1, 1, 20, 30, 144, 16], settings(0.1, false), Layout::Contiguous, 0.02);
+    check(&rig, 7, DType::BF16, [1, 1, 20, 30, 144, 16], settings(0.1, false), HeadLayout::Contiguous, 0.02);
 }
 
 #[test]
@@ -134,11 +134,19 @@ fn parts_of_sequences() {
     // Queries that stand later than the first key, or before it: those see nothing at first.
     for offset in [1, 50, 63, 64, 65, 500, -1, -40, -64, -129, -500] {
         let set = Attention { offset, ..settings(0.2, true) };
-        check(&rig, 1, DType::F16, [1, 1, 150, 200, 32, 32], set, Layout::Contiguous, 0.004);
-        check(&rig, 2, DType::BF16, [1, 1, 70, 90, 20, 7], set, Layout::Random, 0.02);
-        check(&rig, 3, DType::F32, [1, 2, 40, 70, 5, 4], set, Layout::Random, 2e-5);
+        check(&rig, 1, DType::F16, [1, 1, 150, 200, 32, 32], set, HeadLayout::Contiguous, 0.004);
+        check(&rig, 2, DType::BF16, [1, 1, 70, 90, 20, 7], set, HeadLayout::Random, 0.02);
+        check(&rig, 3, DType::F32, [1, 2, 40, 70, 5, 4], set, HeadLayout::Random, 2e-5);
         // It is for causal ones only.
-        check(&rig, 4, DType::F32, [1, 1, 5, 7, 5, 4], Attention { causal: false, ..set }, Layout::Contiguous, 2e-5);
+        check(
+            &rig,
+            4,
+            DType::F32,
+            [1, 1, 5, 7, 5, 4],
+            Attention { causal: false, ..set },
+            HeadLayout::Contiguous,
+            2e-5,
+        );
     }
 }
 
@@ -147,7 +155,7 @@ fn empty_sides() {
     let Some(rig) = Rig::new() else { return };
     for dtype in [DType::F32, DType::BF16] {
         for shape in [[0, 2, 3, 3, 2, 2], [1, 2, 0, 3, 2, 2], [1, 2, 3, 0, 2, 2]] {
-            check(&rig, 1, dtype, shape, settings(0.5, false), Layout::Contiguous, 0.0);
+            check(&rig, 1, dtype, shape, settings(0.5, false), HeadLayout::Contiguous, 0.0);
         }
     }
 }

@@ -1,0 +1,116 @@
+//! The ring in which a rank's boxings leave their comm records.
+//!
+//! A boxing pushes its entry when it is issued and gets a number; the thread that carries it out adds the time under that
+//! number. The memory is taken once, at the first boxing: after it neither allocates, and a context that boxes nothing, as that
+//! of a thread without a rank, takes none.
+
+use super::entry::Entry;
+use super::report::{Report, ReportHint};
+use super::tally::Tally;
+use crate::context::RankCtx;
+use crate::vm::Stopwatch;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Comm records kept per rank; older ones are dropped.
+pub const COMM_TRACE_LIMIT: usize = 4096;
+
+/// Hints kept per rank, a line and call each.
+const HINTS: usize = 64;
+
+struct State {
+    entries: VecDeque<Entry>,
+    /// Number of the entry at the front.
+    first: u64,
+    /// Entries that fell out at the front since the last take.
+    dropped: u64,
+    /// Adds up all that leaves the ring, where the launcher wants a report of the whole run.
+    job: Option<Tally>,
+    /// Calls whose results would cost far less in another layout, in the order in which they were planned.
+    hints: Vec<ReportHint>,
+}
+
+/// One rank's ring.
+pub(in super::super) struct Ring(Mutex<State>);
+
+impl Ring {
+    /// The empty ring of a rank. Where the launcher wants a report of the whole run, it gets one when the rank leaves.
+    pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
+        let control = ctx.control().filter(|c| c.wants_report());
+        let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
+        let (entries, hints) = (VecDeque::new(), Vec::new());
+        let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job, hints })));
+        if let Some(control) = control {
+            let ring = ring.clone();
+            // Without waiting for boxings that are under way: a rank that ends because of a failure would wait in vain.
+            control.report_at_end(move || ring.end().map_or(String::new(), |job| job.to_json()));
+        }
+        ring
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an entry and returns its number.
+    pub(super) fn push(&self, entry: Entry) -> u64 {
+        let mut s = self.lock();
+        if s.entries.capacity() == 0 {
+            s.entries.reserve_exact(COMM_TRACE_LIMIT);
+        }
+        if s.entries.len() == COMM_TRACE_LIMIT
+            && let Some(oldest) = s.entries.pop_front()
+        {
+            s.first += 1;
+            s.dropped += 1;
+            if let Some(job) = &mut s.job {
+                job.add(&oldest);
+            }
+        }
+        s.entries.push_back(entry);
+        s.first + s.entries.len() as u64 - 1
+    }
+
+    /// All entries, and how many were dropped since the last time.
+    pub(super) fn take(&self) -> (Vec<Entry>, u64) {
+        let s = &mut *self.lock();
+        s.first += s.entries.len() as u64;
+        // Drained, not replaced: the ring keeps its memory.
+        let entries: Vec<Entry> = s.entries.drain(..).collect();
+        if let Some(job) = &mut s.job {
+            entries.iter().for_each(|e| job.add(e));
+        }
+        (entries, std::mem::take(&mut s.dropped))
+    }
+
+    /// Adds a hint; a loop plans a line once, or once for each shape.
+    pub(in super::super) fn hint(&self, hint: ReportHint) {
+        let hints = &mut self.lock().hints;
+        if hints.len() < HINTS && !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+
+    /// The hints so far.
+    pub(super) fn hints(&self) -> Vec<ReportHint> {
+        self.lock().hints.clone()
+    }
+
+    /// The report of the whole run, if the launcher wants one; the ring adds nothing up from here on.
+    fn end(&self) -> Option<Report> {
+        self.take();
+        let job = self.lock().job.take()?;
+        Some(job.report(0, self.hints()))
+    }
+}
+
+impl Stopwatch for Ring {
+    fn done(&self, number: u64, ns: u64) {
+        let mut s = self.lock();
+        let at = number.checked_sub(s.first).and_then(|i| usize::try_from(i).ok());
+        // It may have been taken, or have fallen out, while it was under way.
+        if let Some(entry) = at.and_then(|i| s.entries.get_mut(i)) {
+            entry.measured_ns = Some(ns);
+        }
+    }
+}
