@@ -7,7 +7,7 @@ use oflow::testing::{
     Case, Function, Sample, check_device, differentiable, float_samples, mixed_cases, reference, run_cases_on,
     signature_cases, variants,
 };
-use oflow_tests::{built_in_ops, settle};
+use oflow_tests::{built_in_ops, cases, settle};
 use std::sync::Arc;
 
 /// Those that a GPU can run; `OFLOW_TEST_OPS=softmax,sum` tests only these.
@@ -35,27 +35,28 @@ fn every_op_has_a_kernel_or_says_that_it_has_none() {
 /// Whether a sample of op number `k` runs daily: complex numbers only for every fourth op and as c64, because the emulator compiles every
 /// text for them anew. `OFLOW_CASES=all` runs all, and so does a real GPU.
 fn runs(k: usize, s: &Sample) -> bool {
-    let whole = super::real() || oflow_tests::cases::whole();
+    let whole = super::real() || cases::whole();
     let mut complex = s.inputs.iter().flatten().map(|s| s.dtype).filter(|d| d.is_complex()).peekable();
     whole || complex.peek().is_none() || (k.is_multiple_of(4) && complex.all(|d| d == DType::C64))
 }
 
-/// Of the ops that are derived from expressions one sample of every third, because every text is compiled anew; all with
-/// `OFLOW_CASES=all`.
+/// The first sample of each op and one of four of the others and of their variants; of the ops that are derived from expressions one sample of
+/// every twelfth. Every text is compiled anew, which takes most of the time. All with `OFLOW_CASES=all`.
 #[test]
 fn every_op_gives_the_cpus_result() {
     if !super::cuda() {
         return;
     }
-    let whole = oflow_tests::cases::whole();
-    let (mut wrong, mut total) = (vec![], 0);
+    let whole = cases::whole();
+    let (mut wrong, mut total, mut take) = (vec![], 0, cases::one_in(4));
     for (k, op) in ops().into_iter().enumerate() {
         let samples = Sample::all(op).unwrap();
         let derived = op.name().contains(".grad.") || op.name().contains(".cgrad.");
-        let one = |i: usize| i == k % samples.len() && k.is_multiple_of(3);
+        let one = |i: usize| i == k % samples.len() && k.is_multiple_of(12);
         let here = |i: usize| (whole || !derived || one(i)) && runs(k, &samples[i]);
         for (i, s) in samples.iter().enumerate().filter(|(i, _)| here(*i)) {
-            for (word, v) in variants(op, s) {
+            let first = |word: &str| i == 0 && word == "as given";
+            for (word, v) in variants(op, s).into_iter().filter(|(word, _)| first(word) || take()) {
                 // Exact numbers or random ones, in turn.
                 let even = total % 2 == 0;
                 for exact in [true, false].into_iter().filter(|exact| whole || *exact == even) {
@@ -83,7 +84,7 @@ fn narrow_integers_give_the_cpus_result() {
         return;
     }
     const NARROW: [DType; 3] = [DType::I16, DType::U16, DType::U32];
-    let whole = oflow_tests::cases::whole();
+    let whole = cases::whole();
     let (mut wrong, mut total) = (vec![], 0);
     let expressions = |o: &&'static Op| !o.name().contains(".grad.");
     for (k, op) in ops().into_iter().filter(expressions).enumerate() {
@@ -109,9 +110,9 @@ fn every_gradient_equals_finite_differences() {
         return;
     }
     let (mut wrong, mut total) = (vec![], 0);
-    let whole = super::real() || oflow_tests::cases::whole();
-    // Gradients are calls of ops, whose values the test above compares: those of every fourth op, unless all are asked for.
-    for (number, op) in ops().into_iter().enumerate().filter(|(number, _)| whole || number % 4 == 0) {
+    let whole = super::real() || cases::whole();
+    // Gradients are calls of ops, whose values the test above compares: those of every eighth op, unless all are asked for.
+    for (number, op) in ops().into_iter().enumerate().filter(|(number, _)| whole || number % 8 == 0) {
         if matches!(op.grad, Grad::None | Grad::Missing) || op.sig.inputs.iter().any(|i| i.mutable) {
             continue;
         }
@@ -145,11 +146,11 @@ fn signatures_over_ranks_give_the_cpus_result() {
     }
     let mut total = 0;
     let meshes: &[&[usize]] = &[&[1], &[2], &[4], &[2, 2]];
-    // Emulated kernels are slow: one of two samples runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
-    let whole = super::real() || oflow_tests::cases::whole();
+    // Emulated kernels are slow to compile: one of six samples runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
+    let whole = super::real() || cases::whole();
     for (k, mesh) in meshes.iter().enumerate() {
         let mut cases: Vec<Case> = vec![];
-        let here = |i: usize| whole || i % (2 * meshes.len()) == k;
+        let here = |i: usize| whole || i % (6 * meshes.len()) == k;
         for (_, (plan, sample, word)) in plans.iter().enumerate().filter(|(i, _)| here(*i)) {
             let limit = match (mesh.len(), *word, super::real()) {
                 (1, _, true) => usize::MAX,

@@ -18,7 +18,7 @@ const EMULATOR: [(&str, &str); 3] = [
 /// Quick to compile, and CUDA's rules where C++ would let the compiler assume more: no errno, no trapping, types may be
 /// punned, integers wrap. No contraction: on the GPU it depends on flags, here the source decides.
 const FLAGS: &[&str] = &[
-    "-O1",
+    "-Og",
     "-std=c++17",
     "-w",
     "-fno-exceptions",
