@@ -26,7 +26,7 @@ pub const CEILINGS: &[(&str, Size, Size)] = &[
     ("flight", (1, 2), (1, 2)),
     ("functional", (1, 4), (1, 4)),
     ("interpreter", (0, 0), (1, 3)),
-    ("kernels", (5, 4), (9, 4)),
+    ("kernels", (5, 2), (8, 5)),
     ("launcher", (3, 3), (5, 4)),
     ("libraries", (0, 0), (3, 2)),
     ("linalg", (1, 3), (1, 3)),

@@ -25,7 +25,7 @@ thread_local! {
     static BEGUN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Who is kept out of device memory, and how.
+/// The threads that are kept out of device memory, and the means.
 #[derive(Clone, Copy)]
 enum Guard {
     Nobody,
