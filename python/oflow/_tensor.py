@@ -29,6 +29,8 @@ def _rebuild(cls, shape, dtype, data, requires_grad, state):
 
 
 def _reduce(tensor):
+    import numpy
+
     _local(tensor, "pickle")
     plain = tensor.detach()
     # Floats that NumPy does not have lose nothing as float32.

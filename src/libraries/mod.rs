@@ -1,6 +1,6 @@
 //! Ops from shared libraries and source files, while the program runs: [`load`] takes a library, [`build_and_load`] source files.
 //!
-//! A library gives structs of C (`op-abi/`), which become an [`OpDef`](crate::ops::OpDef) like any other: the registry, the planner and
+//! A library gives structs of C (`op-abi/`), which become an [`OpDef`] like any other: the registry, the planner and
 //! the harness know no difference. `read.rs` reads foreign structs, `call.rs` calls kernels and rules, `function.rs` functions that
 //! call ops, `grad_rule.rs` gradients; `api.rs` is what such code may ask for, `tensors.rs` the tensors that it holds. Nothing else
 //! touches a pointer of a library.
