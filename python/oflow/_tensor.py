@@ -13,7 +13,7 @@ def _local(tensor, what):
 
 
 def _rebuild(cls, shape, dtype, data, requires_grad, state):
-    """The tensor of a pickle: ``data`` is an array, or nested lists of a dtype that NumPy does not have."""
+    """The tensor of a pickle: ``data`` is an array, or the bytes of its float32 values where NumPy does not have the dtype."""
     import numpy
 
     if isinstance(data, bytes):
@@ -29,9 +29,9 @@ def _rebuild(cls, shape, dtype, data, requires_grad, state):
 
 
 def _reduce(tensor):
+    _local(tensor, "pickle")
     import numpy
 
-    _local(tensor, "pickle")
     plain = tensor.detach()
     # Floats that NumPy does not have lose nothing as float32.
     widened = plain.dtype.is_floating_point and not hasattr(numpy, plain.dtype.name)
