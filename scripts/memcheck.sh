@@ -20,5 +20,5 @@ export "CARGO_TARGET_${host}_RUNNER=valgrind --quiet --error-exitcode=99 --leak-
 export OFLOW_CALLS_HERE="${OFLOW_CALLS_HERE:-600}"
 
 # Without --package, which would choose other features and compile the library once more.
-cargo test --lib -- --test-threads=1 view:: cpu::copy:: cpu::strided:: cpu::rows:: cpu::index:: cpu::embedding:: cpu::past_cache:: cpu::reduce:: memory:: tensor::local::
+cargo test --test kernels --test oflow_kernels --test oflow -- --test-threads=1 view:: cpu::copy:: cpu::strided:: cpu::rows:: cpu::index:: cpu::embedding:: cpu::past_cache:: cpu::reduce:: memory:: tensor::local::
 cargo test --test calls -- --test-threads=1 random_calls_in_one_process

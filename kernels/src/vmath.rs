@@ -503,6 +503,3 @@ fn erfc32(x: f32) -> f32 {
 
 real!(f32, i32, u32, k32, erf32, erfc32);
 real!(f64, i64, u64, k64, erf64, erfc64);
-
-#[cfg(test)]
-mod tests;

@@ -23,7 +23,7 @@ const QUERIES: usize = 128;
 /// The same where a query sees only what lies before: fewer hidden scores are computed in vain.
 const CAUSAL_QUERIES: usize = 64;
 /// Keys of one tile of scores: the tile fits the second-level cache.
-const KEYS: usize = 256;
+pub const KEYS: usize = 256;
 
 /// Queries `[B, H, Tq, D]`, keys `[B, H, Tk, D]` and values `[B, H, Tk, Dv]` — or their gradients. Any strides, so a
 /// transposed `[B, T, H, D]` needs no copy.
@@ -389,5 +389,3 @@ unsafe fn write_steps<A: Buffered>(to: &Operand, head: usize, first: usize, from
 }
 
 mod seen;
-#[cfg(test)]
-mod tests;

@@ -382,6 +382,3 @@ fn transpose(walk: &Walk, d: usize, src: &View, dst: &View) {
         }
     });
 }
-
-#[cfg(test)]
-mod tests;

@@ -568,4 +568,33 @@ fn with_scratch<T>(scratch: &'static Scratch, len: usize, f: impl FnOnce(*mut T)
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn program(text: &str, inputs: &[DType]) -> Program {
+        Program::compile(&Expr::parse(text, &["a", "b", "c"], &[]).unwrap(), inputs, DType::F32).unwrap()
+    }
+
+    #[test]
+    fn two_of_sum_difference_and_product_are_one_instruction() {
+        for first in ["+", "-", "*"] {
+            for second in ["+", "-", "*"] {
+                for (text, left) in
+                    [(format!("(a {first} b) {second} c"), true), (format!("c {second} (a {first} b)"), false)]
+                {
+                    let fused = program(&text, &[DType::F32; 3]).instructions.len() == 1;
+                    assert_eq!(fused, left || second != "-", "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_parts_are_computed_once_and_registers_reused() {
+        // One exponential, and a product and a sum in one instruction.
+        let p = program("exp(a) * exp(a) + exp(a)", &[DType::F32]);
+        assert_eq!((p.instructions.len(), p.temporaries), (2, 1));
+        let chain = program("exp(tanh(sigmoid(relu(neg(a)))))", &[DType::F32]);
+        assert_eq!((chain.instructions.len(), chain.temporaries), (5, 2));
+    }
+}

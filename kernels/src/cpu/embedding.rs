@@ -172,6 +172,3 @@ unsafe fn sums<T: Lane, A: Copy>(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -236,4 +236,11 @@ pub fn one_hot(ids: &View, out: &View, first: i64) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::row_of;
+
+    #[test]
+    fn the_least_index_names_no_row() {
+        assert_eq!(row_of(i64::MIN, 5, 10), None);
+    }
+}

@@ -198,6 +198,3 @@ fn backward<A: Buffered>(logits: &View, target: &View, lse: &View, dloss: &View,
         });
     });
 }
-
-#[cfg(test)]
-mod tests;

@@ -29,8 +29,6 @@ pub mod resample;
 pub mod rotary;
 pub(crate) mod rowmath;
 pub(crate) mod rows;
-#[cfg(test)]
-pub(crate) mod samples;
 pub mod scan;
 pub mod select;
 pub mod softmax;
@@ -38,6 +36,4 @@ pub mod sort;
 pub mod steps;
 pub mod strided;
 pub mod take;
-#[cfg(test)]
-pub(crate) mod testing;
 mod turn;

@@ -222,6 +222,3 @@ fn add_parts<A: Acc>(view: &View, sums: &[A], len: usize) {
         Rows::trailing(view, view.rank()).write(0, &mut Vec::new(), |to: &mut [A]| to.copy_from_slice(&total));
     }
 }
-
-#[cfg(test)]
-mod tests;

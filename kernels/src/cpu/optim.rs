@@ -280,6 +280,3 @@ fn squares<A: Buffered>(x: &View) -> f64 {
     }
     total
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,7 +76,7 @@ pub fn dropout(x: &View, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, 
 
 /// The largest number of a float dtype below `hi`, or `lo` in that dtype where this is larger: what uniform numbers that
 /// rounding takes to `hi` become.
-pub(crate) fn top_below(dtype: Builtin, lo: f64, hi: f64) -> f64 {
+pub fn top_below(dtype: Builtin, lo: f64, hi: f64) -> f64 {
     // The bits of a float, taken as an integer, count the magnitudes: the number before is one less, of negative ones one more.
     let before = |bits: u16, sign: u16| match bits {
         0 => sign | 1,
@@ -235,6 +235,3 @@ fn generate(x: Option<&View>, out: &View, shard: &ShardBox, key: Key, distributi
     });
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -345,4 +345,23 @@ unsafe fn running<S: Lane, D: Lane, const L: usize>(starts: [(*const u8, *mut u8
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    /// The partial results of a tensor that is expanded to any number of elements take bounded memory.
+    #[test]
+    fn partial_results_are_bounded() {
+        for tile in [1, TILE] {
+            for bits in 0..62 {
+                let outputs = 1usize << (bits % 20);
+                let (piece, pieces) = cut(1 << bits, tile, outputs);
+                assert!(pieces * outputs <= MOST_PARTIALS.max(outputs), "2^{bits} elements: {pieces} pieces");
+                assert!(piece as u128 * pieces as u128 >= 1 << bits);
+                // Tensors whose elements all lie in memory are cut as ever.
+                if bits + bits % 20 < 34 {
+                    assert_eq!(piece, (2 * GRAIN / tile).max(ROWS), "2^{bits} elements");
+                }
+            }
+        }
+    }
+}

@@ -162,6 +162,3 @@ fn each_bundle<A: Buffered>(rows: &Rows, f: &(dyn Fn(usize, usize, &mut Buffers<
         });
     });
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,8 +6,6 @@
 
 mod key;
 mod lines;
-#[cfg(test)]
-mod tests;
 
 use super::lane::native;
 use super::take::around;

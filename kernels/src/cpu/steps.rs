@@ -483,6 +483,3 @@ fn run<A: Acc, R: Rule<A>>(n: &[A; NUMBERS], p: &mut [A], g: &[A], s0: &mut [A],
         }
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

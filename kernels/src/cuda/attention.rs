@@ -368,6 +368,3 @@ fn vectors(v: &View) -> bool {
     let row = (d[3] * size).is_multiple_of(16) && s[3] == 1;
     row && (v.ptr() as usize).is_multiple_of(16) && (0..3).all(|i| d[i] <= 1 || s[i] * size as isize % 16 == 0)
 }
-
-#[cfg(test)]
-mod tests;

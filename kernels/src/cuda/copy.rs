@@ -151,4 +151,19 @@ fn transpose(q: &Queue, walk: &Walk, d: usize, src: &View, dst: &View) -> Result
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_only_where_runs_differ() {
+        let dim = |dims: &[usize], to: &[isize], from: &[isize]| turned(&Walk::new(dims, &[to, from], true), 4);
+        assert_eq!(dim(&[64, 32], &[32, 1], &[1, 64]), Some(0));
+        // [b, t, h, d] -> [b, h, t, d]: runs along d on both sides.
+        assert_eq!(dim(&[2, 4, 64, 32], &[8192, 2048, 32, 1], &[8192, 32, 128, 1]), None);
+        // [b, t, h, d] -> [b, h, d, t]: h and d are one dim.
+        assert_eq!(dim(&[2, 4, 32, 64], &[8192, 2048, 64, 1], &[8192, 32, 1, 128]), Some(1));
+        // Too thin, and repeated along the output's runs.
+        assert_eq!(dim(&[3, 32], &[32, 1], &[1, 3]), None);
+        assert_eq!(dim(&[64, 32], &[32, 1], &[1, 0]), None);
+    }
+}

@@ -118,6 +118,3 @@ impl Program {
         Ok(Walk::new(out.dims(), &operands, true))
     }
 }
-
-#[cfg(test)]
-mod tests;

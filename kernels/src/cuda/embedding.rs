@@ -117,6 +117,3 @@ pub fn embedding_grad(
         .ptr(next);
     q.launch(sum, Launch::grid((rows as u32, tiles as u32, 1), threads as u32), args)
 }
-
-#[cfg(test)]
-mod tests;

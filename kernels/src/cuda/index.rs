@@ -188,6 +188,3 @@ pub fn match_index(q: &Queue, x: &View, m: &View, out: &View, dim: usize, index_
         .value(index_offset);
     q.launch(f, each(q, out.len()), args)
 }
-
-#[cfg(test)]
-mod tests;

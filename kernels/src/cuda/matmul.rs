@@ -243,6 +243,3 @@ fn plain(q: &Queue, p: &Product, a: &View, b: &View, out: &View, accumulate: boo
     let args = Args::new().view(a).view(b).view(out).value(product);
     q.launch(f, Launch::grid((tiles, count.min(65535) as u32, 1), 256), args)
 }
-
-#[cfg(test)]
-mod tests;

@@ -23,8 +23,6 @@ pub mod programs;
 mod queue;
 mod rows;
 mod stream;
-#[cfg(test)]
-pub(crate) mod testing;
 
 /// Declares the modules of kernels and [`SOURCES`], the CUDA sources of each.
 macro_rules! kernels {
@@ -43,7 +41,7 @@ kernels! {
     pub mod copy: COPY, TRANSPOSE;
     pub mod count: COUNT;
     pub mod embedding: EMBEDDING;
-    mod fill: FILL;
+    pub mod fill: FILL;
     pub mod gather: GATHER;
     pub mod grouped_norm: GROUPED_NORM;
     pub mod index: INDEX, TRIANGLE;

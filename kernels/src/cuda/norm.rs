@@ -246,6 +246,3 @@ fn backward(
     let both = if grads.dbias.is_some() { 2 } else { 1 };
     q.launch(f, Launch::grid((blocks(len as u64, 32), both, 1), 1024), args)
 }
-
-#[cfg(test)]
-mod tests;

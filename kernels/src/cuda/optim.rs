@@ -176,6 +176,3 @@ pub(super) fn each_kind<const K: usize, const D: usize>(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -177,6 +177,3 @@ fn with_plain_strides(v: &View) -> View {
     // SAFETY: dims of one element are not stepped along.
     unsafe { v.restride(0, v.dims().into(), strides) }
 }
-
-#[cfg(test)]
-mod tests;

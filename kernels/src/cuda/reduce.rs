@@ -252,6 +252,3 @@ fn run(
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

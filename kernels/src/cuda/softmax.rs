@@ -77,6 +77,3 @@ fn along<const N: usize>(q: &Queue, entries: [&str; 2], log: bool, views: [&View
     let f = q.function(&SOFTMAX, name, &defines)?;
     q.launch_with(f, launch, views.iter().fold(Args::new(), |args, v| args.view(v)), &rows)
 }
-
-#[cfg(test)]
-mod tests;

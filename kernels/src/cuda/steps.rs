@@ -120,6 +120,3 @@ fn function(q: &Queue, entry: &str, dtypes: [DType; 5], rule: i64, states: usize
     ];
     q.function(&STEPS, entry, &defines)
 }
-
-#[cfg(test)]
-mod tests;

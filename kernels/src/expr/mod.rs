@@ -266,6 +266,3 @@ impl Expr {
         })
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -7,8 +7,6 @@
 mod edges;
 mod filters;
 mod lines;
-#[cfg(test)]
-mod tests;
 mod tile;
 mod vector;
 

@@ -10,8 +10,6 @@ mod dots;
 mod float;
 mod halves;
 mod ints;
-#[cfg(test)]
-mod tests;
 
 use smallvec::SmallVec;
 
@@ -81,6 +79,20 @@ pub fn matmul_into(a: &View, b: &View, out: &View, accumulate: bool) -> Result<(
         other => return Err(KernelError::new(format!("has no kernel for {other}"))),
     }
     Ok(())
+}
+
+/// Every kernel of bf16 products that this CPU has, the quickest first; [`matmul`] takes the first. Each computes `out = a @ b`, or adds the
+/// product to `out` where its last argument is true.
+///
+/// # Panics
+/// Where the operands are no bf16 matrices that fit together.
+pub fn bf16_kernels() -> impl Iterator<Item = impl Fn(&View, &View, &View, bool)> {
+    bf16::kernels().chain([halves::WIDENED]).map(|kernel| {
+        move |a: &View, b: &View, out: &View, keep: bool| {
+            let product = Product::new(a, b, out).unwrap_or_else(|e| panic!("{e}"));
+            halves::run_by(kernel, &product, a, b, out, keep);
+        }
+    })
 }
 
 /// A batch dim and how far one step in it moves in each operand.

@@ -1,0 +1,30 @@
+//! Kernels of the CPU against their definitions.
+
+mod accumulate;
+mod argreduce;
+mod attention;
+mod batch_norm;
+mod conv;
+mod copy;
+mod count;
+mod elementwise;
+mod embedding;
+mod gather;
+mod grouped_norm;
+mod index;
+mod loss;
+mod matmul;
+mod norm;
+mod optim;
+mod past_cache;
+mod pool;
+mod random;
+mod reduce;
+mod resample;
+mod rotary;
+mod scan;
+mod select;
+mod softmax;
+mod sort;
+pub(crate) mod steps;
+mod take;
