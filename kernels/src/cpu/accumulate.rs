@@ -1,9 +1,9 @@
 //! Combining contributions that lie as raw bytes, as communication delivers them: any alignment, any dtype.
 
-use super::lane::{Lane, with_reduced};
+use super::lane::{Lane, Native, with_float, with_reduced};
 use super::reduce::Reduce;
 use crate::vmath::Real;
-use crate::{Builtin, DType, KernelError, ReduceOp, Result};
+use crate::{Builtin, DType, DTypeKind, KernelError, ReduceOp, Result};
 use multiversion::multiversion;
 
 impl From<ReduceOp> for Reduce {
@@ -19,7 +19,7 @@ impl From<ReduceOp> for Reduce {
 /// `dst = dst op src`, elementwise.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements, or the dtype is registered.
+/// Where the lengths differ or are not whole elements, or the dtype is registered or an 8-bit float.
 pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Result<()> {
     reduce_in_place(dst, 0, &[src], dtype, op)
 }
@@ -27,7 +27,7 @@ pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Res
 /// As [`reduce_slices`] of `others` with `dst` itself between them, at position `at`.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements, or the dtype is registered.
+/// Where the lengths differ or are not whole elements, or the dtype is registered or an 8-bit float.
 ///
 /// # Panics
 /// Where `at` is beyond the others.
@@ -45,7 +45,7 @@ pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType
 /// f32 and rounded once.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements, or the dtype is registered.
+/// Where the lengths differ or are not whole elements, or the dtype is registered or an 8-bit float.
 pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
     let known = check(dst, srcs, dtype, op)?;
     if srcs.is_empty() {
@@ -60,7 +60,7 @@ pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp)
 /// Sets every element to the op's neutral element: 0, the dtype's lowest or its highest value.
 ///
 /// # Errors
-/// Where the length is not whole elements, or the dtype is registered.
+/// Where the length is not whole elements, or the dtype is registered or an 8-bit float.
 pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
     let dtype = check(dst, &[], dtype, op)?;
     let one = dtype.encode(Reduce::from(op).identity(dtype));
@@ -86,6 +86,9 @@ fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<Built
     if !dst.len().is_multiple_of(dtype.size()) {
         return Err(KernelError::new(format!("{} bytes are not whole elements of {dtype}", dst.len())));
     }
+    if dtype.kind() == DTypeKind::Opaque {
+        return Err(KernelError::new(format!("elements of {dtype} cannot be combined")));
+    }
     match dtype.is_complex() && dtype.reduces(op) {
         true => dtype.part().computed(),
         false => dtype.computed(),
@@ -101,19 +104,26 @@ const WIDTH: usize = 64;
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn combine(op: ReduceOp, dtype: Builtin, dst: *mut u8, len: usize, srcs: &[*const u8]) {
     let n = len / dtype.size();
+    let native = Native::of(dtype);
     // SAFETY: by the contract of this function, for every arm.
     unsafe {
-        with_reduced!(dtype, T => match (dtype, op) {
-            (Builtin::F64, ReduceOp::Sum) => fold::<T, f64>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f64, Lane::from_f64),
-            (Builtin::F64, ReduceOp::Max) => fold::<T, f64>(dst.cast(), n, srcs, f64::max_nan, Lane::to_f64, Lane::from_f64),
-            (Builtin::F64, ReduceOp::Min) => fold::<T, f64>(dst.cast(), n, srcs, f64::min_nan, Lane::to_f64, Lane::from_f64),
-            (d, ReduceOp::Sum) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f32, Lane::from_f32),
-            (d, ReduceOp::Max) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::max_nan, Lane::to_f32, Lane::from_f32),
-            (d, ReduceOp::Min) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::min_nan, Lane::to_f32, Lane::from_f32),
-            (_, ReduceOp::Sum) => fold::<T, i64>(dst.cast(), n, srcs, i64::wrapping_add, Lane::to_i64, Lane::from_i64),
-            (_, ReduceOp::Max) => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.max(b), Lane::to_i64, Lane::from_i64),
-            (_, ReduceOp::Min) => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.min(b), Lane::to_i64, Lane::from_i64),
-        })
+        match dtype {
+            Builtin::F64 => match op {
+                ReduceOp::Sum => fold(dst.cast(), n, srcs, |a: f64, b| a + b, |x: f64| x, |x| x),
+                ReduceOp::Max => fold(dst.cast(), n, srcs, f64::max_nan, |x: f64| x, |x| x),
+                ReduceOp::Min => fold(dst.cast(), n, srcs, f64::min_nan, |x: f64| x, |x| x),
+            },
+            d if d.is_float() => with_float!(native, T => match op {
+                ReduceOp::Sum => fold::<T, f32>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f32, Lane::from_f32),
+                ReduceOp::Max => fold::<T, f32>(dst.cast(), n, srcs, f32::max_nan, Lane::to_f32, Lane::from_f32),
+                ReduceOp::Min => fold::<T, f32>(dst.cast(), n, srcs, f32::min_nan, Lane::to_f32, Lane::from_f32),
+            }),
+            _ => with_reduced!(dtype, T => match op {
+                ReduceOp::Sum => fold::<T, i64>(dst.cast(), n, srcs, i64::wrapping_add, Lane::to_i64, Lane::from_i64),
+                ReduceOp::Max => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.max(b), Lane::to_i64, Lane::from_i64),
+                ReduceOp::Min => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.min(b), Lane::to_i64, Lane::from_i64),
+            }),
+        }
     }
 }
 

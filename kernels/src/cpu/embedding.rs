@@ -5,7 +5,7 @@
 
 use super::copy::{fill, move_run};
 use super::index::{Lines, check_indices, index_dtype, load_index, row_of, zeros};
-use super::lane::{Lane, Native, native, with_lane};
+use super::lane::{Lane, Native, native, with_float, with_integer};
 use super::strided::prefetch;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{KernelError, Result, Scalar, View};
@@ -123,16 +123,18 @@ const TILE: usize = 512;
 /// `width` elements with the given steps are readable from each row and writable at `to`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn sum_rows(dtype: Native, rows: &[*const u8], to: *mut u8, steps: [isize; 2], width: usize) {
-    with_lane!(dtype, T => {
-        // SAFETY (all): by the contract of this function.
-        unsafe {
-            match dtype {
-                Native::F64 => sums(rows, to, steps, width, 0f64, |s, x: T| s + x.to_f64(), T::from_f64),
-                d if d.is_float() => sums(rows, to, steps, width, 0f32, |s, x: T| s + x.to_f32(), T::from_f32),
-                _ => sums(rows, to, steps, width, 0i64, |s, x: T| s.wrapping_add(x.to_i64()), T::from_i64),
-            }
+    // SAFETY (all): by the contract of this function.
+    unsafe {
+        match dtype {
+            Native::F64 => sums(rows, to, steps, width, 0f64, |s, x: f64| s + x, |s| s),
+            d if d.is_float() => with_float!(d, T => {
+                sums(rows, to, steps, width, 0f32, |s, x: T| s + x.to_f32(), T::from_f32)
+            }),
+            d => with_integer!(d, T => {
+                sums(rows, to, steps, width, 0i64, |s, x: T| s.wrapping_add(x.to_i64()), T::from_i64)
+            }),
         }
-    });
+    }
 }
 
 /// # Safety

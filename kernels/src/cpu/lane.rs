@@ -335,6 +335,62 @@ macro_rules! with_lane {
 }
 pub(crate) use with_lane;
 
+/// As [`with_lane`] for a float dtype: what computes with floats alone is not compiled for integers.
+macro_rules! with_float {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::cpu::lane::Native::F16 => {
+                type $T = $crate::cpu::lane::F16Lane;
+                $body
+            }
+            $crate::cpu::lane::Native::BF16 => {
+                type $T = $crate::cpu::lane::Bf16Lane;
+                $body
+            }
+            $crate::cpu::lane::Native::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::cpu::lane::Native::F64 => {
+                type $T = f64;
+                $body
+            }
+            d => unreachable!("{d:?} is not a float dtype"),
+        }
+    };
+}
+pub(crate) use with_float;
+
+/// As [`with_lane`] for bool or an integer dtype.
+macro_rules! with_integer {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::cpu::lane::Native::Bool => {
+                type $T = $crate::cpu::lane::BoolLane;
+                $body
+            }
+            $crate::cpu::lane::Native::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::cpu::lane::Native::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::cpu::lane::Native::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::cpu::lane::Native::I64 => {
+                type $T = i64;
+                $body
+            }
+            d => unreachable!("{d:?} is not an integer dtype"),
+        }
+    };
+}
+pub(crate) use with_integer;
+
 /// Evaluates an expression with `$T` bound to the [`Lane`] of a dtype that is not native and `$W` to that of its [`Native`] one;
 /// nothing happens for a native or a complex dtype.
 macro_rules! with_narrow {
@@ -360,8 +416,8 @@ macro_rules! with_narrow {
 }
 pub(crate) use with_narrow;
 
-/// As [`with_lane`] for every dtype whose elements are reduced, for the one kernel that is compiled for all of them: members of a
-/// collective add up elements in place.
+/// As [`with_integer`] for every integer dtype, for the one kernel that is compiled for all of them: members of a collective add up
+/// elements in place.
 macro_rules! with_reduced {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -377,7 +433,7 @@ macro_rules! with_reduced {
                 type $T = u32;
                 $body
             }
-            d => $crate::cpu::lane::with_lane!($crate::cpu::lane::Native::of(d), $T => $body),
+            d => $crate::cpu::lane::with_integer!($crate::cpu::lane::Native::of(d), $T => $body),
         }
     };
 }

@@ -7,7 +7,7 @@
 mod fold;
 
 use super::copy::fill;
-use super::lane::{Lane, Native, native, with_lane};
+use super::lane::{Lane, Native, native, with_float, with_integer, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, KernelError, Limits, Result, Scalar, View};
@@ -92,7 +92,7 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
         kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
         reduced: Walk::new(&reduced_dims, &[x.strides()], true),
     };
-    if x.dtype().is_float() { job.run::<f64>() } else { job.run::<i64>() }
+    if job.dtypes[0].is_float() { job.run::<f64>() } else { job.run::<i64>() }
 }
 
 /// Partial results of one reduction at most: 128 MiB. A tensor of fewer than 2^34 elements that all lie in memory needs fewer.
@@ -274,10 +274,11 @@ impl Job<'_> {
     }
 }
 
-/// Running sums along `dim`, with `reverse` from its end. Floats are accumulated in f64, integers in i64.
+/// Running sums along `dim`, with `reverse` from its end, of a float in its dtype, of bools and integers in i64. Floats are accumulated
+/// in f64.
 ///
 /// # Errors
-/// Where the dims differ or there is no such dim.
+/// Where the dims or the output's dtype differ, or there is no such dim.
 pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     if x.dims() != out.dims() || dim >= x.rank() {
         return Err(KernelError::new(format!("cumsum of {:?} along {dim} into {:?}", x.dims(), out.dims())));
@@ -285,7 +286,7 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    let (from_dtype, to_dtype) = (native(x.dtype())?, native(out.dtype())?);
+    let dtype = super::scan::running_dtype("cumsum", x, out)?;
     let n = x.dims()[dim];
     let mut others: crate::Dims = x.dims().into();
     others[dim] = 1;
@@ -303,16 +304,14 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
         };
         let steps = if reverse { steps.map(|s| -s) } else { steps };
         let together = range.len() / TOGETHER * TOGETHER;
-        with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
-            for line in (range.start..range.start + together).step_by(TOGETHER) {
-                // SAFETY: the lines lie in both views and no other task writes them.
-                unsafe { running::<S, D, TOGETHER>(std::array::from_fn(|i| starts(line + i)), steps, n) }
-            }
-            for line in range.start + together..range.end {
-                // SAFETY: as above.
-                unsafe { running::<S, D, 1>([starts(line)], steps, n) }
-            }
-        }));
+        for line in (range.start..range.start + together).step_by(TOGETHER) {
+            // SAFETY: the lines lie in both views and no other task writes them.
+            unsafe { running::<TOGETHER>(dtype, std::array::from_fn(|i| starts(line + i)), steps, n) }
+        }
+        for line in range.start + together..range.end {
+            // SAFETY: as above.
+            unsafe { running::<1>(dtype, [starts(line)], steps, n) }
+        }
     });
     Ok(())
 }
@@ -322,24 +321,38 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
 const TOGETHER: usize = 4;
 
 /// # Safety
+/// `n` elements with the given steps are valid from each start: of `dtype` to read, of it or i64 to write.
+unsafe fn running<const L: usize>(dtype: Native, starts: [(*const u8, *mut u8); L], steps: [isize; 2], n: usize) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        if dtype.is_float() {
+            with_float!(dtype, T => running_of(starts, steps, n, 0f64, |sum, x: T| sum + x.to_f64(), T::from_f64))
+        } else {
+            with_integer!(dtype, T => running_of(starts, steps, n, 0i64, |sum, x: T| sum.wrapping_add(x.to_i64()), |sum| sum))
+        }
+    }
+}
+
+/// # Safety
 /// `n` elements with the given steps are valid from each start.
-unsafe fn running<S: Lane, D: Lane, const L: usize>(starts: [(*const u8, *mut u8); L], steps: [isize; 2], n: usize) {
-    let starts = starts.map(|(from, to)| (from.cast::<S>(), to.cast::<D>()));
-    let (mut floats, mut ints) = ([0f64; L], [0i64; L]);
+unsafe fn running_of<S: Copy, A: Copy, D, const L: usize>(
+    starts: [(*const u8, *mut u8); L],
+    steps: [isize; 2],
+    n: usize,
+    zero: A,
+    add: impl Fn(A, S) -> A,
+    give: impl Fn(A) -> D,
+) {
+    let mut sums = [zero; L];
     for i in 0..n as isize {
-        for l in 0..L {
-            let (from, to) = (starts[l].0.wrapping_offset(i * steps[0]), starts[l].1.wrapping_offset(i * steps[1]));
+        for (sum, (from, to)) in sums.iter_mut().zip(&starts) {
+            let (from, to) =
+                (from.cast::<S>().wrapping_offset(i * steps[0]), to.cast::<D>().wrapping_offset(i * steps[1]));
             // SAFETY: by the contract of this function.
-            let x = unsafe { from.read() };
-            let value = if S::DTYPE.is_float() {
-                floats[l] += x.to_f64();
-                D::from_f64(floats[l])
-            } else {
-                ints[l] = ints[l].wrapping_add(x.to_i64());
-                D::from_i64(ints[l])
-            };
-            // SAFETY: by the contract of this function.
-            unsafe { to.write(value) };
+            unsafe {
+                *sum = add(*sum, from.read());
+                to.write(give(*sum));
+            }
         }
     }
 }

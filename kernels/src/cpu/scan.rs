@@ -1,7 +1,7 @@
 //! Scans along a dim: products, extremes and their places, logarithms of sums of exponentials, linear recurrences. All
 //! tensors are contiguous. Floats are accumulated in f64, integers in i64; running sums are in [`super::reduce`].
 
-use super::lane::{Lane, Native, native, with_lane};
+use super::lane::{Lane, Native, native, with_float, with_integer, with_lane};
 use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::vmath;
@@ -122,28 +122,44 @@ fn typed(what: &str, v: &View, dtype: DType) -> Result<()> {
     }
 }
 
-/// Running products along `dim`. Integers wrap.
+/// The dtype of running sums and products: that of a float, i64 for bools and integers.
 ///
 /// # Errors
-/// Where dims differ or a tensor is not contiguous.
+/// Where `out` has another.
+pub(super) fn running_dtype(what: &str, x: &View, out: &View) -> Result<Native> {
+    let from = native(x.dtype())?;
+    let to = if from.is_float() { from } else { Native::I64 };
+    match native(out.dtype())? == to {
+        true => Ok(from),
+        false => Err(KernelError::new(format!("{what} of {} is {}, not {}", x.dtype(), to.dtype(), out.dtype()))),
+    }
+}
+
+/// Running products along `dim`, of a float in its dtype, of bools and integers in i64. Integers wrap.
+///
+/// # Errors
+/// Where dims or the output's dtype differ, or a tensor is not contiguous.
 pub fn cumprod(x: &View, out: &View, dim: usize) -> Result<()> {
     let along = Along::of("cumprod", &[out, x], dim, false)?;
-    let (from_dtype, to_dtype) = (native(x.dtype())?, native(out.dtype())?);
-    with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
-        let (x, out) = (At::<S>::of(x), At::<D>::of(out));
-        // SAFETY (both): `each` gives places of the tensors, each to one task.
-        if S::DTYPE.is_float() {
+    let dtype = running_dtype("cumprod", x, out)?;
+    // SAFETY (both): `each` gives places of the tensors, each to one task.
+    if dtype.is_float() {
+        with_float!(dtype, T => {
+            let (x, out) = (At::<T>::of(x), At::<T>::of(out));
             along.each(1f64, move |p, at, _| unsafe {
                 *p *= x.get(at).to_f64();
-                out.set(at, D::from_f64(*p));
+                out.set(at, T::from_f64(*p));
             });
-        } else {
+        });
+    } else {
+        with_integer!(dtype, T => {
+            let (x, out) = (At::<T>::of(x), At::<i64>::of(out));
             along.each(1i64, move |p, at, _| unsafe {
                 *p = p.wrapping_mul(x.get(at).to_i64());
-                out.set(at, D::from_i64(*p));
+                out.set(at, *p);
             });
-        }
-    }));
+        });
+    }
     Ok(())
 }
 
@@ -195,8 +211,8 @@ fn takes<P: PartialOrd + Copy>(new: P, best: P, least: bool) -> bool {
 pub fn logcumsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
     let along = Along::of("logcumsumexp", &[out, x], dim, false)?;
     typed("logcumsumexp", out, x.dtype())?;
-    floats(native(x.dtype())?)?;
-    with_lane!(native(x.dtype())?, T => {
+    let dtype = floats(native(x.dtype())?)?;
+    with_float!(dtype, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(out));
         // The largest element and the sum of exponentials under it.
         along.each((f64::NEG_INFINITY, 0f64), move |(top, sum), at, _| {
@@ -225,8 +241,8 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
     let along = Along::of("linear_scan", &[out, a, b], dim, reverse)?;
     typed("linear_scan", a, out.dtype())?;
     typed("linear_scan", b, out.dtype())?;
-    floats(native(out.dtype())?)?;
-    with_lane!(native(out.dtype())?, T => {
+    let dtype = floats(native(out.dtype())?)?;
+    with_float!(dtype, T => {
         let (a, b, out) = (At::<T>::of(a), At::<T>::of(b), At::<T>::of(out));
         // SAFETY: `each` gives places of the tensors, each to one task.
         along.each(0f64, move |r, at, i| unsafe {
@@ -238,9 +254,9 @@ pub fn linear_scan(a: &View, b: &View, out: &View, dim: usize, reverse: bool) ->
     Ok(())
 }
 
-fn floats(dtype: Native) -> Result<()> {
+fn floats(dtype: Native) -> Result<Native> {
     match dtype.is_float() {
-        true => Ok(()),
+        true => Ok(dtype),
         false => Err(KernelError::new(format!("{} is not a float dtype", dtype.dtype()))),
     }
 }

@@ -1,7 +1,7 @@
 //! The inner loops of reductions.
 
 use super::Reduce;
-use crate::cpu::lane::{Lane, Native, with_lane};
+use crate::cpu::lane::{Bf16Lane, F16Lane, Lane, Native, with_float, with_integer};
 use crate::cpu::strided::prefetch;
 use multiversion::multiversion;
 
@@ -119,16 +119,38 @@ impl Foldable for i64 {
     }
 }
 
+/// A float in memory.
+trait FloatLane: Lane {
+    /// The type in which short runs lose nothing that matters: f32, of f64 itself.
+    type Part: Foldable + Into<f64>;
+}
+
+impl FloatLane for F16Lane {
+    type Part = f32;
+}
+impl FloatLane for Bf16Lane {
+    type Part = f32;
+}
+impl FloatLane for f32 {
+    type Part = f32;
+}
+impl FloatLane for f64 {
+    type Part = f64;
+}
+
 /// One way to fold, as a type so that the loops are compiled for it.
 trait Fold {
+    /// The type in which a block of floats is folded before it joins a total of f64.
+    type Part<S: FloatLane>: Foldable + Into<f64>;
     fn identity<P: Foldable>() -> P;
     fn apply<P: Foldable>(a: P, b: P) -> P;
 }
 
 macro_rules! folds {
-    ($($name:ident $identity:ident $apply:ident),*) => {$(
+    ($($name:ident $identity:ident $apply:ident $part:ty),*) => {$(
         struct $name;
         impl Fold for $name {
+            type Part<S: FloatLane> = $part;
             #[inline(always)]
             fn identity<P: Foldable>() -> P { P::$identity() }
             #[inline(always)]
@@ -136,7 +158,8 @@ macro_rules! folds {
         }
     )*};
 }
-folds!(Sum zero plus, Prod one times, Max lowest larger, Min highest smaller);
+// Products of f32 overflow and lose digits too early.
+folds!(Sum zero plus S::Part, Prod one times f64, Max lowest larger S::Part, Min highest smaller S::Part);
 
 macro_rules! with_fold {
     ($op:expr, $F:ident => $body:expr) => {
@@ -251,24 +274,14 @@ unsafe fn columns<S: Lane, F: Fold, P: Foldable, T: Foldable>(
     }
 }
 
-/// True where the narrow type is f32: products of f32 overflow and lose digits too early.
-#[inline(always)]
-fn narrow(op: Reduce, dtype: Native) -> bool {
-    dtype != Native::F64 && op != Reduce::Prod
-}
-
 /// # Safety
 /// See [`Total::fold`].
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn fold_float(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [f64]) {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_fold!(op, F => with_lane!(dtype, S => {
-            if narrow(op, dtype) {
-                runs::<S, F, f32, f64>(starts, stride, n, totals, |x| x as f64)
-            } else {
-                runs::<S, F, f64, f64>(starts, stride, n, totals, |x| x)
-            }
+        with_fold!(op, F => with_float!(dtype, S => {
+            runs::<S, F, <F as Fold>::Part<S>, f64>(starts, stride, n, totals, Into::into)
         }))
     }
 }
@@ -278,7 +291,7 @@ unsafe fn fold_float(op: Reduce, dtype: Native, starts: &[*const u8], stride: is
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn fold_int(op: Reduce, dtype: Native, starts: &[*const u8], stride: isize, n: usize, totals: &mut [i64]) {
     // SAFETY: by the contract of this function.
-    unsafe { with_fold!(op, F => with_lane!(dtype, S => runs::<S, F, i64, i64>(starts, stride, n, totals, |x| x))) }
+    unsafe { with_fold!(op, F => with_integer!(dtype, S => runs::<S, F, i64, i64>(starts, stride, n, totals, |x| x))) }
 }
 
 /// # Safety
@@ -287,12 +300,8 @@ unsafe fn fold_int(op: Reduce, dtype: Native, starts: &[*const u8], stride: isiz
 unsafe fn columns_float(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [f64]) {
     // SAFETY: by the contract of this function.
     unsafe {
-        with_fold!(op, F => with_lane!(dtype, S => {
-            if narrow(op, dtype) {
-                columns::<S, F, f32, f64>(rows, totals, |x| x as f64)
-            } else {
-                columns::<S, F, f64, f64>(rows, totals, |x| x)
-            }
+        with_fold!(op, F => with_float!(dtype, S => {
+            columns::<S, F, <F as Fold>::Part<S>, f64>(rows, totals, Into::into)
         }))
     }
 }
@@ -302,7 +311,7 @@ unsafe fn columns_float(op: Reduce, dtype: Native, rows: &[*const u8], totals: &
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn columns_int(op: Reduce, dtype: Native, rows: &[*const u8], totals: &mut [i64]) {
     // SAFETY: by the contract of this function.
-    unsafe { with_fold!(op, F => with_lane!(dtype, S => columns::<S, F, i64, i64>(rows, totals, |x| x))) }
+    unsafe { with_fold!(op, F => with_integer!(dtype, S => columns::<S, F, i64, i64>(rows, totals, |x| x))) }
 }
 
 /// The wide type in which blocks are joined: f64 for floats, i64 for the rest.
