@@ -34,8 +34,9 @@ fn cache() -> &'static Path {
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
+/// Without optimisation, which takes a third of a build.
 fn options() -> BuildOptions {
-    BuildOptions::new().cache(cache())
+    BuildOptions::new().cache(cache()).flag("-O0")
 }
 
 fn build(files: &[PathBuf]) -> Library {

@@ -34,6 +34,16 @@ pub fn build(package: &Package, copied: bool, library: Option<&Library>, verbose
     run(command, &package.source.display().to_string(), verbose).map(|_| ())
 }
 
+/// Builds what the script's package depends on, and returns what cargo printed of it.
+pub fn build_dependencies(package: &Package, verbose: bool) -> Result<Vec<u8>, Failed> {
+    let command = || {
+        let mut command = command(package, "build", &package.manifest_path());
+        command.args(["--lib", "--message-format", "json-render-diagnostics"]).stdout(Stdio::piped());
+        command
+    };
+    run(command, &format!("what {} depends on", package.source.display()), verbose)
+}
+
 /// Runs a build, offline if all dependencies are on this machine, and returns what cargo printed on a piped stdout.
 ///
 /// `what`: names in messages what is built.
@@ -43,13 +53,13 @@ pub fn run(command: impl Fn() -> Command, what: &str, verbose: bool) -> Result<V
     let mut first = command();
     // Before the arguments of the compiler, which may be the last ones.
     first.env("CARGO_NET_OFFLINE", "true");
-    match offline(first, verbose).map_err(no_cargo)? {
+    match watch(first, false, verbose).map_err(no_cargo)? {
         (Outcome::Built, printed) => Ok(printed),
         (Outcome::NotCompiled, _) => Err(failed()),
-        (Outcome::NotResolved, _) => {
-            let output = command().stderr(Stdio::inherit()).output().map_err(no_cargo)?;
-            if output.status.success() { Ok(output.stdout) } else { Err(failed()) }
-        }
+        (Outcome::NotResolved, _) => match watch(command(), true, verbose).map_err(no_cargo)? {
+            (Outcome::Built, printed) => Ok(printed),
+            _ => Err(failed()),
+        },
     }
 }
 
@@ -61,9 +71,9 @@ enum Outcome {
     NotResolved,
 }
 
-/// Runs an offline build. What comes before the first compilation is held back, because it may be a complaint about a
-/// missing download, which an online build will put right.
-fn offline(mut command: Command, verbose: bool) -> io::Result<(Outcome, Vec<u8>)> {
+/// Runs a build. Of one that is not `online`, what comes before the first compilation is held back, because it may be a complaint about
+/// a missing download, which an online build will put right.
+fn watch(mut command: Command, online: bool, verbose: bool) -> io::Result<(Outcome, Vec<u8>)> {
     let mut child = command.stderr(Stdio::piped()).spawn()?;
     let printed = child.stdout.take().map(|mut pipe| {
         std::thread::spawn(move || {
@@ -72,19 +82,26 @@ fn offline(mut command: Command, verbose: bool) -> io::Result<(Outcome, Vec<u8>)
         })
     });
     let mut held = Vec::new();
-    let mut compiles = false;
+    let (mut compiles, mut in_warning) = (false, false);
     if let Some(pipe) = child.stderr.take() {
         let mut show = io::stderr().lock();
         let mut reader = BufReader::new(pipe);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line)? > 0 {
+            // The settings of packages are the library's, and a script need not have all of these: no warning, nor what follows it.
+            in_warning = contains(&line, b"profile package spec ")
+                || in_warning && (line == b"\n" || contains(&line, b"a package with a similar name exists"));
+            if in_warning {
+                line.clear();
+                continue;
+            }
             compiles = compiles || contains(&line, b"Compiling ");
-            if compiles {
+            if compiles || online {
                 show.write_all(&held)?;
                 held.clear();
             }
             // Waiting for another build is news in any case.
-            if compiles || contains(&line, b"Blocking ") {
+            if compiles || online || contains(&line, b"Blocking ") {
                 show.write_all(&line)?;
             } else {
                 held.extend_from_slice(&line);

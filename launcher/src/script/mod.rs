@@ -2,8 +2,9 @@
 //!
 //! The script becomes the only binary of a generated package. The library is built first, in the oflow source tree's own
 //! workspace, with the features that oflaunch has: it is the one that oflaunch was built with, and only the script is compiled
-//! and linked to it. A script that has dependencies of its own has the source tree among them, because cargo must choose one
-//! version and one set of features for what both use; there the library is compiled once more. An unchanged script is not built.
+//! and linked to it, and its dependencies where it names some. Only where these need a crate that is shared with the library with other
+//! features than it has (`library.rs`) is the source tree among the dependencies, so that cargo chooses one set of features for both; then
+//! the library is compiled once more. An unchanged script is not built.
 //!
 //! What is there is executed, so it is refused if another user could have put it there.
 
@@ -126,9 +127,18 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
         .map_err(|e| Failed::with_code(EXIT_NOT_COMPILED, format!("{}: {e}", source.display())))?;
     let began = SystemTime::now();
     // Without its lock file the source tree can be built only by who may write one there.
-    let alone = frontmatter.is_none() && package.home.join(LIBRARY_LOCK).is_file();
-    let library = alone.then(|| Library::build(&package, verbose)).transpose()?;
+    let locked = package.home.join(LIBRARY_LOCK).is_file();
+    let mut library = locked.then(|| Library::build(&package, verbose)).transpose()?;
     package.write(frontmatter.as_ref(), library.as_ref())?;
+    if let (Some(built), Some(_)) = (&library, &frontmatter)
+        && let Some(other) = built.differs(&cargo::build_dependencies(&package, verbose)?)
+    {
+        eprintln!(
+            "oflaunch: the script needs {other}, which the library has with others: the library is compiled for this script"
+        );
+        library = None;
+        package.write(frontmatter.as_ref(), None)?;
+    }
     cargo::build(&package, frontmatter.is_some(), library.as_ref(), verbose)?;
     stamp::save(&package, began);
     Built::open(package)

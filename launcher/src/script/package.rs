@@ -23,6 +23,12 @@ pub const LOCK_NAME: &str = "lock";
 /// File name of the copy of a script with frontmatter.
 pub const COPY_NAME: &str = "main.rs";
 
+/// Name and folder of the package that gives a script's package the features of crates that the library uses too.
+pub const SHARED_PACKAGE: &str = "oflow-shared";
+
+/// File name of an empty library target: to build it is to build the dependencies of a script.
+const DEPENDENCIES: &str = "dependencies.rs";
+
 /// File name of the lock file of the library's workspace.
 pub const LIBRARY_LOCK: &str = "Cargo.lock";
 
@@ -155,11 +161,19 @@ impl Package {
         }
         let library = fs::read_to_string(self.home.join("Cargo.toml"))
             .map_err(|e| Failed::new(format!("cannot read {}: {e}", self.home.join("Cargo.toml").display())))?;
-        // A published source tree may come without a lock file. What is linked to a library that is there has no dependencies.
-        let lock = match built {
-            Some(_) => String::new(),
-            None => fs::read_to_string(self.home.join(LIBRARY_LOCK)).unwrap_or_default(),
+        // A published source tree may come without a lock file. A script that is linked and names no dependency needs none.
+        let lock = match (built, frontmatter) {
+            (Some(_), None) => String::new(),
+            _ => fs::read_to_string(self.home.join(LIBRARY_LOCK)).unwrap_or_default(),
         };
+        if let (Some(built), Some(_)) = (built, frontmatter) {
+            let shared = self.folder.join(SHARED_PACKAGE);
+            oflow_files::folders(&shared, Access::Readable).map_err(failed)?;
+            write_if_changed(&shared.join("Cargo.toml"), &built.shared_manifest()).map_err(failed)?;
+            for empty in [shared.join("lib.rs"), self.folder.join(DEPENDENCIES)] {
+                write_if_changed(&empty, "").map_err(failed)?;
+            }
+        }
         let manifest = self.manifest(frontmatter, built, &library, &lock)?;
         let path = self.manifest_path();
         if write_if_changed(&path, &manifest).map_err(failed)? {
@@ -181,9 +195,13 @@ impl Package {
         let source = utf8(if frontmatter.is_some() { &copy } else { &self.source })?;
         let mut lock_hash = Hasher::default();
         lock_hash.write(lock.as_bytes());
-        let oflow = match built {
-            Some(_) => String::new(),
-            None => format!("oflow = {{ path = {} }}", toml_string(utf8(&self.home)?)),
+        let (dependencies, oflow) = match (built, frontmatter) {
+            (Some(_), None) => (String::new(), String::new()),
+            (Some(_), Some(_)) => (
+                format!("[lib]\nname = \"dependencies\"\npath = \"{DEPENDENCIES}\"\n"),
+                format!("{SHARED_PACKAGE} = {{ path = \"{SHARED_PACKAGE}\" }}"),
+            ),
+            (None, _) => (String::new(), format!("oflow = {{ path = {} }}", toml_string(utf8(&self.home)?))),
         };
         Ok(format!(
             "# Written by oflaunch; changes are lost. Script: {script}
@@ -196,6 +214,7 @@ publish = false
 
 [workspace]
 
+{dependencies}
 [[bin]]
 name = \"{name}\"
 path = {source}

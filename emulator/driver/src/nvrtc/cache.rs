@@ -8,6 +8,8 @@ use crate::driver::{lock, module};
 
 /// More files than this (some 20 KB each), and the older half goes. oflow's tests have about two thousand programs.
 const MOST: usize = 12_000;
+/// Objects kept from one look at the number of files to the next.
+const BETWEEN: usize = 500;
 
 /// 128 bits of FNV-1a over the parts and their lengths.
 pub fn hash(parts: &[&str]) -> String {
@@ -48,6 +50,11 @@ pub fn keep(hash: &str, object: &[u8]) {
         .and_then(|()| std::fs::rename(&unfinished, folder.join(hash)));
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
+        return;
+    }
+    // The folder is read at the first object and then now and then: asking each file's age at each compilation costs more than the write.
+    static KEPT: AtomicUsize = AtomicUsize::new(0);
+    if !KEPT.fetch_add(1, Relaxed).is_multiple_of(BETWEEN) {
         return;
     }
     let Ok(entries) = std::fs::read_dir(&folder) else { return };
