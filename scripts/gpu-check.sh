@@ -50,7 +50,7 @@ build() {
     local out
     out=$(cd "$here" && cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/') || return 1
     cp "$out"/release/{oflow,oflaunch} "$out"/release/examples/{train,gpt} "$to" || return 1
-    # `Executable cuda/main.rs (target/release/deps/cuda-0123456789abcdef)`; the launcher has a test of that name too.
+    # `Executable cuda/main.rs (target/release/deps/cuda-0123456789abcdef)`
     (cd "$here" && cargo test --release --no-run --test cuda --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
     while read -r line; do
         local file name

@@ -59,7 +59,7 @@ mod tests {
         assert!(processes(&run).is_empty());
         let mut cat = Command::new("cat").env(MARK, &run).stdin(Stdio::piped()).spawn().unwrap();
         while processes(&run).iter().all(|(_, command)| command != "cat") {
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert_eq!(processes(&run)[0].0, cat.id() as i32);
         drop(cat.stdin.take());

@@ -1,6 +1,6 @@
 //! Plants faults in real jobs and judges them: what was reported, how fast, with which exit code, and what was left behind.
 //!
-//! `cargo xtask faults` runs the whole matrix, `launcher/tests/faults.rs` one run of each case. Knows `oflaunch` from
+//! `cargo xtask faults` runs the whole matrix, `launcher/tests/launcher/faults.rs` one run of each case. Knows `oflaunch` from
 //! outside only: its command line, its events, its processes. Start at [`cases`], then [`matrix`].
 
 pub mod attack;

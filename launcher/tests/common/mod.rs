@@ -1,8 +1,9 @@
 //! What the tests share: a folder with shell scripts, oflaunch as a child process, and waiting with a deadline.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test program uses its part")]
 
 pub mod hosts;
 pub mod tap;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +11,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit, test_kill_process_group,
+};
+
+pub(crate) use threads::test_threads;
 
 pub const LONG: Duration = Duration::from_secs(20);
 
@@ -24,7 +30,8 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Optio
             return value;
         }
         assert!(Instant::now() < deadline, "waited {limit:?} for {what}");
-        std::thread::yield_now();
+        // Tests that wait leave the cores to those that do not.
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -111,6 +118,27 @@ impl Drop for Mounted {
     }
 }
 
+/// Leave for one test at a time to open thousands of files. What the others have open beside is a few hundred.
+pub struct ManyFiles {
+    /// How many this process may have open now: as many as were asked for, or fewer where that is not allowed.
+    pub most: u64,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl ManyFiles {
+    pub fn open(wanted: u64) -> ManyFiles {
+        static ALONE: Mutex<()> = Mutex::new(());
+        // A test that has failed has closed its files.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = getrlimit(Resource::Nofile);
+        let most = limit.maximum.unwrap_or(u64::MAX).min(wanted);
+        if limit.current.is_some_and(|current| current < most) {
+            setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit }).unwrap();
+        }
+        ManyFiles { most, _alone: alone }
+    }
+}
+
 /// Shell line by which a rank tells its process id, once all before it has been done.
 pub const TELL_PID: &str = "echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK";
 
@@ -132,6 +160,16 @@ pub fn built(script: &Path, args: &[&str]) -> String {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", script]));
     plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
+}
+
+pub fn job_source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/job.rs")
+}
+
+/// The executable of `scripts/job.rs`.
+pub fn job() -> &'static str {
+    static BUILT: OnceLock<String> = OnceLock::new();
+    BUILT.get_or_init(|| built(&job_source(), &[]))
 }
 
 /// Runs oflaunch to its end.
