@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use oflow::checkpoint::{Checkpoint, CheckpointEntry, ConvertOptions, MANIFEST, convert, latest, list};
 use serde_json::json;
@@ -231,6 +231,11 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
     Ok(code)
 }
 
+/// The end of what is said of a checkpoint whose lock somebody holds to remove it.
+const BEING_REMOVED: &str = " is being removed";
+/// Patience with one who removes a checkpoint; longer he does not take unless he stands still.
+const REMOVAL: Duration = Duration::from_secs(10);
+
 /// Result of checking one checkpoint.
 enum Verified {
     Whole(String),
@@ -241,6 +246,7 @@ enum Verified {
 /// Reads all of a checkpoint. A job that saves meanwhile removes old ones that a list has named, and writes one of the same step anew.
 fn verified(path: &Path, listed: bool) -> Verified {
     let folder = || std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    let first = Instant::now();
     loop {
         let (began, before) = (Instant::now(), folder());
         let e = match Checkpoint::open(path).and_then(|c| c.verify().map(|()| c)) {
@@ -250,6 +256,11 @@ fn verified(path: &Path, listed: bool) -> Verified {
             }
             Err(e) => e,
         };
+        // Whoever removes it holds its lock for a moment before its name is gone.
+        if listed && e.message().ends_with(BEING_REMOVED) && first.elapsed() < REMOVAL {
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        }
         match (before, folder()) {
             (_, None) if listed => return Verified::Gone,
             (before, after) if before == after => return Verified::Damaged(e),
