@@ -29,17 +29,32 @@ use rustix::fs::Mode;
 const PART: &str = "OFLOW_TEST_NEIGHBOURS";
 /// A user without files.
 const NOBODY: u32 = 65534;
-const SOURCE: &str = r#"#include "oflow_op.hpp"
-static void twice(const oflow::Call &call)
+/// In C: what is looked at is who may do what with the files of a build, and C++ takes ten times as long to compile.
+const SOURCE: &str = r#"#include "oflow_op.h"
+#define TEXT(s) { (const uint8_t *)(s), sizeof(s) - 1 }
+static int32_t run(const oflow_call *call, oflow_message *error)
 {
-    const float *x = call.input("x").data<float>();
-    float *y = call.output("y").data<float>();
-    for (int64_t i = 0; i < call.output("y").size(); ++i)
+    (void)error;
+    const float *x = call->inputs[0]->data;
+    float *y = call->outputs[0]->data;
+    for (int64_t i = 0; i < call->outputs[0]->dims[0]; ++i)
         y[i] = 2 * x[i];
+    return OFLOW_OK;
 }
-OFLOW_LIBRARY(neighbours)
+static const oflow_kernel kernel = {
+    .head = {sizeof(oflow_kernel), OFLOW_OP_MAJOR, OFLOW_OP_MINOR}, .device = TEXT("cpu"), .run = run};
+static const oflow_kernel *const kernels[] = {&kernel};
+static const oflow_str signatures[] = {TEXT("S(0) -> S(0)")};
+static const oflow_op_def op = {
+    .head = {sizeof(oflow_op_def), OFLOW_OP_MAJOR, OFLOW_OP_MINOR}, .declaration = TEXT("twice(x: f32[1]) -> y"),
+    .signatures = {signatures, 1}, .kernels = kernels, .kernel_count = 1};
+static const oflow_op_def *const ops[] = {&op};
+static const oflow_library library = {
+    .head = {sizeof(oflow_library), OFLOW_OP_MAJOR, OFLOW_OP_MINOR}, .name = TEXT("neighbours"), .ops = ops, .op_count = 1};
+__attribute__((visibility("default"))) const oflow_library *oflow_op_library(const oflow_host *host)
 {
-    library.op("twice(x: f32[1]) -> y").factors("n -> n").cpu(twice);
+    (void)host;
+    return &library;
 }
 "#;
 
@@ -65,11 +80,11 @@ fn played() -> Option<PathBuf> {
 }
 
 fn build(folder: &Path, cache: &Path) -> oflow::Result<Library> {
-    build_and_load(&[folder.join("twice.cc")], BuildOptions::new().cache(cache))
+    build_and_load(&[folder.join("twice.c")], BuildOptions::new().cache(cache))
 }
 
 fn has_compiler() -> bool {
-    let found = Command::new("c++").arg("--version").output().is_ok();
+    let found = Command::new("cc").arg("--version").output().is_ok();
     if !found {
         eprintln!("skipped: there is no compiler");
     }
@@ -139,7 +154,7 @@ fn found(folder: &Path, begins: &str, ends: &str) -> Vec<PathBuf> {
 
 /// Runs a job that fails, under umask 000, whose rank makes what [`part_of_a_rank`] makes; and a measured cost model.
 fn job(folder: &Folder) {
-    fs::write(folder.path().join("twice.cc"), SOURCE).unwrap();
+    fs::write(folder.path().join("twice.c"), SOURCE).unwrap();
     let script = format!(
         "umask 000; exec '{}' -n 1 --log-dir '{1}/logs/deep' --events '{1}/events' '{2}' -- \
          --exact neighbours::part_of_a_rank --nocapture --test-threads=1",
@@ -228,7 +243,7 @@ fn another_user_reads_no_private_file_and_writes_replaces_and_makes_nothing() {
     allow(folder.path(), 0o755);
     let files = found(folder.path(), "", "");
     assert!(files.len() > 20, "{files:?}");
-    for path in files.iter().filter(|p| !p.ends_with("twice.cc")) {
+    for path in files.iter().filter(|p| !p.ends_with("twice.c")) {
         let (shown, meta) = (path.display(), path.symlink_metadata().unwrap());
         let private = meta.mode() & 0o077 == 0;
         let mut tries = match meta.is_dir() {
@@ -279,7 +294,7 @@ fn what_others_may_write_is_neither_built_nor_loaded() {
         return;
     }
     let folder = Folder::new();
-    let source = folder.write("twice.cc", SOURCE);
+    let source = folder.write("twice.c", SOURCE);
     let cache = folder.path().join("above/cache");
     let output = || built_in(&folder, &cache);
     assert!(output().contains("loaded: "), "{}", output());
@@ -315,7 +330,7 @@ fn who_waits_for_a_build_is_told_for_whom() {
         return;
     }
     let folder = Folder::new();
-    folder.write("twice.cc", SOURCE);
+    folder.write("twice.c", SOURCE);
     let cache = folder.path().join("cache");
     assert!(built_in(&folder, &cache).contains("loaded: "));
     let lock = found(&cache, "twice-", ".lock").remove(0);
@@ -343,7 +358,7 @@ fn a_lock_is_no_link_and_cuts_nothing() {
         return;
     }
     let folder = Folder::new();
-    folder.write("twice.cc", SOURCE);
+    folder.write("twice.c", SOURCE);
     let victim = folder.write("victim", "precious");
     let cache = folder.path().join("cache");
     assert!(built_in(&folder, &cache).contains("loaded: "));
@@ -390,7 +405,7 @@ fn what_another_user_prepares_in_a_shared_folder_is_refused() {
     }
     let folder = Folder::new();
     allow(folder.path(), 0o755);
-    fs::write(folder.path().join("twice.cc"), SOURCE).unwrap();
+    fs::write(folder.path().join("twice.c"), SOURCE).unwrap();
     let first = folder.path().join("first");
     assert!(built_in(&folder, &first).contains("loaded: "));
     let victim = folder.write("victim", "precious");

@@ -102,11 +102,17 @@ fn start(net: &Net, folder: &Folder, options: &[&str], args: &[&str]) -> [Runnin
     })
 }
 
+/// A training that takes longer than its outages.
+const TRAINING: [&str; 4] = ["--steps", "4000", "--epochs", "1000"];
+
 /// The losses of the same training on one host.
-fn wanted(args: &[&str]) -> BTreeMap<usize, f64> {
-    let output = run(&Folder::new(), &[&["-n", "2", "--threads", "1", train(), "--"], args].concat());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    losses_of(&stdout(&output))
+fn wanted() -> &'static BTreeMap<usize, f64> {
+    static LOSSES: OnceLock<BTreeMap<usize, f64>> = OnceLock::new();
+    LOSSES.get_or_init(|| {
+        let output = run(&Folder::new(), &[&["-n", "2", "--threads", "1", train(), "--"], &TRAINING[..]].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        losses_of(&stdout(&output))
+    })
 }
 
 /// Waits until rank 0 has printed its model, that is until the ranks have met. A thread reads on and returns the losses.
@@ -128,15 +134,14 @@ fn finished(jobs: [Running; 2]) -> [String; 2] {
 #[test]
 fn outages_are_told_and_survived_with_the_same_bits() {
     let Some(net) = Net::new("oo") else { return };
-    let (folder, args) = (Folder::new(), ["--steps", "4000", "--epochs", "1000"]);
-    let wanted = wanted(&args);
-    let mut jobs = start(&net, &folder, &[], &args);
+    let folder = Folder::new();
+    let mut jobs = start(&net, &folder, &[], &TRAINING);
     let losses = wait_for_training(&mut jobs[0]);
     net.outage(&[0, 1], Duration::from_secs(4));
     net.outage(&[1], Duration::from_secs(1));
     net.outage(&[0], Duration::from_secs(2));
     let told = finished(jobs);
-    assert!(losses.join().unwrap() == wanted);
+    assert!(losses.join().unwrap() == *wanted());
     for (text, other) in told.iter().zip([1, 0]) {
         assert!(
             text.contains(&format!("oflaunch: node {other} (")) && text.contains(") has been silent for 3 s: "),
@@ -150,15 +155,14 @@ fn outages_are_told_and_survived_with_the_same_bits() {
 #[test]
 fn after_a_longer_outage_the_job_restarts_from_its_last_checkpoint() {
     let Some(net) = Net::new("or") else { return };
-    let (folder, args) = (Folder::new(), ["--steps", "4000", "--epochs", "1000"]);
-    let wanted = wanted(&args);
+    let folder = Folder::new();
     let options = ["--outage-limit", "1", "--max-restarts", "1", "--timeout", "1"];
-    let saving = [&args[..], &["--checkpoint", "saved", "--save-every", "20", "--resume"]].concat();
+    let saving = [&TRAINING[..], &["--checkpoint", "saved", "--save-every", "20", "--resume"]].concat();
     let mut jobs = start(&net, &folder, &options, &saving);
     let losses = wait_for_training(&mut jobs[0]);
     net.outage(&[0, 1], Duration::from_secs(8));
     let told = finished(jobs);
-    assert!(losses.join().unwrap() == wanted);
+    assert!(losses.join().unwrap() == *wanted());
     for (text, other) in told.iter().zip([1, 0]) {
         let lost = text
             .lines()
