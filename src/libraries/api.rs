@@ -167,16 +167,18 @@ unsafe extern "C" fn call(
                 Answer { tensors: vec![], attrs, _value: Some(v) }
             }
         };
-        let value = answer.attrs.list_of().first().copied().unwrap_or(ptr::null());
-        let found = oflow_returned {
-            head: oflow_head::of::<oflow_returned>(),
-            tensors: answer.tensors.as_ptr(),
-            count: answer.tensors.len(),
-            value,
-        };
-        RETURNED.set(answer);
-        // SAFETY: as above.
-        unsafe { fill(returned, found, "the struct for what a call returns") }
+        // What it points to lies in the answer, so the answer is put in its place first.
+        RETURNED.with_borrow_mut(|kept| {
+            *kept = answer;
+            let found = oflow_returned {
+                head: oflow_head::of::<oflow_returned>(),
+                tensors: kept.tensors.as_ptr(),
+                count: kept.tensors.len(),
+                value: kept.attrs.list_of().first().map_or(ptr::null(), |value| ptr::from_ref(*value)),
+            };
+            // SAFETY: as above.
+            unsafe { fill(returned, found, "the struct for what a call returns") }
+        })
     };
     // SAFETY: a message of the library.
     unsafe { answered(error, body) }

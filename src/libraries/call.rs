@@ -113,7 +113,7 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
         input_count: inputs.len(),
         outputs: outputs.as_ptr(),
         output_count: outputs.len(),
-        attrs: attrs.as_ptr(),
+        attrs: attrs.as_ptr().cast(),
         attr_count: attrs.len(),
         workspace: scratch.as_ref().map_or(ptr::null(), ptr::from_ref),
         stream: stream.map_or(ptr::null_mut(), |s| s.raw().cast()),

@@ -213,9 +213,10 @@ impl GivenAttrs {
         shown
     }
 
-    /// Addresses of the attributes.
-    pub(super) fn list_of(&self) -> SmallVec<[*const oflow_attr; 4]> {
-        self.attrs.iter().map(ptr::from_ref).collect()
+    /// References to the attributes, which C reads as a list of pointers. They borrow: few attributes lie in this struct itself, so it must
+    /// stay where it is as long as a library may read them.
+    pub(super) fn list_of(&self) -> SmallVec<[&oflow_attr; 4]> {
+        self.attrs.iter().collect()
     }
 }
 
@@ -298,7 +299,7 @@ pub(super) fn with_infer<R>(
         input_count: inputs.len(),
         outputs: made.as_ptr(),
         output_count: made.len(),
-        attrs: attrs.as_ptr(),
+        attrs: attrs.as_ptr().cast(),
         attr_count: attrs.len(),
         user,
         devices: args.devices.map_or(ptr::null(), |(inputs, _)| inputs.as_ptr()),

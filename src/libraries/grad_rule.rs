@@ -238,7 +238,7 @@ fn run_rule(ctx: &mut dyn GradCtx, rule: Rule, user: User) -> Result<()> {
     let grad = oflow_grad {
         head: oflow_head::of::<oflow_grad>(),
         op: oflow_str::of(&op.sig.name),
-        attrs: attrs.as_ptr(),
+        attrs: attrs.as_ptr().cast(),
         attr_count: attrs.len(),
         input_count,
         user: user.get(),
