@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use oflow::checkpoint::{Checkpoint, CheckpointEntry, ConvertOptions, MANIFEST, convert, latest, list};
+use oflow::checkpoint::{Checkpoint, CheckpointEntry, ConvertOptions, MANIFEST, being_removed, convert, latest, list};
 use serde_json::json;
 
 use crate::{Failed, cli};
@@ -231,9 +231,7 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
     Ok(code)
 }
 
-/// The end of what is said of a checkpoint whose lock somebody holds to remove it.
-const BEING_REMOVED: &str = " is being removed";
-/// Patience with one who removes a checkpoint; longer he does not take unless he stands still.
+/// Time-out for the removal of a checkpoint, which takes milliseconds.
 const REMOVAL: Duration = Duration::from_secs(10);
 
 /// Result of checking one checkpoint.
@@ -256,8 +254,8 @@ fn verified(path: &Path, listed: bool) -> Verified {
             }
             Err(e) => e,
         };
-        // Whoever removes it holds its lock for a moment before its name is gone.
-        if listed && e.message().ends_with(BEING_REMOVED) && first.elapsed() < REMOVAL {
+        // Who removes a checkpoint holds its lock for a moment before its name is gone.
+        if listed && being_removed(path) && first.elapsed() < REMOVAL {
             std::thread::sleep(Duration::from_millis(10));
             continue;
         }

@@ -77,6 +77,11 @@ pub fn reading(checkpoint: &Path) -> Result<Option<File>> {
     }
 }
 
+/// Returns whether a process holds the lock of a checkpoint because it removes it; false also where there is no checkpoint.
+pub fn being_removed(checkpoint: &Path) -> bool {
+    reading(checkpoint).is_err()
+}
+
 /// Takes the lock of a checkpoint for its removal; `Err` if somebody reads it.
 pub fn removing(checkpoint: &Path) -> Result<Option<File>, ()> {
     // For writing, because NFS gives nobody else an exclusive lock.
@@ -137,5 +142,6 @@ mod tests {
         let removed = removing(tmp.path()).unwrap();
         assert!(removed.is_some());
         assert!(reading(tmp.path()).unwrap_err().to_string().contains(" is being removed\n  help: "));
+        assert!(being_removed(tmp.path()) && !being_removed(&tmp.path().join("none")));
     }
 }

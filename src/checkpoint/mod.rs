@@ -40,6 +40,7 @@ mod write;
 
 pub use convert::{ConvertOptions, Converted, convert};
 pub use folder::{CheckpointEntry, latest, list, name_of};
+pub use lock::being_removed;
 pub use manager::{CheckpointManager, CheckpointOptions};
 pub use manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedSums, SavedTensor, VERSION};
 pub use plan::{GRANULE, Share, TensorSpec, boxes_of_run, shares, whole_layout};
