@@ -33,12 +33,13 @@ fn script(folder: &Folder, name: &str, text: &str) {
     wait_for("the clock", LONG, || (SystemTime::now() > modified + Duration::from_millis(50)).then_some(()));
 }
 
-/// A source tree with a library that is compiled at once, for scripts that have dependencies of their own.
+/// A source tree with a library that is compiled at once and has `half` with fewer features than scripts usually ask for.
 fn small_library(folder: &Folder) -> PathBuf {
     let home = folder.path().join("small");
     fs::create_dir_all(home.join("src")).unwrap();
     fs::write(home.join("src/lib.rs"), "").unwrap();
-    let manifest = "[package]\nname = \"oflow\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    let manifest = "[package]\nname = \"oflow\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[features]\ntls = []\n\n\
+                    [dependencies]\nhalf = { version = \"2\", default-features = false }\n\n[workspace]\n";
     fs::write(home.join("Cargo.toml"), manifest).unwrap();
     fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock"), home.join("Cargo.lock")).unwrap();
     home
@@ -161,17 +162,46 @@ fn main() -> oflow::Result<()> {
     assert!(text.contains(&place), "{place} is missing in\n{text}");
     assert!(text.ends_with("could not be built; no rank was started\n") && !text.contains("[rank"), "{text}");
 
-    // Frontmatter: a dependency that the library has too, so no download; lines and file are the user's.
-    let front = "---\n[dependencies]\nhalf = \"2\"\n---\nfn main() {\n    println!(\"{}\", half::f16::ONE);\n}\n";
+    // Frontmatter: crates that the library has too, so no download. Types and traits of those that are shared are the library's, so that
+    // they can be handed over; the library is not compiled again. Lines and file are the user's.
+    let front = r#"---
+[dependencies]
+half = "2"
+serde = { version = "1", features = ["derive"] }
+serde_json = "1"
+---
+use oflow::prelude::*;
+
+#[derive(serde::Serialize)]
+struct Epoch(u32);
+
+fn main() -> Result<()> {
+    oflow::init()?;
+    let x = from_vec(vec![half::f16::ONE; 2], [2], Device::Cpu)?;
+    let mut state = oflow::state::SaveState::new();
+    state.value("epoch", Epoch(3))?;
+    println!("{x:?} {}", serde_json::json!({ "epoch": 3 }));
+    Ok(())
+}
+"#;
     script(&folder, "front.rs", front);
-    let small = small_library(&folder);
-    let launch_front = || oflaunch(&folder).env("OFLOW_HOME", &small).args(["-n", "1", "front.rs"]).output().unwrap();
-    let output = launch_front();
-    assert_eq!((code(&output), stdout(&output).as_str()), (0, "1\n"), "{}", stderr(&output));
+    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "f16[2] on cpu {\"epoch\":3}\n"), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert!(!text.contains("Compiling oflow v") && !text.contains("profile package spec"), "{text}");
     script(&folder, "front.rs", &front.replace("half::f16::ONE", "half::f16::TWO"));
-    let output = launch_front();
-    let place = format!("{}:6:", folder.path().canonicalize().unwrap().join("front.rs").display());
+    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    let place = format!("{}:14:", folder.path().canonicalize().unwrap().join("front.rs").display());
     assert!(stderr(&output).contains(&place), "{place} is missing in\n{}", stderr(&output));
+
+    // One that needs a shared crate with other features than the library has it gets a library of its own.
+    let other = "---\n[dependencies]\nhalf = \"2\"\n---\nfn main() {\n    println!(\"{}\", half::f16::ONE);\n}\n";
+    script(&folder, "other.rs", other);
+    let small = small_library(&folder);
+    let output = oflaunch(&folder).env("OFLOW_HOME", &small).args(["-n", "1", "other.rs"]).output().unwrap();
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "1\n"), "{}", stderr(&output));
+    let text = stderr(&output);
+    assert!(text.contains("the script needs half 2.") && text.contains("which the library has with others"), "{text}");
     script(&folder, "front.rs", "---\n[package]\n---\nfn main() {}\n");
     let (output, calls) = launch(&folder, &["-n", "1", "front.rs"]);
     assert_eq!((code(&output), calls), (101, 0));
