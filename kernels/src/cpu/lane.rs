@@ -290,47 +290,26 @@ macro_rules! f8_lane {
 }
 f8_lane!(F8E4M3FN F8E5M2);
 
+/// The arms of [`with_lane`], [`with_float`] and [`with_integer`]: for each dtype its lane, and what holds for the other dtypes, if any.
+macro_rules! lane_arms {
+    ($dtype:expr, $T:ident => $body:expr; $($name:ident: $lane:ty),+ $(; $other:ident => $none:expr)?) => {
+        match $dtype {
+            $($crate::cpu::lane::Native::$name => {
+                type $T = $lane;
+                $body
+            })+
+            $($other => $none,)?
+        }
+    };
+}
+pub(crate) use lane_arms;
+
 /// Evaluates an expression with `$T` bound to the [`Lane`] of a [`Native`] dtype.
 macro_rules! with_lane {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::cpu::lane::Native::Bool => {
-                type $T = $crate::cpu::lane::BoolLane;
-                $body
-            }
-            $crate::cpu::lane::Native::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::cpu::lane::Native::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::cpu::lane::Native::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::cpu::lane::Native::I64 => {
-                type $T = i64;
-                $body
-            }
-            $crate::cpu::lane::Native::F16 => {
-                type $T = $crate::cpu::lane::F16Lane;
-                $body
-            }
-            $crate::cpu::lane::Native::BF16 => {
-                type $T = $crate::cpu::lane::Bf16Lane;
-                $body
-            }
-            $crate::cpu::lane::Native::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::cpu::lane::Native::F64 => {
-                type $T = f64;
-                $body
-            }
-        }
+        $crate::cpu::lane::lane_arms!($dtype, $T => $body;
+            Bool: $crate::cpu::lane::BoolLane, U8: u8, I8: i8, I32: i32, I64: i64,
+            F16: $crate::cpu::lane::F16Lane, BF16: $crate::cpu::lane::Bf16Lane, F32: f32, F64: f64)
     };
 }
 pub(crate) use with_lane;
@@ -338,25 +317,9 @@ pub(crate) use with_lane;
 /// As [`with_lane`] for a float dtype: what computes with floats alone is not compiled for integers.
 macro_rules! with_float {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::cpu::lane::Native::F16 => {
-                type $T = $crate::cpu::lane::F16Lane;
-                $body
-            }
-            $crate::cpu::lane::Native::BF16 => {
-                type $T = $crate::cpu::lane::Bf16Lane;
-                $body
-            }
-            $crate::cpu::lane::Native::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::cpu::lane::Native::F64 => {
-                type $T = f64;
-                $body
-            }
-            d => unreachable!("{d:?} is not a float dtype"),
-        }
+        $crate::cpu::lane::lane_arms!($dtype, $T => $body;
+            F16: $crate::cpu::lane::F16Lane, BF16: $crate::cpu::lane::Bf16Lane, F32: f32, F64: f64;
+            d => unreachable!("{d:?} is not a float dtype"))
     };
 }
 pub(crate) use with_float;
@@ -364,29 +327,9 @@ pub(crate) use with_float;
 /// As [`with_lane`] for bool or an integer dtype.
 macro_rules! with_integer {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::cpu::lane::Native::Bool => {
-                type $T = $crate::cpu::lane::BoolLane;
-                $body
-            }
-            $crate::cpu::lane::Native::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::cpu::lane::Native::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::cpu::lane::Native::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::cpu::lane::Native::I64 => {
-                type $T = i64;
-                $body
-            }
-            d => unreachable!("{d:?} is not an integer dtype"),
-        }
+        $crate::cpu::lane::lane_arms!($dtype, $T => $body;
+            Bool: $crate::cpu::lane::BoolLane, U8: u8, I8: i8, I32: i32, I64: i64;
+            d => unreachable!("{d:?} is not an integer dtype"))
     };
 }
 pub(crate) use with_integer;
