@@ -1,5 +1,6 @@
 //! What test programs share. The op harness is the library's: `oflow::testing`.
 
+pub mod again;
 pub mod bag;
 pub mod cases;
 pub mod cpp;

@@ -5,6 +5,7 @@ use oflow::ErrorKind;
 use oflow::kernels::cuda::{Args, Launch, Source};
 use oflow::ops::{Grad, OpDef};
 use oflow::prelude::*;
+use oflow_tests::again::{again, passes};
 
 static BROKEN: Source = Source::file(
     "broken",
@@ -31,13 +32,9 @@ fn fails_after(test: &str, steps: i32) {
     if std::env::var_os(STEPS).is_some() {
         return one_kernel_fails();
     }
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    let end = again.args(["--exact", test, "--nocapture"]).env(STEPS, steps.to_string()).output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
-    if let Some(skipped) = out.lines().find_map(|l| l.split_once("skipped: ")) {
-        println!("skipped: {}", skipped.1);
-    }
-    assert!(end.status.success() && out.contains("1 passed"), "{out}\n{err}");
+    let mut test = again(test);
+    test.env(STEPS, steps.to_string());
+    passes(test);
 }
 
 fn one_kernel_fails() {

@@ -3,6 +3,7 @@
 
 mod autocast;
 mod boxing;
+mod compile;
 mod failure;
 mod hooks;
 mod ops;

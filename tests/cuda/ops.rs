@@ -126,52 +126,67 @@ fn every_gradient_equals_finite_differences() {
     settle("gradients", total, &wrong);
 }
 
+/// A test for each mesh, so that they compile at the same time.
+const MESHES: [&[usize]; 4] = [&[1], &[2], &[4], &[2, 2]];
+
 #[test]
-fn signatures_over_ranks_give_the_cpus_result() {
+fn signatures_on_one_rank_give_the_cpus_result() {
+    signatures(0);
+}
+
+#[test]
+fn signatures_over_two_ranks_give_the_cpus_result() {
+    signatures(1);
+}
+
+#[test]
+fn signatures_over_four_ranks_give_the_cpus_result() {
+    signatures(2);
+}
+
+#[test]
+fn signatures_over_two_by_two_ranks_give_the_cpus_result() {
+    signatures(3);
+}
+
+/// Emulated kernels are slow to compile: one of two samples runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
+fn signatures(k: usize) {
     if !super::cuda() {
         return;
     }
-    let mut wrong: Vec<String> = vec![];
-    let mut plans = vec![];
-    for (number, op) in ops().into_iter().enumerate() {
-        for (i, s) in Sample::all(op).unwrap().iter().enumerate().filter(|(_, s)| runs(number, s)) {
+    let mesh = MESHES[k];
+    let whole = super::real() || cases::whole();
+    let (mut wrong, mut cases, mut number): (Vec<String>, Vec<Case>, usize) = (vec![], vec![], 0);
+    for (n, op) in ops().into_iter().enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate().filter(|(_, s)| runs(n, s)) {
             for (word, v) in variants(op, s) {
+                number += 1;
+                if !whole && number % (2 * MESHES.len()) != k {
+                    continue;
+                }
                 let what = format!("{} sample {i} ({word})", op.name());
-                if let Ok(p) = reference(op, &what, &v, true, differentiable(op) && word != "small") {
-                    plans.push((Arc::new(p), v, word));
+                let Ok(plan) = reference(op, &what, &v, true, differentiable(op) && word != "small") else { continue };
+                let plan = Arc::new(plan);
+                let limit = match (mesh.len(), word, super::real()) {
+                    (1, _, true) => usize::MAX,
+                    (_, "as given", true) => 8,
+                    (_, _, true) => 2,
+                    // Emulated kernels are slow, and the host's run of this test takes every signature.
+                    (_, "as given", false) => 3,
+                    _ => 1,
+                };
+                match signature_cases(&plan, &v, mesh, limit) {
+                    Ok(c) => cases.extend(c),
+                    Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
+                }
+                if mesh.iter().product::<usize>() > 1 {
+                    cases.extend(mixed_cases(&plan, mesh, usize::from(word == "as given")).unwrap());
                 }
             }
         }
     }
-    let mut total = 0;
-    let meshes: &[&[usize]] = &[&[1], &[2], &[4], &[2, 2]];
-    // Emulated kernels are slow to compile: one of two samples runs on one of the meshes, unless `OFLOW_CASES=all` asks for all.
-    let whole = super::real() || cases::whole();
-    for (k, mesh) in meshes.iter().enumerate() {
-        let mut cases: Vec<Case> = vec![];
-        let here = |i: usize| whole || i % (2 * meshes.len()) == k;
-        for (_, (plan, sample, word)) in plans.iter().enumerate().filter(|(i, _)| here(*i)) {
-            let limit = match (mesh.len(), *word, super::real()) {
-                (1, _, true) => usize::MAX,
-                (_, "as given", true) => 8,
-                (_, _, true) => 2,
-                // Emulated kernels are slow, and the host's run of this test takes every signature.
-                (_, "as given", false) => 3,
-                _ => 1,
-            };
-            match signature_cases(plan, sample, mesh, limit) {
-                Ok(c) => cases.extend(c),
-                Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
-            }
-            if mesh.iter().product::<usize>() > 1 {
-                cases.extend(mixed_cases(plan, mesh, usize::from(*word == "as given")).unwrap());
-            }
-        }
-        total += cases.len();
-        wrong.extend(run_cases_on(Device::Cuda, mesh, &cases).into_iter().filter_map(Result::err));
-        println!("mesh {mesh:?}: {} cases, {} wrong so far", cases.len(), wrong.len());
-    }
-    settle("over ranks", total, &wrong);
+    wrong.extend(run_cases_on(Device::Cuda, mesh, &cases).into_iter().filter_map(Result::err));
+    settle(&format!("over {mesh:?}"), cases.len(), &wrong);
 }
 
 /// More elements than one piece of the kernels has, with a piece that is not full and one without anything chosen.

@@ -1,12 +1,15 @@
 //! Posts that leave from, and arrive in, the memory of a call.
 
 use super::link::{Connection, MEMORY, Offer, Pool};
+use super::links::timespec;
 use crate::oracle::tag;
 use crate::transport::RunningCall;
 use crate::{Collective, Tag};
 use oflow_base::Random;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
 
 const MOST: usize = 100_000;
 
@@ -16,9 +19,19 @@ fn pair() -> (Connection, Connection) {
     let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let into = listener.accept().unwrap().0;
     for s in [&out, &into] {
-        super::socket::prepare(s, std::time::Duration::from_secs(4), Some(8 << 10)).unwrap();
+        super::socket::prepare(s, Duration::from_secs(4), Some(8 << 10)).unwrap();
     }
     (Connection::new(out, MOST), Connection::new(into, MOST))
+}
+
+/// Waits until the sender's socket takes more or the receiver's has more. With so small buffers the kernel takes tens of milliseconds to
+/// acknowledge what was read.
+fn wait(sender: &Connection, link: &Connection) {
+    let mut fds = vec![PollFd::new(&link.stream, PollFlags::IN)];
+    if sender.has_output() {
+        fds.push(PollFd::new(&sender.stream, PollFlags::OUT));
+    }
+    assert_ne!(poll(&mut fds, Some(&timespec(Duration::from_secs(20)))).unwrap(), 0, "nothing comes");
 }
 
 fn payload(seed: usize, len: usize) -> Vec<u8> {
@@ -34,7 +47,7 @@ fn offer(room: &mut [u8], t: &Tag, total: u64) -> Offer {
 fn what_is_offered_is_used_for_the_right_post_only() {
     let mut rng = Random::new(5);
     let (mut direct, mut taken_back) = (0, 0);
-    for _ in 0..80 {
+    for _ in 0..40 {
         let (mut sender, mut link) = pair();
         let (t, arrived) = (tag(3, "op"), Cell::new(0));
         let call = RunningCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
@@ -74,6 +87,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
                 if let Some(post) = link.next() {
                     break post;
                 }
+                wait(&sender, &link);
             };
             let here = std::ptr::eq(post.data, room.as_ptr());
             direct += usize::from(here);
@@ -86,7 +100,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
         }
         assert!(link.next().is_none() && !sender.has_output());
     }
-    assert!(direct > 16 && taken_back > 40, "{direct} {taken_back}");
+    assert!(direct > 8 && taken_back > 20, "{direct} {taken_back}");
 }
 
 #[test]
@@ -114,6 +128,8 @@ fn what_a_failed_call_was_sending_arrives_all_the_same() {
             // SAFETY: the post is there until its release.
             got.extend_from_slice(unsafe { std::slice::from_raw_parts(post.data, post.len) });
             link.release(&mut pool);
+        } else {
+            wait(&sender, &link);
         }
     }
     assert!(got == payload(1, MOST));

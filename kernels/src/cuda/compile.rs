@@ -5,6 +5,7 @@ use crate::{KernelError, Result};
 use cudarc::nvrtc::{result, sys};
 use oflow_files::Access;
 use std::ffi::CString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -38,21 +39,40 @@ pub(super) struct Unit<'a> {
 
 /// The machine code (a CUBIN), from the cache or compiled, and whether it had to be compiled.
 ///
+/// Ranks need the same programs at the same time: the first compiles, in whichever process, the others wait and read.
+///
 /// # Errors
 /// What the compiler says, with its lines.
 pub(super) fn machine_code(unit: &Unit) -> Result<(Vec<u8>, bool)> {
-    let file = usable_cache().map(|d| d.join(format!("{}-{:032x}.cubin", unit.name, key(unit))));
-    if let Some(code) = file.as_deref().and_then(read) {
+    let Some(folder) = usable_cache() else { return Ok((compile(unit)?, true)) };
+    let key = key(unit);
+    let file = folder.join(format!("{}-{key:032x}.cubin", unit.name));
+    if let Some(code) = read(&file) {
+        return Ok((code, false));
+    }
+    let _turn = turn(folder, key, unit.name);
+    if let Some(code) = read(&file) {
         return Ok((code, false));
     }
     let code = compile(unit)?;
-    if let Some(file) = file
-        && let Err(e) = write(&file, &code)
-    {
+    if let Err(e) = write(&file, &code) {
         // Without the cache everything still works, only slower next time.
         eprintln!("oflow: cannot keep compiled kernels in {}: {e}", file.display());
     }
     Ok((code, true))
+}
+
+/// Locks that keep two from compiling the same. Programs that share one wait for each other, which is rare and costs a compilation.
+const TURNS: u128 = 64;
+
+/// Waits for the others that compile a program of this key, and keeps them out while the file is open. Without locks (some file systems
+/// have none) each compiles for itself.
+fn turn(folder: &Path, key: u128, name: &str) -> Option<File> {
+    let file = oflow_files::lock::open_lock(&folder.join(format!(".turn-{:02}", key % TURNS))).ok()?;
+    let tell =
+        |_: &str| eprintln!("oflow: waiting for another rank or process, which compiles {name}.cu for the same GPU");
+    oflow_files::lock::wait_for(&file, tell).ok()?;
+    Some(file)
 }
 
 /// Of all that the code depends on.
