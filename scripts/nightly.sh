@@ -13,6 +13,9 @@ cargo test --test builtin_ops --test declarations --test meta --test boxing --te
 OFLOW_CALLS_HERE=20000 scripts/memcheck.sh
 OFLOW_CALLS=1000000 cargo test --test calls random
 
+# What README's first command compiles, in packages and lines.
+cargo xtask budget
+
 if nvrtc="$(scripts/install-nvrtc.sh)"; then
     LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" cargo xtask cuda-kernels --all
 else

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
+
+use oflow_tests::again::again;
 
 use crate::case::{CHILD, Job, run_child, run_here};
 
@@ -89,13 +91,8 @@ fn process(job: &Job, folder: &Path, found: &mut Findings) -> (u64, End) {
     let now = folder.join("now");
     std::fs::write(&now, "").unwrap();
     let name = "parent::random_calls_end_in_a_value_or_an_error_that_names_op_and_line";
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CHILD, job.text(&now))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        again(name).env(CHILD, job.text(&now)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (lines, said) = mpsc::channel();
     let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).try_for_each(|l| lines.send(l)));

@@ -6,6 +6,7 @@ use oflow::libraries::{BuildOptions, Library, build_and_load, load};
 use oflow::ops::{AttrValue, find};
 use oflow::prelude::*;
 use oflow::testing::conformance;
+use oflow_tests::again::again;
 use oflow_tests::cpp::cpp;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -215,8 +216,7 @@ fn a_constructor_that_throws_ends_the_process_and_names_its_library() {
         panic!("the process goes on: {e:?}");
     }
     let name = "hostile::a_constructor_that_throws_ends_the_process_and_names_its_library";
-    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-    let ended = again.args(["--exact", name, "--nocapture"]).env(AGAIN, "1").output().unwrap();
+    let ended = again(name).env(AGAIN, "1").output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     println!("{said}");
     assert!(!ended.status.success() && !said.contains("the process goes on"), "{:?}", ended.status);

@@ -2,7 +2,7 @@
 
 use oflow::functional::{Arg, call};
 use oflow::prelude::*;
-use std::process::Command;
+use oflow_tests::again::again;
 
 /// The hash after one call from one line, in a world of 2.
 fn hash_after(name: &str, shape: &[usize], dtype: DType, sbp: NdSbp, args: &[(&str, f64)]) -> u64 {
@@ -104,9 +104,8 @@ fn print_the_hash() {
 #[test]
 fn processes_with_other_histories_have_the_same_hash() {
     let hash = |history: &str| {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "stream::print_the_hash", "--nocapture"]).env("OFLOW_TEST_HISTORY", history);
-        let text = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        let child = again("stream::print_the_hash").env("OFLOW_TEST_HISTORY", history).output().unwrap();
+        let text = String::from_utf8(child.stdout).unwrap();
         let at = text.find("hash ").unwrap_or_else(|| panic!("{text}"));
         text[at + 5..at + 21].to_string()
     };

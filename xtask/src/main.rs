@@ -2,9 +2,11 @@
 //! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
 //! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print;
-//! `cargo xtask house` measures how the sources are read, and `cargo xtask prose` checks docs, messages and examples.
+//! `cargo xtask house` measures how the sources are read, `cargo xtask prose` checks docs, messages and examples, and `cargo xtask budget`
+//! counts what README's first command compiles.
 
 mod bench;
+mod budget;
 mod codegen;
 mod cuda_kernels;
 mod fuzz;
@@ -27,6 +29,8 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
                                              run the benches with FILTER in their names on a quiet machine, and write
                                              docs/performance/latest.md; --loaded: on any machine, without a conclusion;
                                              --list: say what there is and what each needs
+       cargo xtask budget
+                                             count the packages and the lines of LLVM code of README's first command
        cargo xtask cuda-kernels [--all | --write]
                                              compile every CUDA program for one architecture in turn; --all: for each;
                                              --write: for each, and write xtask/data/cuda-kernels.tsv
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["codegen"] => codegen::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["budget"] => budget::run(),
         ["cuda-kernels"] => cuda_kernels::run(cuda_kernels::For::OneInTurn),
         ["cuda-kernels", "--all"] => cuda_kernels::run(cuda_kernels::For::All),
         ["cuda-kernels", "--write"] => cuda_kernels::run(cuda_kernels::For::Table),

@@ -8,7 +8,7 @@ use oflow::ops::{DTypeRule, Grad, OpDef, TensorType, register};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
 use oflow::{ErrorKind, Registered, box_many, from_boxes};
-use std::process::Command;
+use oflow_tests::again::again;
 use std::sync::Once;
 
 /// Integers of 8 bits that stand for `(stored - zero) * scale`.
@@ -399,10 +399,8 @@ fn processes_that_register_in_different_orders_agree() {
     let folder = tempfile::Builder::new().prefix("oflow-d").tempdir_in("/tmp").unwrap();
     let children: Vec<_> = (0..2)
         .map(|rank| {
-            let mut child = Command::new(std::env::current_exe().unwrap());
-            child
-                .args(["--exact", "dtypes::registered::rank_process", "--nocapture"])
-                .env("OFLOW_TEST_DTYPES", rank.to_string());
+            let mut child = again("dtypes::registered::rank_process");
+            child.env("OFLOW_TEST_DTYPES", rank.to_string());
             child.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env("XDG_RUNTIME_DIR", folder.path());
             child.env("MASTER_ADDR", "localhost").env("MASTER_PORT", "4713").env("OFLOW_THREADS", "1");
             child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()

@@ -6,6 +6,7 @@ use oflow::ops::{Grad, KernelDef, OpDef, register};
 use oflow::optim::{OptimizerExt, Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind};
+use oflow_tests::again;
 use oflow_tests::world;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -430,13 +431,9 @@ fn remembered_forms_are_never_seen() {
 
 /// Runs a test of this file once more, under `OFLOW_CHECK`.
 fn again_with(name: &str, check: &str) {
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("global::layout::{name}")])
-        .env("OFLOW_CHECK", check)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && said.contains("1 passed"), "{said}");
+    let mut test = again::again(&format!("global::layout::{name}"));
+    test.env("OFLOW_CHECK", check);
+    again::passes(test);
 }
 
 /// Without `OFLOW_CHECK` a sample of the data is compared, with 1 all of it, with 0 nothing.
