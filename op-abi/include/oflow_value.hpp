@@ -87,12 +87,11 @@ OFLOW_DTYPE(std::complex<double>, OFLOW_C128)
 #undef OFLOW_DTYPE
 
 // The name of an element type.
-inline const char *dtype_name(uint32_t code)
-{
-    static const char *const names[] = {"bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64",
-                                        "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2", "c64", "c128"};
-    return code < 16 ? names[code] : "another type";
-}
+inline constexpr const char *DTYPE_NAMES[] = {"bool", "u8", "i8", "i32", "i64", "f16", "bf16", "f32", "f64",
+                                              "i16", "u16", "u32", "f8_e4m3fn", "f8_e5m2", "c64", "c128"};
+inline constexpr uint32_t DTYPE_COUNT = sizeof DTYPE_NAMES / sizeof *DTYPE_NAMES;
+
+inline const char *dtype_name(uint32_t code) { return code < DTYPE_COUNT ? DTYPE_NAMES[code] : "another type"; }
 
 inline std::string string_of(oflow_str s) { return s.len ? std::string((const char *)s.data, s.len) : std::string(); }
 
@@ -131,7 +130,7 @@ class DType {
                 code_ = o.second;
                 return;
             }
-        for (uint32_t code = 0; code < 16; ++code)
+        for (uint32_t code = 0; code < DTYPE_COUNT; ++code)
             if (name == dtype_name(code)) {
                 code_ = code;
                 return;

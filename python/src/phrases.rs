@@ -5,6 +5,7 @@ use crate::signature::DTYPE_NAMES;
 use oflow::DType;
 use oflow::sbp::NdSbp;
 use pyo3::pyfunction;
+use std::cmp::Reverse;
 
 /// Whole phrases whose counterpart has another form.
 const PHRASES: &[(&str, &str)] = &[
@@ -71,7 +72,10 @@ fn of_other_crate(text: String) -> String {
 /// `DType::F32` is `oflow.float32`.
 fn dtypes(mut text: String) -> String {
     if text.contains("DType::") {
-        for (dtype, name) in DType::BUILTIN.iter().zip(DTYPE_NAMES) {
+        let mut names: Vec<_> = DType::BUILTIN.iter().zip(DTYPE_NAMES).collect();
+        // A name may begin with another one, as `F8E5M2FNUZ` would.
+        names.sort_by_key(|(dtype, _)| Reverse(dtype.builtin().map_or(0, |b| format!("{b:?}").len())));
+        for (dtype, name) in names {
             if let Some(builtin) = dtype.builtin() {
                 text = text.replace(&format!("DType::{builtin:?}"), &format!("oflow.{name}"));
             }

@@ -82,7 +82,8 @@ fn fill(b: &Boxing, position: usize) -> Vec<u8> {
         let x = number(i) as i64 - 100;
         match b.dtype {
             DType::Bool => vec![(x & 1) as u8],
-            DType::U8 | DType::I8 | DType::F8E4M3FN | DType::F8E5M2 => vec![x as u8],
+            DType::U8 | DType::I8 => vec![x as u8],
+            d if d.is_small_float() => vec![x as u8],
             DType::I16 | DType::U16 => (x as i16).to_ne_bytes().to_vec(),
             DType::U32 => (x as u32).to_ne_bytes().to_vec(),
             DType::I32 => (x as i32).to_ne_bytes().to_vec(),

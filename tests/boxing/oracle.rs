@@ -66,14 +66,15 @@ fn encode(dtype: DType, v: i64, out: &mut Vec<u8>) {
         DType::C64 => [v, 2 * v].iter().for_each(|part| out.extend((*part as f32).to_ne_bytes())),
         DType::C128 => [v, 2 * v].iter().for_each(|part| out.extend((*part as f64).to_ne_bytes())),
         // Moved only: any byte will do.
-        DType::F8E4M3FN | DType::F8E5M2 => out.push(v as u8),
+        d if d.is_small_float() => out.push(v as u8),
         _ => panic!("{dtype}"),
     }
 }
 
 fn decode(dtype: DType, b: &[u8]) -> Num {
     match dtype {
-        DType::Bool | DType::U8 | DType::F8E4M3FN | DType::F8E5M2 => I(b[0] as i64),
+        DType::Bool | DType::U8 => I(b[0] as i64),
+        d if d.is_small_float() => I(b[0] as i64),
         DType::I8 => I(b[0] as i8 as i64),
         DType::I32 => I(i32::from_ne_bytes(b.try_into().unwrap()) as i64),
         DType::I64 => I(i64::from_ne_bytes(b.try_into().unwrap())),

@@ -123,7 +123,7 @@ fn every_plan_is_sound_and_the_same_on_all_ranks() -> Result<()> {
         }
     }
     println!("{plans} plans, {lowered} calls with lowerings");
-    assert!(plans > 3000 && lowered > 10, "{plans} plans, {lowered} with lowerings");
+    assert!(plans > 3000 && lowered > 10 || oflow_tests::selected(), "{plans} plans, {lowered} with lowerings");
     Ok(())
 }
 

@@ -12,8 +12,16 @@ use oflow::ops::Op;
 use oflow::prelude::*;
 use oflow::testing::{Sample, computes, derive_all};
 
+/// Names of ops: `OFLOW_TEST_OPS=softmax,sum` tests these and their gradients alone, where ops are enumerated.
+const ONLY: &str = "OFLOW_TEST_OPS";
+
+/// Whether only some ops are tested: then there are fewer cases than a test expects.
+pub fn selected() -> bool {
+    std::env::var_os(ONLY).is_some()
+}
+
 /// Built-in ops that have values, the gradients included that are derived from their expressions. Other tests of the program may have asked
-/// for more of those, for second derivatives or complex numbers that no sample has: they are left out.
+/// for more of those, for second derivatives or complex numbers that no sample has: they are left out. If some are [`selected`], only those.
 pub fn built_in_ops() -> Vec<&'static Op> {
     derive_all().unwrap();
     let found = |o: &&'static Op| match o.name().matches(".grad.").count() + o.name().matches(".cgrad.").count() {
@@ -21,7 +29,10 @@ pub fn built_in_ops() -> Vec<&'static Op> {
         1 => !Sample::all(o).unwrap().is_empty(),
         _ => false,
     };
-    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).filter(found).collect()
+    let only = std::env::var(ONLY).ok();
+    let of = |name: &str, op: &str| name.strip_prefix(op).is_some_and(|rest| rest.is_empty() || rest.contains("grad"));
+    let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| of(o.name(), n)));
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).filter(wanted).filter(found).collect()
 }
 
 /// Meshes that each op is tested on as its samples are given, besides those of `oflow::testing`.

@@ -5,7 +5,7 @@ use oflow::ErrorKind;
 use oflow::ops::{Grad, KernelDef, Op, OpDef, Priority, register};
 use oflow::prelude::*;
 use oflow::testing::{self, bad_arguments, completeness, conformance, seed};
-use oflow_tests::{built_in_ops, cases};
+use oflow_tests::{built_in_ops, cases, selected};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn planted(def: OpDef) -> &'static Op {
@@ -184,7 +184,7 @@ fn no_bad_argument_of_a_built_in_op_panics() {
         total += bad_arguments(op, &mut wrong).unwrap();
     }
     println!("{total} calls, {} wrong", wrong.len());
-    assert!(total > 2000 && wrong.is_empty(), "{} of {total}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!((total > 2000 || selected()) && wrong.is_empty(), "{} of {total}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// The list in `undeclared.tsv`: each signature that the search finds once, under a reason of `docs/undeclared.md`, and no other. Searched for
@@ -201,8 +201,10 @@ fn what_built_in_ops_do_not_declare() {
         include_str!("../../docs/undeclared.md").lines().filter_map(|l| l.strip_prefix("## ")).collect();
     assert_eq!(used, reasons, "reasons in tests/undeclared.tsv and headings of docs/undeclared.md");
     let (mut tried, mut declared, mut found) = (0, 0, BTreeMap::<_, Vec<usize>>::new());
-    let ops: Vec<&'static Op> =
-        built_in_ops().into_iter().filter(|o| cases::whole() || seed(o.name()).is_multiple_of(3)).collect();
+    let ops: Vec<&'static Op> = built_in_ops()
+        .into_iter()
+        .filter(|o| cases::whole() || selected() || seed(o.name()).is_multiple_of(3))
+        .collect();
     let searched: BTreeSet<&str> = ops.iter().map(|o| o.name()).collect();
     for op in ops {
         let c = completeness(op).unwrap();
@@ -218,5 +220,5 @@ fn what_built_in_ops_do_not_declare() {
     let old = listed.iter().filter(|row| searched.contains(row.0) && !found.contains_key(*row));
     wrong.extend(old.map(|(op, s)| format!("in the list, but not found: {op}: {s}")));
     assert!(wrong.is_empty(), "tests/undeclared.tsv (docs/undeclared.md has the reasons):\n{}", wrong.join("\n"));
-    assert!(tried > 1500 && declared > 300, "{tried} {declared}");
+    assert!(tried > 1500 && declared > 300 || selected(), "{tried} {declared}");
 }

@@ -7,7 +7,7 @@ use oflow::ops::{NdSignature, Op, TensorType};
 use oflow::placement::Placement;
 use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
 use oflow::testing::{Sample, mix, variants};
-use oflow_tests::built_in_ops;
+use oflow_tests::{built_in_ops, selected};
 
 /// The rule of the design over candidates in declared order: the first that is least of (price, P outputs) among those that
 /// move nothing. On axes where that one has a price, because a lowering communicates there or because it spreads P inputs over more
@@ -253,7 +253,7 @@ fn the_search_agrees_with_pricing_everything() {
     let (plane, b) = sweep(&ops, &[&[2, 2], &[3, 2], &[2, 1]], 100, 1);
     let (cube, c) = sweep(&ops, &[&[2, 2, 2]], 350, 1);
     println!("{} questions, {} candidates priced", flat + plane + cube, a + b + c);
-    assert!(flat > 1000 && plane > 1000 && cube > 100, "{flat} {plane} {cube}");
+    assert!(flat > 1000 && plane > 1000 && cube > 100 || selected(), "{flat} {plane} {cube}");
 }
 
 /// A call on random layouts of one random shape, whose sizes the mesh divides evenly or not, some alike.

@@ -9,7 +9,7 @@ use oflow::ops::{DTypeClass, Grad, Op};
 use oflow::prelude::*;
 use oflow::testing::Sample;
 use oflow::{BackwardOptions, run_ranks};
-use oflow_tests::{built_in_ops, settle};
+use oflow_tests::{built_in_ops, selected, settle};
 
 const FLOAT8: [DType; 2] = [DType::F8E4M3FN, DType::F8E5M2];
 
@@ -74,7 +74,7 @@ fn what_moves_elements_moves_them_and_passes_their_gradients() {
             }
         }
     }
-    assert!(count > 40, "{count}");
+    assert!(count > 40 || selected(), "{count}");
     settle("float8", count, &wrong);
 }
 

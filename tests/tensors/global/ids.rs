@@ -9,7 +9,7 @@ use oflow::sbp::NdSbp;
 use oflow::testing::Sample;
 use oflow::testing::sample::Values;
 use oflow::{ErrorKind, Tensor, run_ranks};
-use oflow_tests::built_in_ops;
+use oflow_tests::{built_in_ops, selected};
 
 /// Ops whose inputs are integers, and are no positions in another tensor or are refused elsewhere.
 const OTHERS: [(&str, &str); 3] = [
@@ -173,7 +173,7 @@ fn every_op_refuses_indices_out_of_range() {
         }
     }
     println!("ops that take indices: {found:?}");
-    assert!(found.len() >= 13, "{found:?}");
+    assert!(found.len() >= 13 || selected(), "{found:?}");
     judge.done("ops");
 }
 

@@ -22,7 +22,7 @@ fn lie((world, device): World, n: u64, shape: &[usize], dtype: DType) -> Result<
     let skip = (n >> 50) as usize % (world - members + 1);
     let ranks: Vec<usize> = (0..members).map(|r| skip + (r + (n >> 55) as usize) % members).collect();
     let partial: &[Sbp] = match dtype {
-        DType::F8E4M3FN | DType::F8E5M2 => &[],
+        d if d.is_small_float() => &[],
         DType::C64 | DType::C128 => &[Sbp::PARTIAL_SUM],
         DType::Bool => &[Sbp::Partial(oflow::comm::ReduceOp::Max)],
         _ => &[Sbp::PARTIAL_SUM, Sbp::Partial(oflow::comm::ReduceOp::Max), Sbp::Partial(oflow::comm::ReduceOp::Min)],
