@@ -1,4 +1,4 @@
-//! What README's first command has to compile: packages, and lines of LLVM code of the two large libraries. Both are counted, because seconds
+//! The budget of README's first command: packages, and lines of LLVM code of the two large libraries. Both are counted, because seconds
 //! depend on the machine.
 
 use std::collections::BTreeSet;
