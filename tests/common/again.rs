@@ -9,10 +9,10 @@ pub fn again(test: &str) -> Command {
     again
 }
 
-/// Runs it to its end; panics if it did not pass, or if there is no test of its name. Its reason for skipping is printed.
+/// Runs such a program to its end and prints the test's reason for skipping, if it has one.
 ///
 /// # Panics
-/// As said.
+/// The test did not pass, or there is none of its name.
 pub fn passes(mut again: Command) {
     let end = again.output().expect("this program runs again");
     let (out, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));

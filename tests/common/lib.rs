@@ -30,8 +30,16 @@ pub fn built_in_ops() -> Vec<&'static Op> {
         _ => false,
     };
     let only = std::env::var(ONLY).ok();
-    let of = |name: &str, op: &str| name.strip_prefix(op).is_some_and(|rest| rest.is_empty() || rest.contains("grad"));
-    let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| of(o.name(), n)));
+    for name in only.iter().flat_map(|names| names.split(',')) {
+        assert!(
+            oflow::ops::all().iter().any(|o| o.domain == "oflow" && o.name() == name),
+            "{ONLY}: no op is named '{name}'"
+        );
+    }
+    let grad = |rest: &str| rest.is_empty() || ["_grad", ".grad", ".cgrad"].iter().any(|of| rest.starts_with(of));
+    let wanted = |o: &&Op| {
+        only.as_ref().is_none_or(|names| names.split(',').any(|n| o.name().strip_prefix(n).is_some_and(grad)))
+    };
     oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).filter(wanted).filter(found).collect()
 }
 

@@ -49,7 +49,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn cargo(arguments: &[&str]) -> Command {
+/// Cargo with these arguments in this checkout, without the settings of the cargo that runs this program.
+pub fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root()).args(arguments);
     oflow_faults::cargo_env::forget(&mut cargo);

@@ -97,11 +97,9 @@ fn fuzz(minutes: &str, rest: &[&str]) -> Result<(), Box<dyn Error>> {
 
 /// Runs the program of the fault matrix, which is a crate of its own.
 fn faults(args: &[&str]) -> Result<(), Box<dyn Error>> {
-    let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).args(["run", "-q", "-p", "oflow-faults"]);
+    let mut cargo = budget::cargo(&["run", "-q", "-p", "oflow-faults"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    oflow_faults::cargo_env::forget(&mut cargo);
     if cargo.arg("--").args(args).status()?.success() { Ok(()) } else { Err("the fault matrix has failed".into()) }
 }

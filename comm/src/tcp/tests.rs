@@ -136,7 +136,7 @@ fn the_smallest_socket_buffers_do_not_deadlock() {
     // Little data: what the kernel does with such buffers takes its time.
     for (hosts, buffer) in [(&[1, 1][..], 1), (&[2, 1], 8 << 10), (&[1, 1, 1], 8 << 10)] {
         run(world(hosts, 8 << 10, Some(buffer)), |_, comm| {
-            let mut buf = vec![comm.rank() as u8; if buffer == 1 { 20_000 } else { 80_000 }];
+            let mut buf = vec![comm.rank() as u8; if buffer == 1 { 20_000 } else { 200_000 }];
             let sum = (0..comm.world()).sum::<usize>() as u8;
             comm.all_reduce(&all(&comm), &tag(1, "sum"), &buf.clone(), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
             assert!(buf.iter().all(|b| *b == sum));
