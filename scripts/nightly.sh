@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # All meshes and layouts for all samples of all ops (`builtin_ops`, `declarations`, `meta`), all pairs of layouts (`boxing`), all samples on the emulated GPU (`cuda`).
 export OFLOW_CASES=all
-export CARGO_PROFILE_DEV_LTO=off CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
 
 cargo test --test builtin_ops --test declarations --test meta --test boxing --test cuda
 # Twenty thousand random calls under valgrind, and a million without.
