@@ -8,6 +8,7 @@ pub mod golden;
 pub mod gpus;
 pub mod page;
 
+use oflow::interpreter::list_called;
 use oflow::ops::Op;
 use oflow::prelude::*;
 use oflow::testing::{Sample, computes, derive_all};
@@ -18,6 +19,23 @@ const ONLY: &str = "OFLOW_TEST_OPS";
 /// Whether only some ops are tested: then there are fewer cases than a test expects.
 pub fn selected() -> bool {
     std::env::var_os(ONLY).is_some()
+}
+
+/// Whether `name` is one of `names`, divided by commas, or a gradient of one.
+fn is_among(name: &str, names: &str) -> bool {
+    let grad = |rest: &str| rest.is_empty() || ["_grad", ".grad", ".cgrad"].iter().any(|of| rest.starts_with(of));
+    names.split(',').any(|n| name.strip_prefix(n).is_some_and(grad))
+}
+
+/// Whether a test is about the [`selected`] ops: whether `f`, which does what the test does on the mesh of one rank that it is given, calls one
+/// of them. Without a selection `f` does not run, and every test is.
+pub fn calls_selected<T>(f: impl Fn(&Placement) -> T + Sync) -> bool {
+    let Ok(names) = std::env::var(ONLY) else { return true };
+    let called = oflow::run_ranks(1, |_| {
+        let one = Placement::all(Device::Cpu)?;
+        Ok(list_called(|| f(&one)).1)
+    });
+    called.unwrap()[0].iter().any(|call| is_among(call.op.name(), &names))
 }
 
 /// Built-in ops that have values, the gradients included that are derived from their expressions. Other tests of the program may have asked
@@ -36,10 +54,7 @@ pub fn built_in_ops() -> Vec<&'static Op> {
             "{ONLY}: no op is named '{name}'"
         );
     }
-    let grad = |rest: &str| rest.is_empty() || ["_grad", ".grad", ".cgrad"].iter().any(|of| rest.starts_with(of));
-    let wanted = |o: &&Op| {
-        only.as_ref().is_none_or(|names| names.split(',').any(|n| o.name().strip_prefix(n).is_some_and(grad)))
-    };
+    let wanted = |o: &&Op| only.as_ref().is_none_or(|names| is_among(o.name(), names));
     oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).filter(wanted).filter(found).collect()
 }
 
