@@ -11,6 +11,7 @@ const ROOMS: &[&str] = &[
     "ops",
     "boxing",
     "plan",
+    "program",
     "memory",
     "vm",
     "backend",
@@ -24,12 +25,13 @@ const ROOMS: &[&str] = &[
     "nn",
     "optim",
     "checkpoint",
+    "graph",
     "prelude",
     "testing",
 ];
 
 /// Rooms that do no I/O, start no thread, read no clock and touch no device (I2).
-const PURE: &[&str] = &["placement", "sbp", "ops", "boxing", "plan"];
+const PURE: &[&str] = &["placement", "sbp", "ops", "boxing", "plan", "program"];
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {

@@ -5,6 +5,7 @@
 //! [`init`] or [`RankCtx::enter`]. Using a global tensor on a thread without a context is an error; local tensors need none. A
 //! dry run ([`dry_run`]) is a context without data and without other ranks.
 
+mod capture;
 mod data_check;
 mod dry;
 mod hosts;
@@ -17,6 +18,7 @@ mod random;
 mod rank;
 mod recorded;
 
+pub(crate) use capture::{generator_of_seed, symbolic_seed};
 pub(crate) use data_check::DataCheck;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
@@ -34,4 +36,4 @@ pub(crate) use policy::check_collective;
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, GeneratorState, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
-pub(crate) use rank::{here, here_as_rank, no_context, origin_here};
+pub(crate) use rank::{enter_outer, here, here_as_rank, no_context, origin_here};

@@ -24,6 +24,8 @@ impl Moments {
     pub(crate) const MADE: Moments = Moments(16);
     /// The results go back to the caller.
     pub(crate) const RESULTS: Moments = Moments(32);
+    /// As `ISSUED`, of every call and boxing, also one that writes in place or is not shown to other observers: a graph is captured.
+    pub(crate) const CAPTURED: Moments = Moments(64);
 
     /// The moments of both sets.
     pub(crate) const fn and(self, other: Moments) -> Moments {

@@ -34,7 +34,7 @@ impl GeneratorState {
 /// they do not depend on placement or SBP, and for a local tensor they are the same on every rank. A clone shares the stream.
 ///
 /// The state is part of the program: each rank makes its own generator with the same seed, and all ranks draw for the same global
-/// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing.
+/// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing. A graph draws at each run what the calls would draw.
 ///
 /// ```
 /// use oflow::{Generator, prelude::*};
@@ -57,6 +57,10 @@ impl Generator {
     /// Makes a generator with this seed, at the start of its stream.
     pub fn new(seed: u64) -> Generator {
         Generator(Arc::new(Mutex::new(Stream { state: GeneratorState::new(seed), rank: None })))
+    }
+    /// Whether both are the same stream.
+    pub(crate) fn is(&self, other: &Generator) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
     fn stream(&self) -> MutexGuard<'_, Stream> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())

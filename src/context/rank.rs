@@ -1,5 +1,6 @@
 //! The context of a rank, and entering it on a thread.
 
+use super::capture::{CaptureCtx, GLOBAL_SEED, LOCAL_SEED};
 use super::data_check::DataCheck;
 use super::random::GeneratorState;
 use super::recorded::Recorded;
@@ -55,6 +56,8 @@ pub struct RankCtx {
     local_rng: Mutex<GeneratorState>,
     /// State that the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
     interpreter: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// Of the context in which a graph is captured.
+    capture: Option<Box<CaptureCtx<RankCtx>>>,
 }
 
 thread_local! {
@@ -87,13 +90,25 @@ impl RankCtx {
         }
         let cpu = open_cpu(rank, local_rank, mode, Some(&comm))?;
         let origin = Origin::rank_context(rank as u32, world as u32);
-        Ok(Self::build((rank, world, local_rank), origin, recorder, Some(comm), control, planner, cpu))
+        Ok(Arc::new(Self::build((rank, world, local_rank), origin, recorder, Some(comm), control, planner, cpu)))
     }
 
     /// A rank of a dry run: no communicator, no other ranks, and no memory behind its tensors.
     pub(super) fn dry(rank: u32, world: u32, planner: Planner) -> Arc<RankCtx> {
-        let origin = Origin::dry_run(rank, world);
-        let (rank, world) = (rank as usize, world as usize);
+        Arc::new(Self::without_data(Origin::dry_run(rank, world), (rank as usize, world as usize), planner))
+    }
+
+    /// The context in which the rank captures a graph.
+    pub(crate) fn capturing(self: &Arc<Self>) -> Arc<RankCtx> {
+        let origin = Origin::capture(self.rank as u32, self.world as u32);
+        let mut ctx = Self::without_data(origin, (self.rank, self.world), Planner::new(*self.planner.model()));
+        ctx.capture = Some(Box::new(CaptureCtx::new(self.clone())));
+        ctx.global_rng = Mutex::new(GeneratorState::new(GLOBAL_SEED));
+        ctx.local_rng = Mutex::new(GeneratorState::new(LOCAL_SEED));
+        Arc::new(ctx)
+    }
+
+    fn without_data(origin: Origin, (rank, world): (usize, usize), planner: Planner) -> RankCtx {
         let (recorder, cpu) =
             (Arc::new(Recorder::without_records(rank, world)), backend::open_dry(Device::Cpu, rank, origin, None));
         Self::build((rank, world, rank), origin, recorder, None, None, planner, cpu)
@@ -107,8 +122,8 @@ impl RankCtx {
         control: Option<Arc<ControlClient>>,
         planner: Planner,
         cpu: DeviceRt,
-    ) -> Arc<RankCtx> {
-        Arc::new(RankCtx {
+    ) -> RankCtx {
+        RankCtx {
             rank,
             world,
             origin,
@@ -122,7 +137,8 @@ impl RankCtx {
             global_rng: Mutex::new(GeneratorState::new(0)),
             local_rng: Mutex::new(GeneratorState::new(local_seed(0, rank))),
             interpreter: OnceLock::new(),
-        })
+            capture: None,
+        }
     }
 
     /// Returns the number of this rank.
@@ -133,6 +149,10 @@ impl RankCtx {
     pub fn world(&self) -> usize {
         self.world
     }
+    /// The origin of what is made in this context.
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
     /// Returns whether this is a rank context. The context of a thread that has entered none is for local tensors only.
     pub fn is_rank(&self) -> bool {
         self.comm.is_some() || self.is_dry()
@@ -141,13 +161,21 @@ impl RankCtx {
     pub fn is_dry(&self) -> bool {
         self.origin.is_dry()
     }
+    /// Returns the part of this context that only the capture of a graph has; `None` in others.
+    pub(crate) fn capture(&self) -> Option<&CaptureCtx<RankCtx>> {
+        self.capture.as_deref()
+    }
     /// Refuses what needs data, or the other ranks.
     ///
     /// # Errors
-    /// In a dry run.
+    /// In a dry run, and while a graph is captured.
     pub(crate) fn not_dry(&self, what: &str) -> Result<()> {
         match self.is_dry() {
             false => Ok(()),
+            true if self.origin.is_capture() => {
+                Err(Error::unsupported(format!("a graph cannot {what}: its tensors have no data while it is captured"))
+                    .help("do it outside of the closure, before or between the runs of the graph"))
+            }
             true => Err(Error::unsupported(format!("a dry run cannot {what}: its tensors have no data"))
                 .help("leave it out where `oflow::is_dry_run()`")),
         }
@@ -276,8 +304,19 @@ impl RankCtx {
     }
 
     pub(crate) fn seed(&self, seed: u64) {
+        self.refuse_in_capture("seed the generators");
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = GeneratorState::new(seed);
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = GeneratorState::new(local_seed(seed, self.rank));
+    }
+
+    /// A graph that is captured fails at its end: the call has no error to return.
+    fn refuse_in_capture(&self, what: &str) {
+        if let Some(capture) = self.capture() {
+            capture.refuse(
+                Error::unsupported(format!("a graph cannot {what}"))
+                    .help("do it outside of the closure, before or between the runs of the graph"),
+            );
+        }
     }
 
     /// Draws (seed, ordinal) for one random op.
@@ -292,6 +331,7 @@ impl RankCtx {
     }
     /// Sets the state of the generator of global tensors.
     pub fn set_generator(&self, g: GeneratorState) {
+        self.refuse_in_capture("set the state of a generator");
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
 
@@ -301,6 +341,7 @@ impl RankCtx {
     }
     /// Sets the state of the generator of local tensors.
     pub fn set_local_generator(&self, g: GeneratorState) {
+        self.refuse_in_capture("set the state of a generator");
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
     /// Returns the initial generator of local tensors of this rank for a seed.
@@ -319,11 +360,17 @@ impl RankCtx {
         self.enter_at(CallSite::here())
     }
     /// Enters it on behalf of that line.
-    pub(super) fn enter_at(self: &Arc<Self>, site: CallSite) -> EnterGuard {
+    pub(crate) fn enter_at(self: &Arc<Self>, site: CallSite) -> EnterGuard {
         ORIGIN.set(self.origin);
         let before = CURRENT.replace(Some(Here(Rc::new(self.clone()))));
         EnterGuard { number: ENTERED.with_borrow_mut(|held| held.begin(before)), site, _not_send: PhantomData }
     }
+}
+
+/// Enters the context of the thread that captures a graph; `None` where the thread captures none.
+pub(crate) fn enter_outer(site: CallSite) -> Option<EnterGuard> {
+    let ctx = here();
+    Some(ctx.capture()?.outer().enter_at(site))
 }
 
 /// Memory and streams of a rank's CPU.
@@ -403,7 +450,8 @@ pub(crate) fn here() -> Here {
                 Err(e) => unreachable!("{e}"),
             };
             let recorder = Arc::new(Recorder::new(0, 1, None));
-            Here(Rc::new(RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), cpu)))
+            let ctx = RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), cpu);
+            Here(Rc::new(Arc::new(ctx)))
         })
         .clone()
     })

@@ -161,7 +161,7 @@ pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> 
     let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
     t.cache_resharded(key, &out);
-    observers::boxed(t, &out, &b.to, tag.site())?;
+    observers::boxed(tag.op, t, &out, &b.to, tag.site())?;
     Ok(out)
 }
 

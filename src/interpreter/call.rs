@@ -6,6 +6,7 @@ use crate::memory::Origin;
 use crate::ops::{AttrValue, Attrs, GivenValues, LayoutOp, Op, RuntimeAttrs, get_attr};
 use crate::placement::{Device, Placement};
 use crate::plan::{Asked, Input, Request, Target, Where};
+use crate::program::HostId;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
 use oflow_kernels::{DType, DTypeKind, Dims, Scalar};
@@ -29,8 +30,17 @@ pub(super) struct Rewrite {
 pub(super) enum Rewritten {
     /// The same call with other inputs.
     Inputs(OwnedInputs),
+    /// The same call with other inputs, and another tensor that output 0 is written into, if one was given.
+    Tensors(OwnedInputs, Option<Tensor>),
     /// Other calls, which have been made: their results.
     Outputs(Outputs),
+}
+
+/// Where a captured call finds its runtime attributes at each run: an object of the host, and which of the object's calls it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostNumbers {
+    pub(super) host: HostId,
+    pub(super) call: u32,
 }
 
 /// A call of an op. [`Call::new`] makes one, [`Call::run`] runs it. A call allocates nothing on the heap.
@@ -59,6 +69,8 @@ pub struct Call<'a> {
     pub(super) recording: bool,
     /// Inputs that calls read in another layout are taken as they are stored.
     pub(super) skip_unshard: bool,
+    /// The host object that computes the runtime attributes, for a graph that captures the call.
+    pub(super) host: Option<HostNumbers>,
     /// The user's line.
     pub site: CallSite,
 }
@@ -102,7 +114,18 @@ impl<'a> Call<'a> {
         runtime: RuntimeAttrs,
         site: CallSite,
     ) -> Call<'a> {
-        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, skip_unshard: false, site }
+        Call {
+            op,
+            inputs,
+            attrs,
+            runtime,
+            target: None,
+            given: None,
+            recording: false,
+            skip_unshard: false,
+            host: None,
+            site,
+        }
     }
     /// Sets the plan attributes: all of them, in declared order.
     #[must_use]
@@ -130,6 +153,13 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn given(mut self, given: impl Into<Option<&'a Tensor>>) -> Call<'a> {
         self.given = given.into();
+        self
+    }
+    /// Says which host object computes the runtime attributes: a graph that captures the call asks it at each run.
+    #[must_use]
+    #[inline]
+    pub(crate) fn host(mut self, host: Option<HostNumbers>) -> Call<'a> {
+        self.host = host;
         self
     }
     /// Sets the line of the program that errors and comm records name.
@@ -293,6 +323,7 @@ impl Call<'_> {
                 by: if a.op.is_some() { "pin_sbp" } else { "with_sbp" },
                 site: a.site,
             }),
+            signature: None,
         })
     }
 

@@ -140,6 +140,7 @@ mod tests {
                     target: targets[pick(targets.len())].as_ref(),
                     given: (pick(3) == 0).then(|| &tensors[pick(tensors.len())]),
                     recording: pick(2) == 0,
+                    host: None,
                     skip_unshard: false,
                     site: CallSite::here(),
                 };

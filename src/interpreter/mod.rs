@@ -51,6 +51,10 @@
 //! [`with_grad_sbp`](crate::with_grad_sbp) requests the layout of the gradient of a result: a `to_global` to the layout
 //! that the result already has follows the call, and the `grad_sbp` of that `to_global` is the requested layout.
 //!
+//! **Capture** ([`crate::graph`]): while a graph is captured, the first rewrite puts tensors without data in the place of those of the
+//! program, an observer turns each call and boxing into a node of a [`crate::program::Program`], and `replay.rs` runs such a program with
+//! the plans that its signatures say.
+//!
 //! # Gradients
 //!
 //! Each op has one gradient rule, a program over the opaque values of a `GradCtx`. The rule calls ops, and functions of
@@ -80,6 +84,7 @@ mod boxing;
 mod cache;
 mod call;
 mod call_log;
+mod capture;
 mod comm_trace;
 mod complex_lowering;
 mod copy;
@@ -105,6 +110,7 @@ mod policy;
 mod read;
 mod recompute;
 mod record;
+mod replay;
 mod run;
 mod saved;
 mod stages;
@@ -119,9 +125,12 @@ pub use autocast::{AutocastGuard, autocast};
 pub use backward::BackwardOptions;
 pub(crate) use backward::{backward, grad};
 pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan};
-pub(crate) use call::first;
 pub use call::{Call, IntoValues, Outputs};
+pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
+pub(crate) use capture::{
+    Capture, HostCalls, HostObject, capture, draw_for_capture, host_of_capture, is_capturing, outside_capture,
+};
 pub use comm_trace::{
     COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,
 };
@@ -135,6 +144,7 @@ pub use modes::modes;
 pub use op_call::OpCall;
 pub use read::{logical_bytes, logical_bytes_on};
 pub use recompute::{RecomputeGuard, recompute};
+pub(crate) use replay::Replay;
 pub use saved::saved_tensors_hooks;
 pub use state::cache;
 pub(crate) use supplied::check_assigned;

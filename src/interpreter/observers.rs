@@ -9,16 +9,16 @@
 use super::anomaly;
 use super::call::{Call, Outputs};
 use super::policy;
+use super::writes::writes;
 use crate::context::{Moments, is_observed, observe_by_scopes};
 use crate::error::{CallSite, Result};
 use crate::placement::Placement;
 use crate::plan::Plan;
-use crate::tensor::{GlobalRef, Saved, Tensor};
+use crate::tensor::{GlobalRef, Saved, Tensor, next_stamp};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Somebody who looks at calls. An error from a method is the error of the call.
 pub(super) trait Observer {
@@ -32,6 +32,14 @@ pub(super) trait Observer {
     fn planned(&self, _call: &Call<'_>, _plan: &Plan, _placement: &Placement) {}
     /// `ISSUED`: the call has been issued and has these outputs, which are not recorded yet.
     fn issued(&self, _at: Level, _call: &Call<'_>, _outs: &[Tensor]) -> Result<()> {
+        Ok(())
+    }
+    /// `CAPTURED`: the call has been issued.
+    fn captured(&self, _call: &Call<'_>, _outs: &[Tensor], _issued: &Issued<'_>) -> Result<()> {
+        Ok(())
+    }
+    /// `CAPTURED`: an input of a call of `op` at `site` was boxed for it.
+    fn captured_boxing(&self, _op: &'static str, _input: &Tensor, _out: &Tensor, _site: CallSite) -> Result<()> {
         Ok(())
     }
     /// `ISSUED`: an input of a call at `site` was boxed for it.
@@ -66,9 +74,6 @@ enum Entry {
 thread_local! {
     static OPEN: RefCell<Vec<(Level, Entry)>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Numbers of values that observers see made. No two values of a process share one.
-static VALUE: AtomicU64 = AtomicU64::new(1);
 
 /// Keeps an observer in force, or others hidden, until it is dropped. Scopes of a thread may be dropped in any order.
 pub(super) struct Scope {
@@ -164,34 +169,56 @@ fn show_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> 
     policy::check_plan(call, plan, placement)
 }
 
-/// Shows a call that has been issued. One that writes in place is not shown.
+/// How a call was issued.
+pub(super) struct Issued<'a> {
+    /// Plan of an op that kernels carry out.
+    pub(super) plan: Option<&'a Plan>,
+    /// The copies to which inputs were boxed; shorter than the inputs where no later one is boxed.
+    pub(super) boxed: &'a [Option<Tensor>],
+}
+
+/// Shows a call that has been issued. One that writes in place is shown to a capture only.
 #[inline]
-pub(super) fn issued(call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
-    let shown = is_observed(Moments::ISSUED) && call.given.is_none() && !call.op.writes_inputs();
-    if shown { show_issued(call, outs) } else { Ok(()) }
+pub(super) fn issued(call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
+    if is_observed(Moments::ISSUED.and(Moments::CAPTURED)) { show_issued(call, outs, issued) } else { Ok(()) }
 }
 
 #[cold]
-fn show_issued(call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
-    outs.iter().for_each(number);
-    in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.issued(*at, call, outs))
+fn show_issued(call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
+    if !writes(call) {
+        outs.iter().for_each(number);
+        in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.issued(*at, call, outs))?;
+    }
+    in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured(call, outs, issued))
 }
 
-/// Shows that an input of a call was boxed for it.
+/// Shows that an input of a call of `op` was boxed for it.
 #[inline]
-pub(super) fn boxed(input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
-    if is_observed(Moments::ISSUED) { show_boxed(input, out, to, site) } else { Ok(()) }
+pub(super) fn boxed(op: &'static str, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
+    let observed = is_observed(Moments::ISSUED.and(Moments::CAPTURED));
+    if observed { show_boxed(op, input, out, to, site) } else { Ok(()) }
 }
 
 #[cold]
-fn show_boxed(input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
+fn show_boxed(op: &'static str, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
     number(out);
-    in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.boxed(*at, input, out, to, site))
+    in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.boxed(*at, input, out, to, site))?;
+    in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured_boxing(op, input, out, site))
+}
+
+/// Shows a capture that a parameter was gathered for a call.
+#[inline]
+pub(super) fn unsharded(input: &Tensor, out: &Tensor, site: CallSite) -> Result<()> {
+    if !is_observed(Moments::CAPTURED) {
+        return Ok(());
+    }
+    number(out);
+    in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured_boxing("parameter", input, out, site))
 }
 
 /// Gives a value a number, by which observers know it again.
 fn number(t: &Tensor) {
-    t.set_stamp(VALUE.fetch_add(1, Ordering::Relaxed));
+    t.set_stamp(next_stamp());
 }
 
 /// Asks the observers, the innermost first, for what to keep of a tensor that a call saves for backward. None where no observer decides.

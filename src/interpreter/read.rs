@@ -13,9 +13,12 @@ use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
 
-/// Meta tensors have no values, and a tensor with data is not read in a dry run.
+/// Meta tensors and symbols have no values, and a tensor with data is not read in a dry run.
 fn check_readable(t: &Tensor, site: CallSite) -> Result<()> {
     match t.is_meta() {
+        true if t.is_symbol() => Err(Error::unsupported(format!("{t:?} has no value while its graph is captured"))
+            .help("return it from the closure and read what `run` gives; decisions on values stay outside of a graph")
+            .at(site)),
         true => Err(no_values(format_args!("{t:?}")).at(site)),
         false => t.check_origin().map_err(|e| e.at(site)),
     }

@@ -16,13 +16,15 @@
 use super::asked;
 use super::autocast::AUTOCAST;
 use super::boxing::BoxingReason;
+use super::cache::DispatchPlan;
 use super::call::{Call, Outputs, Rewrite, Rewritten};
+use super::capture::SYMBOLS;
 use super::complex_lowering::COMPLEX_LOWERING;
 use super::decide::decide;
 use super::issue::issue;
 use super::key::key_of;
 use super::layout;
-use super::observers;
+use super::observers::{self, Issued};
 use super::overwritten::KEEP_OVERWRITTEN;
 use super::record::record;
 use super::run::{Boxed, carry_out};
@@ -30,7 +32,7 @@ use super::state::planned;
 use super::unshard::UNSHARD;
 use super::view::local_view;
 use super::writes::{begin_write, check_writes};
-use crate::context::{here, here_as_rank};
+use crate::context::{RankCtx, here, here_as_rank};
 use crate::error::Result;
 use crate::plan::Where;
 use crate::tensor::Tensor;
@@ -38,7 +40,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// The rewrites of a call, in the order in which they are asked. A later one sees what an earlier one has made: a parameter that is
 /// stored split is cast where it lies, and gathered then.
-const REWRITES: [Rewrite; 4] = [AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN];
+const REWRITES: [Rewrite; 5] = [SYMBOLS, AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN];
 
 impl Call<'_> {
     /// Runs the call and returns its outputs.
@@ -62,15 +64,16 @@ fn next_rewrite(call: &Call<'_>, from: usize) -> Option<usize> {
 /// Rewrites a call, and runs what it is then.
 #[cold]
 fn run_rewritten(call: Call<'_>, n: usize) -> Result<Outputs> {
-    let owned = match (REWRITES[n].rewrite)(&call)? {
-        None => None,
+    let (owned, given) = match (REWRITES[n].rewrite)(&call)? {
+        None => (None, None),
         Some(Rewritten::Outputs(outs)) => return Ok(outs),
-        Some(Rewritten::Inputs(inputs)) => Some(inputs),
+        Some(Rewritten::Inputs(inputs)) => (Some(inputs), None),
+        Some(Rewritten::Tensors(inputs, given)) => (Some(inputs), given),
     };
     let inputs: Option<SmallVec<[Option<&Tensor>; 4]>> =
         owned.as_ref().map(|all| all.iter().map(Option::as_ref).collect());
     let mut call = match &inputs {
-        Some(inputs) => Call { inputs, ..call },
+        Some(inputs) => Call { inputs, given: given.as_ref().or(call.given), ..call },
         None => call,
     };
     match next_rewrite(&call, n + 1) {
@@ -103,6 +106,47 @@ fn stages(call: &mut Call<'_>) -> Result<Outputs> {
     Ok(outs)
 }
 
+/// The stages issue and run, of a call that is decided. Copies to which its inputs are boxed are put into `boxed`.
+#[inline]
+pub(super) fn run_decided(
+    ctx: &RankCtx,
+    call: &mut Call<'_>,
+    decided: &DispatchPlan,
+    global: bool,
+    boxed: &mut Boxed,
+) -> Result<Outputs> {
+    let tag = issue(ctx, call, decided, global)?;
+    if !global
+        && call.op.view.is_some()
+        && let Some(view) = local_view(call, &decided.plan)?
+    {
+        return Ok(smallvec![view]);
+    }
+    let _writing = begin_write(call, global);
+    carry_out(ctx, call, &decided.plan, tag.as_ref(), boxed)
+}
+
+/// A call of a captured program, whose plan is made: all stages but rewrite, decide and record.
+pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan) -> Result<Outputs> {
+    let global = call.place()?;
+    observers::before(call)?;
+    call.check_values()?;
+    check_writes(call)?;
+    let global = match global {
+        Where::Global(p) => {
+            observers::planned(call, &decided.plan, p)?;
+            true
+        }
+        Where::Local(_) => false,
+    };
+    let mut boxed = Boxed::new();
+    let mut outs = run_decided(ctx, call, decided, global, &mut boxed)?;
+    observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed })?;
+    observers::made(call, &outs)?;
+    observers::results(call, &mut outs)?;
+    Ok(outs)
+}
+
 /// The stages from decide to record, of an op that kernels carry out.
 fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
     let place = call.place()?;
@@ -123,17 +167,9 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
         }
         Where::Local(_) => false,
     };
-    let tag = issue(&ctx, call, &decided, global)?;
-    let view = if !global && call.op.view.is_some() { local_view(call, plan)? } else { None };
     let mut boxed = Boxed::new();
-    let outs = match view {
-        Some(view) => smallvec![view],
-        None => {
-            let _writing = begin_write(call, global);
-            carry_out(&ctx, call, plan, tag.as_ref(), &mut boxed)?
-        }
-    };
-    observers::issued(call, &outs)?;
+    let outs = run_decided(&ctx, call, &decided, global, &mut boxed)?;
+    observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed })?;
     if call.recording {
         // As they were boxed for the kernel.
         let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);

@@ -10,7 +10,7 @@
 use super::boxing::BoxingReason;
 use super::call::{Call, OwnedInputs, Rewrite, Rewritten};
 use super::layout::to_global;
-use super::observers::unobserved;
+use super::observers::{self, unobserved};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::op;
@@ -67,6 +67,7 @@ pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
         let call = Call::new(op!("to_global")?, &inputs).attrs(attrs).at(site);
         to_global(&call, BoxingReason::Needed("parameter")).map_err(|e| e.at(site))?
     };
+    observers::unsharded(t, &out, site)?;
     out.set_edge(t.edge());
     match how.keeps {
         true => t.cache_resharded(key, &out),

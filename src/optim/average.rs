@@ -4,10 +4,13 @@ use super::many::groups;
 use super::master::state_like;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{invoke, op};
+use crate::functional::op;
+use crate::interpreter::{Call, HostObject, host_of_capture};
+use crate::ops::RuntimeAttrs;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An exponential moving average of parameters (PyTorch's `AveragedModel` with `get_ema_multi_avg_fn`). The averages lie as the
 /// parameters do; those of halves are f32.
@@ -31,10 +34,29 @@ use smallvec::smallvec;
 pub struct Ema {
     parameters: Vec<Tensor>,
     means: Vec<Tensor>,
-    decay: f64,
-    updates: u64,
+    numbers: Arc<Numbers>,
     /// The values of the parameters while they hold the averages.
     held: Option<Vec<Tensor>>,
+}
+
+/// Decay and number of updates, which graphs that have captured an update share with the average.
+struct Numbers(Mutex<(f64, u64)>);
+
+impl Numbers {
+    fn get(&self) -> MutexGuard<'_, (f64, u64)> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl HostObject for Numbers {
+    fn advance(&self, _site: CallSite) -> Result<()> {
+        self.get().1 += 1;
+        Ok(())
+    }
+    fn numbers(&self, _call: u32) -> Result<RuntimeAttrs> {
+        Ok(smallvec![self.get().0.into()])
+    }
+    fn done(&self) {}
 }
 
 impl Ema {
@@ -52,8 +74,7 @@ impl Ema {
         Ok(Ema {
             means: parameters.iter().map(mean).collect::<Result<_>>()?,
             parameters,
-            decay,
-            updates: 0,
+            numbers: Arc::new(Numbers(Mutex::new((decay, 0)))),
             held: None,
         })
     }
@@ -68,13 +89,16 @@ impl Ema {
             let e = Error::argument("the parameters hold the averages, which cannot be updated with themselves");
             return Err(e.at(site).help("call `swap` once more first"));
         }
+        let numbers: Arc<dyn HostObject> = self.numbers.clone();
+        let host = host_of_capture("average_many", &numbers, site)?;
         let pairs = self.means.iter().zip(&self.parameters);
         for group in groups(pairs, |(mean, _)| mean, |_| ()) {
             let inputs: Vec<Option<&Tensor>> = group.iter().flat_map(|(mean, p)| [Some(*mean), Some(*p)]).collect();
-            invoke(op!("average_many"), &inputs, smallvec![], smallvec![self.decay.into()], site)?;
+            let call = Call::new(op!("average_many")?, &inputs).runtime(numbers.numbers(0)?);
+            call.host(host.map(|h| h.call(0))).at(site).run()?;
         }
-        self.updates += 1;
-        Ok(())
+        // A graph that captures the update counts it when it runs.
+        if host.is_some() { Ok(()) } else { numbers.advance(site) }
     }
     /// Gives the parameters the values of the averages (those of halves rounded); a second call gives them their own values back.
     ///
@@ -97,15 +121,15 @@ impl Ema {
     }
     /// Returns the number of updates.
     pub fn updates(&self) -> u64 {
-        self.updates
+        self.numbers.get().1
     }
     /// Sets the number of updates, for a state that the program keeps itself.
     pub fn set_updates(&mut self, updates: u64) {
-        self.updates = updates;
+        self.numbers.get().1 = updates;
     }
     /// Sets the decay of later updates.
     pub fn set_decay(&mut self, decay: f64) {
-        self.decay = decay;
+        self.numbers.get().0 = decay;
     }
 }
 
@@ -113,11 +137,12 @@ impl Ema {
 impl Stateful for Ema {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         self.means.iter().enumerate().for_each(|(i, m)| to.tensor(&format!("{i}.mean"), m));
-        to.value("updates", self.updates)
+        to.value("updates", self.updates())
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         self.means.iter().enumerate().for_each(|(i, m)| from.fill(&format!("{i}.mean"), m));
-        self.updates = from.value("updates")?.unwrap_or(self.updates);
+        let updates = from.value("updates")?.unwrap_or(self.updates());
+        self.set_updates(updates);
         Ok(())
     }
 }

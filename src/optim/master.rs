@@ -3,8 +3,9 @@
 //! A step of 1e-3 of a bf16 weight is below half of its last bit: added to the half itself it would vanish. The optimizer
 //! therefore steps an f32 copy that it keeps, and the parameter becomes that, rounded.
 
-use crate::error::Result;
+use crate::error::{CallSite, Result};
 use crate::functional::where_;
+use crate::interpreter::outside_capture;
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
@@ -44,7 +45,7 @@ impl Masters {
     }
     /// The tensor to step for parameter `i`: its master, made at its first step, or the parameter itself. A master follows what was
     /// written to the parameter meanwhile. Under `no_grad`.
-    pub fn of(&mut self, i: usize, p: &Tensor) -> Result<Tensor> {
+    pub fn of(&mut self, i: usize, p: &Tensor, site: CallSite) -> Result<Tensor> {
         if !(self.on && p.dtype().is_half()) {
             return Ok(p.clone());
         }
@@ -56,7 +57,8 @@ impl Masters {
                 Ok(m.copy.clone())
             }
             None => {
-                let copy = p.detach().cast(DType::F32)?;
+                // A graph that is captured needs it as a variable.
+                let copy = outside_capture(site, || p.detach().cast(DType::F32))?;
                 Ok(self.copies[i].insert(Master { copy, at: Some(p.version()) }).copy.clone())
             }
         }
@@ -85,7 +87,7 @@ impl Masters {
             let name = format!("{i}.master");
             self.copies[i] = None;
             if from.has(&name) && self.on && p.dtype().is_half() {
-                from.fill(&name, &self.of(i, p)?);
+                from.fill(&name, &self.of(i, p, CallSite::here())?);
                 if let Some(m) = &mut self.copies[i] {
                     m.at = None;
                 }

@@ -21,10 +21,10 @@ pub use kinds::*;
 pub use saved::Notes;
 pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
-pub use stepper::{OptimizerRule, ParamState, Stepper};
+pub use stepper::{OptimizerRule, ParamState, StepCall, StepCount, Stepper};
 
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::compare_replicas;
+use crate::interpreter::{compare_replicas, outside_capture};
 use crate::tensor::Tensor;
 
 /// An algorithm that updates parameters from their gradients.
@@ -120,13 +120,12 @@ pub(super) struct StepChecks {
 }
 
 impl StepChecks {
-    /// Refuses a rate that is none and a step that would train nothing. At the first step the parameters that every rank should have alike
+    /// Refuses a step that would train nothing. At the first step the parameters that every rank should have alike
     /// are compared: one that started with other values would train another model, in silence.
-    pub(super) fn before(&mut self, parameters: &[Tensor], lr: f64, site: CallSite) -> Result<()> {
-        check_rate(lr, site)?;
+    pub(super) fn before(&mut self, parameters: &[Tensor], site: CallSite) -> Result<()> {
         check_gradients(parameters, site)?;
         if !std::mem::replace(&mut self.compared, true) {
-            compare_replicas(parameters, site).map_err(|e| e.at(site))?;
+            outside_capture(site, || compare_replicas(parameters, site)).map_err(|e| e.at(site))?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::many::groups;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{full, invoke, op};
+use crate::interpreter::is_capturing;
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -90,6 +91,7 @@ impl GradScaler {
     /// mean, their gradient is the scale itself: the initial 65,536 is infinite in f16, so the first step is skipped.
     #[track_caller]
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
+        not_captured().map_err(|e| e.at(CallSite::here()))?;
         let loss = if loss.dtype().is_half() { loss.cast(DType::F32)? } else { loss.clone() };
         loss.mul(self.scale)
     }
@@ -135,6 +137,7 @@ impl GradScaler {
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
         let site = CallSite::here();
+        not_captured().map_err(|e| e.at(site))?;
         if self.squares(opt).is_none() {
             self.unscale_(opt)?;
         }
@@ -194,6 +197,15 @@ impl Stateful for GradScaler {
         self.unscaled.clear();
         self.found = None;
         Ok(())
+    }
+}
+
+/// Refuses a scaler in a graph, whose decision reads a value and whose scale is a number of the host.
+fn not_captured() -> Result<()> {
+    match is_capturing() {
+        false => Ok(()),
+        true => Err(Error::unsupported("a graph cannot scale gradients with a GradScaler yet")
+            .help("train in bf16, which needs no scaler, or call the step without a graph")),
     }
 }
 

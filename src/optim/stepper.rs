@@ -5,17 +5,18 @@
 
 use super::many::groups;
 use super::master::{Masters, state_like};
-use super::{Optimizer, StepChecks, with_gradients};
+use super::{Optimizer, StepChecks, check_rate, with_gradients};
 use crate::context::no_grad;
-use crate::error::{CallSite, Result};
-use crate::functional::invoke;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{Call, HostCalls, HostNumbers, HostObject, host_of_capture, is_capturing, outside_capture};
 use crate::ops::{Op, RuntimeAttrs};
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The settings of an optimizer, and its step.
-pub trait OptimizerRule: Copy {
+pub trait OptimizerRule: Copy + Send + Sync + 'static {
     /// Learning rate of the next step.
     fn lr(&self) -> f64;
     /// Sets the learning rate.
@@ -45,15 +46,14 @@ pub trait OptimizerRule: Copy {
     }
     /// The op of many parameters.
     fn op(&self) -> Result<&'static Op>;
-    /// The settings of the op for a parameter. They depend on the parameter by [`ParamState::steps`], where the rule counts them, and
-    /// [`ParamState::is_new`] only: parameters that have these in common go together.
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs;
+    /// The settings of the op for parameters that have taken these steps: they go together.
+    fn settings(&self, at: StepCount) -> RuntimeAttrs;
     /// Carries out the step of parameters with the same layout and the same [`settings`](OptimizerRule::settings).
-    fn run(&self, due: &[ParamState<'_>], site: CallSite) -> Result<()> {
+    fn run(&self, due: &[ParamState<'_>], call: StepCall) -> Result<()> {
         // The op may have no input for the last state, which these settings do not need.
-        let (op, settings) = (self.op()?, self.settings(&due[0]));
+        let (op, settings) = (self.op()?, self.settings(due[0].count));
         let inputs: Vec<Option<&Tensor>> = due.iter().flat_map(|p| p.inputs().take(op.sig.repeating())).collect();
-        invoke(Ok(op), &inputs, smallvec![], settings, site).map(drop)
+        Call::new(op, &inputs).runtime(settings).host(call.settings()).at(call.site).run().map(drop)
     }
 }
 
@@ -76,6 +76,34 @@ macro_rules! options_fields {
 }
 pub(super) use options_fields;
 
+/// Steps of a parameter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCount {
+    /// Number of the parameter's step, from 1.
+    pub steps: i64,
+    /// Whether its state was made for this step.
+    pub is_new: bool,
+}
+
+/// A call of a step: its line, and where a graph that captures it finds its numbers at each run.
+#[derive(Clone, Copy)]
+pub struct StepCall {
+    /// Line that called `step`.
+    pub site: CallSite,
+    group: Option<(HostCalls, u32)>,
+}
+
+impl StepCall {
+    /// Where the [`settings`](OptimizerRule::settings) of the group are found.
+    pub(super) fn settings(self) -> Option<HostNumbers> {
+        self.group.map(|(host, n)| host.call(2 * n))
+    }
+    /// Where the learning rate alone is found.
+    pub(super) fn rate(self) -> Option<HostNumbers> {
+        self.group.map(|(host, n)| host.call(2 * n + 1))
+    }
+}
+
 /// A parameter of a step: what is updated (the parameter or its master), and what belongs to it.
 pub struct ParamState<'a> {
     number: usize,
@@ -84,85 +112,163 @@ pub struct ParamState<'a> {
     grad: Tensor,
     /// State of the parameter, in the order of [`OptimizerRule::state`]; `None` where the settings need none.
     pub state: &'a [Option<Tensor>],
-    steps: i64,
-    new: bool,
+    /// Steps of the parameter, this one included.
+    pub count: StepCount,
 }
 
 impl ParamState<'_> {
-    /// Number of the parameter's step, from 1.
-    pub fn steps(&self) -> i64 {
-        self.steps
-    }
-    /// Whether its state was made for this step.
-    pub fn is_new(&self) -> bool {
-        self.new
-    }
     /// All tensors, in the order in which the op takes them.
     pub fn inputs(&self) -> impl Iterator<Item = Option<&Tensor>> {
         [Some(&self.target), Some(&self.grad)].into_iter().chain(self.state.iter().map(Option::as_ref))
     }
 }
 
-/// State of one parameter.
-#[derive(Default)]
-struct StoredState {
-    tensors: Vec<Option<Tensor>>,
-    steps: i64,
-    /// Whether tensors were made since the last step.
-    new: bool,
+/// The numbers of an optimizer, which graphs that have captured its step share with it.
+struct Numbers<R> {
+    options: R,
+    /// Steps of each parameter so far, and whether its state was made since the last one.
+    counts: Vec<StepCount>,
+}
+
+impl<R: OptimizerRule> Numbers<R> {
+    /// Refuses settings that are none.
+    fn check(&self, site: CallSite) -> Result<()> {
+        self.options.check().map_err(|e| e.at(site))?;
+        check_rate(self.options.lr(), site)
+    }
+    /// Counts a step of a parameter.
+    fn advance(&mut self, i: usize) -> StepCount {
+        let count = &mut self.counts[i];
+        count.steps += 1;
+        let now = *count;
+        count.is_new = false;
+        now
+    }
+}
+
+type Shared<R> = Arc<Mutex<Numbers<R>>>;
+
+fn lock<R>(numbers: &Shared<R>) -> MutexGuard<'_, Numbers<R>> {
+    numbers.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A step that a graph has captured. At each run it counts the step and computes the settings of its calls.
+struct CapturedStep<R> {
+    numbers: Shared<R>,
+    op: &'static Op,
+    /// Parameters of each call, by number.
+    groups: Vec<Vec<usize>>,
+    /// Counts of each group in the present run.
+    now: Mutex<Vec<StepCount>>,
+    /// Half parameters that have masters, with the versions that they have when a run begins.
+    halves: Mutex<Vec<(Tensor, u64)>>,
+}
+
+impl<R: OptimizerRule> HostObject for CapturedStep<R> {
+    fn advance(&self, site: CallSite) -> Result<()> {
+        let halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((p, _)) = halves.iter().find(|(p, version)| p.version() != *version) {
+            return Err(Error::unsupported(format!(
+                "{p:?} was written between runs of the graph, whose optimizer steps an f32 master of it"
+            ))
+            .at(site)
+            .help("build the graph again, or train without `master_weights`"));
+        }
+        let mut numbers = lock(&self.numbers);
+        numbers.check(site)?;
+        if !std::ptr::eq(numbers.options.op()?, self.op) {
+            return Err(Error::argument(format!(
+                "the settings need {} now, not {}",
+                numbers.options.op()?.name(),
+                self.op.name()
+            ))
+            .at(site)
+            .help("build the graph again after such a change"));
+        }
+        let mut now = vec![];
+        for group in &self.groups {
+            let counts: Vec<StepCount> = group.iter().map(|i| numbers.advance(*i)).collect();
+            if counts.iter().any(|c| *c != counts[0]) {
+                return Err(Error::unsupported(
+                    "parameters that step together in the graph have taken different numbers of steps",
+                )
+                .at(site)
+                .help("build the graph again after steps that train a part of the parameters"));
+            }
+            now.push(counts[0]);
+        }
+        *self.now.lock().unwrap_or_else(|e| e.into_inner()) = now;
+        Ok(())
+    }
+    fn numbers(&self, call: u32) -> Result<RuntimeAttrs> {
+        let options = lock(&self.numbers).options;
+        if call % 2 == 1 {
+            return Ok(smallvec![options.lr().into()]);
+        }
+        let now = self.now.lock().unwrap_or_else(|e| e.into_inner());
+        let count = now.get(call as usize / 2).copied();
+        count.map(|c| options.settings(c)).ok_or_else(|| Error::registry("a captured step has no such call"))
+    }
+    fn done(&self) {
+        let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
+        halves.iter_mut().for_each(|(p, version)| *version = p.version());
+    }
 }
 
 /// An optimizer of given settings. The state of half-precision parameters is f32.
 pub struct Stepper<R> {
     parameters: Vec<Tensor>,
-    kept: Vec<Option<StoredState>>,
+    /// Tensors of state of each parameter; `None` before its first step.
+    kept: Vec<Option<Vec<Option<Tensor>>>>,
+    numbers: Shared<R>,
     masters: Masters,
     checks: StepChecks,
-    options: R,
 }
 
 impl<R: OptimizerRule> Stepper<R> {
     /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: R) -> Stepper<R> {
         let masters = Masters::new(parameters.len(), options.master_weights());
+        let counts = vec![StepCount::default(); parameters.len()];
         Stepper {
             kept: parameters.iter().map(|_| None).collect(),
+            numbers: Arc::new(Mutex::new(Numbers { options, counts })),
             masters,
             checks: StepChecks::default(),
             parameters,
-            options,
         }
     }
     /// Returns the settings.
     pub fn options(&self) -> R {
-        self.options
+        lock(&self.numbers).options
     }
     /// Sets the settings of later steps. Masters are kept or not from the first step on; state that the new settings need and
     /// the old ones did not starts at the next step.
     pub fn set_options(&mut self, options: R) {
-        self.options = options.with_masters(self.options.master_weights());
+        let mut numbers = lock(&self.numbers);
+        numbers.options = options.with_masters(numbers.options.master_weights());
     }
     /// Sets all settings, for a state that is loaded next.
     pub(super) fn restore_options(&mut self, options: R) {
         self.masters.switch(options.master_weights());
-        self.options = options;
+        lock(&self.numbers).options = options;
     }
 
     fn fresh(&self, p: &Tensor) -> Result<Tensor> {
-        let t = state_like(p)?;
-        if self.options.initial() != 0.0 { t.add(self.options.initial()) } else { Ok(t) }
+        let (t, initial) = (state_like(p)?, self.options().initial());
+        if initial != 0.0 { t.add(initial) } else { Ok(t) }
     }
 
     /// Makes the missing state of parameter `i`; `state` is what the settings need.
     fn ready(&mut self, i: usize, state: &[(&str, bool)]) -> Result<()> {
         let mut kept = self.kept[i].take().unwrap_or_default();
-        kept.tensors.resize(state.len(), None);
-        for (t, (_, needed)) in kept.tensors.iter_mut().zip(state) {
+        kept.resize(state.len(), None);
+        for (t, (_, needed)) in kept.iter_mut().zip(state) {
             match (*needed, &t) {
                 (false, _) => *t = None,
                 (true, None) => {
                     *t = Some(self.fresh(&self.parameters[i])?);
-                    kept.new = true;
+                    lock(&self.numbers).counts[i].is_new = true;
                 }
                 (true, Some(_)) => {}
             }
@@ -171,19 +277,30 @@ impl<R: OptimizerRule> Stepper<R> {
         Ok(())
     }
 
+    /// The counts of the parameters in the step that begins. A graph that is captured counts it when it runs.
+    fn count(&self, due: &[usize]) -> Vec<StepCount> {
+        let mut numbers = lock(&self.numbers);
+        let next = |i: &usize| match is_capturing() {
+            true => StepCount { steps: numbers.counts[*i].steps + 1, ..numbers.counts[*i] },
+            false => numbers.advance(*i),
+        };
+        due.iter().map(next).collect()
+    }
+
     /// Adds the tensors and the numbers of steps.
     pub(super) fn save(&self, to: &mut SaveState) -> Result<()> {
-        let state = self.options.state();
+        let numbers = lock(&self.numbers);
+        let state = numbers.options.state();
         for (i, kept) in self.kept.iter().enumerate() {
-            for ((name, needed), t) in state.iter().zip(kept.iter().flat_map(|k| &k.tensors)) {
+            for ((name, needed), t) in state.iter().zip(kept.iter().flatten()) {
                 if let (true, Some(t)) = (needed, t) {
                     to.tensor(&format!("{i}.{name}"), t);
                 }
             }
         }
         self.masters.save(to);
-        if self.options.counts_steps() {
-            to.value("steps", self.kept.iter().map(|k| k.as_ref().map_or(0, |k| k.steps)).collect::<Vec<_>>())?;
+        if numbers.options.counts_steps() {
+            to.value("steps", numbers.counts.iter().map(|c| c.steps).collect::<Vec<_>>())?;
         }
         Ok(())
     }
@@ -191,19 +308,19 @@ impl<R: OptimizerRule> Stepper<R> {
     /// Asks for the tensors and the numbers of steps, which the settings that are in force need.
     pub(super) fn load(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         let _quiet = no_grad();
-        let steps: Vec<i64> =
-            if self.options.counts_steps() { from.value("steps")?.unwrap_or_default() } else { vec![] };
+        let options = self.options();
+        let steps: Vec<i64> = if options.counts_steps() { from.value("steps")?.unwrap_or_default() } else { vec![] };
         self.masters.load(&self.parameters, from)?;
-        let state = self.options.state();
+        let state = options.state();
         for i in 0..self.parameters.len() {
             self.kept[i] = None;
+            lock(&self.numbers).counts[i] = StepCount::default();
             if !state.iter().any(|(name, needed)| *needed && from.has(&format!("{i}.{name}"))) {
                 continue;
             }
             self.ready(i, &state)?;
-            let Some(kept) = &mut self.kept[i] else { continue };
-            (kept.steps, kept.new) = (steps.get(i).copied().unwrap_or(0), false);
-            for ((name, _), t) in state.iter().zip(&kept.tensors) {
+            lock(&self.numbers).counts[i] = StepCount { steps: steps.get(i).copied().unwrap_or(0), is_new: false };
+            for ((name, _), t) in state.iter().zip(self.kept[i].iter().flatten()) {
                 if let Some(t) = t {
                     from.fill(&format!("{i}.{name}"), t);
                 }
@@ -216,28 +333,32 @@ impl<R: OptimizerRule> Stepper<R> {
 impl<R: OptimizerRule> Optimizer for Stepper<R> {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         let _scope = site.scope();
-        self.options.check().map_err(|e| e.at(site))?;
-        self.checks.before(&self.parameters, self.lr(), site)?;
+        lock(&self.numbers).check(site)?;
+        self.checks.before(&self.parameters, site)?;
         let _quiet = no_grad();
-        let state = self.options.state();
-        for i in 0..self.parameters.len() {
-            if self.parameters[i].grad().is_some() {
-                self.ready(i, &state)?;
-            }
+        let options = self.options();
+        let state = options.state();
+        let due: Vec<usize> = with_gradients(&self.parameters).map(|(i, _)| i).collect();
+        // A graph that is captured needs the state as its variables.
+        outside_capture(site, || due.iter().try_for_each(|i| self.ready(*i, &state)))?;
+        let mut params = vec![];
+        for (i, count) in due.iter().zip(self.count(&due)) {
+            let p = &self.parameters[*i];
+            let (Some(grad), Some(state)) = (p.grad(), &self.kept[*i]) else { continue };
+            let target = self.masters.of(*i, p, site)?;
+            params.push(ParamState { number: *i, target, grad, state, count });
         }
-        let mut due = vec![];
-        for (i, (p, kept)) in self.parameters.iter().zip(&mut self.kept).enumerate() {
-            let (Some(grad), Some(kept)) = (p.grad(), kept) else { continue };
-            kept.steps += 1;
-            let new = std::mem::take(&mut kept.new);
-            let target = self.masters.of(i, p)?;
-            due.push(ParamState { number: i, target, grad, state: &kept.tensors, steps: kept.steps, new });
-        }
-        let counts = self.options.counts_steps();
-        for group in groups(due, |p| &p.target, |p| (counts.then_some(p.steps), p.new)) {
-            self.options.run(&group, site)?;
+        let counts = options.counts_steps();
+        let groups = groups(params, |p| &p.target, |p| (counts.then_some(p.count.steps), p.count.is_new));
+        let host = match is_capturing() {
+            true => host_of_capture(options.op()?.name(), &self.captured(&options, &groups)?, site)?,
+            false => None,
+        };
+        for (n, group) in groups.iter().enumerate() {
+            options.run(group, StepCall { site, group: host.map(|h| (h, n as u32)) })?;
             group.iter().try_for_each(|d| self.masters.store(d.number, &self.parameters[d.number]))?;
         }
+        drop(groups);
         self.masters.stored(with_gradients(&self.parameters));
         Ok(())
     }
@@ -245,9 +366,25 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         &self.parameters
     }
     fn lr(&self) -> f64 {
-        self.options.lr()
+        self.options().lr()
     }
     fn set_lr(&mut self, lr: f64) {
-        self.options.set_lr(lr);
+        lock(&self.numbers).options.set_lr(lr);
+    }
+}
+
+impl<R: OptimizerRule> Stepper<R> {
+    /// The step of these groups, for a graph that captures it.
+    fn captured(&self, options: &R, groups: &[Vec<ParamState<'_>>]) -> Result<Arc<dyn HostObject>> {
+        let numbers = |group: &Vec<ParamState<'_>>| group.iter().map(|p| p.number).collect::<Vec<_>>();
+        let all = groups.iter().flatten().map(|p| &self.parameters[p.number]);
+        let halves = all.filter(|p| options.master_weights() && p.dtype().is_half());
+        Ok(Arc::new(CapturedStep {
+            numbers: self.numbers.clone(),
+            op: options.op()?,
+            groups: groups.iter().map(numbers).collect(),
+            now: Mutex::default(),
+            halves: Mutex::new(halves.map(|p| (p.clone(), p.version())).collect()),
+        }))
     }
 }

@@ -46,6 +46,7 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
         lengths: builder.lengths,
         hands_on_numbers: false,
         stream_key: made.stream_key,
+        chosen: made.chosen,
     };
     plan.look_through();
     plan.reuse(r.inputs.len());
@@ -56,6 +57,8 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
 pub(super) struct MadeBy {
     pub(super) outputs: SmallVec<[BufferId; 2]>,
     stream_key: u64,
+    /// Signature of a global call with inputs.
+    chosen: Option<NdSignature>,
     /// Outputs without a gradient.
     withheld: Withheld,
     /// Where it runs, if not where its inputs are.
@@ -102,7 +105,7 @@ impl Builder<'_> {
         let withheld = r.op.withheld(&infer, &outs)?;
         if let Some(by) = &r.op.length {
             let outputs = self.dynamic_shape(r, (by, device), (&infer, &outs), inputs, None)?;
-            return Ok(MadeBy { outputs, stream_key: 0, withheld, device: None });
+            return Ok(MadeBy { outputs, stream_key: 0, chosen: None, withheld, device: None });
         }
         let at = self.devices(r, &infer, device, outs.len())?;
         let device = at.run_on;
@@ -130,7 +133,7 @@ impl Builder<'_> {
             cross_device,
             reuse: None,
         }));
-        Ok(MadeBy { outputs: made, stream_key: 0, withheld, device: Some(device) })
+        Ok(MadeBy { outputs: made, stream_key: 0, chosen: None, withheld, device: Some(device) })
     }
 
     /// Where a kernel runs and its outputs are.
@@ -178,9 +181,10 @@ impl Builder<'_> {
         if r.op.length.is_none() {
             check_given(r, &mut outs)?;
         }
-        let (sig, after) = match r.target {
-            Some(want) => made_as(&infer, placement, &outs, want)?,
-            None => {
+        let (sig, after) = match (r.target, r.signature) {
+            (Some(want), _) => made_as(&infer, placement, &outs, want)?,
+            (None, Some(stated)) => (stated.clone(), None),
+            (None, None) => {
                 let request = r.asked.map(|a| requested(a, &outs, placement)).transpose()?.flatten();
                 let sig = chosen(r, &infer, &outs, placement, request)?;
                 let after = request.filter(|want| sig.outputs[0] != **want);
@@ -198,7 +202,8 @@ impl Builder<'_> {
             let parts = ResultParts { placement, sig: &sig, after };
             let outputs = self.dynamic_shape(r, (by, placement.device()), (&infer, &outs), &used, Some(&parts))?;
             let stream_key = stream_key(r, placement, &outs, &sig);
-            return Ok(MadeBy { outputs, stream_key, withheld, device: None });
+            let chosen = r.target.is_none().then_some(sig);
+            return Ok(MadeBy { outputs, stream_key, chosen, withheld, device: None });
         }
         let made: SmallVec<[BufferId; 2]> = match sig.lowering.map(|l| r.op.lowered_by(l)).transpose()? {
             Some(LoweredBy::Program(run)) => self.lower(r, run, &sig, &used, placement, &numbers)?,
@@ -214,7 +219,8 @@ impl Builder<'_> {
             *first = self.boxed(*first, placement, want, For::Result)?;
         }
         let stream_key = if inside { 0 } else { stream_key(r, placement, &outs, &sig) };
-        Ok(MadeBy { outputs, stream_key, withheld, device: None })
+        let chosen = r.target.is_none().then_some(sig);
+        Ok(MadeBy { outputs, stream_key, chosen, withheld, device: None })
     }
 
     /// The buffer in that layout: itself, one that was boxed before, or a new step.

@@ -122,6 +122,7 @@ impl Emit for PlanEmit<'_, '_> {
             given: None,
             keep: false,
             asked: None,
+            signature: None,
         };
         let made = self.plan.global(&request, &ids, self.placement, Numbers::Each(numbers, attrs.clone()))?;
         Ok(made.outputs.iter().map(|b| Value(b.0)).collect())

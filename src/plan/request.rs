@@ -4,7 +4,7 @@ use super::kernel::KernelTable;
 use super::types::{GlobalRef, LocalRef};
 use crate::boxing::Planner;
 use crate::error::CallSite;
-use crate::ops::{Attrs, Op, TensorType};
+use crate::ops::{Attrs, NdSignature, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use oflow_kernels::DTypeKind;
@@ -113,6 +113,8 @@ pub struct Request<'a> {
     pub keep: bool,
     /// The layout asked of output 0.
     pub asked: Option<Asked<'a>>,
+    /// The signature that an earlier plan of the call has chosen, for inputs that lie as it says: nothing is chosen then.
+    pub signature: Option<&'a NdSignature>,
 }
 
 impl Request<'_> {

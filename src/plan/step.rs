@@ -4,7 +4,7 @@ use super::kernel::KernelPlan;
 use super::types::{GlobalRef, LocalRef};
 use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::error::Result;
-use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs, Withheld};
+use crate::ops::{Attrs, GivenValues, NdSignature, Op, RuntimeArg, RuntimeAttrs, Withheld};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Scalar};
@@ -79,6 +79,8 @@ pub struct Plan {
     pub hands_on_numbers: bool,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
+    /// The signature of a call on global tensors; `None` of a local call, a source op and a boxing.
+    pub chosen: Option<NdSignature>,
     /// Inputs and outputs that have no gradient.
     pub withheld: Withheld,
 }
@@ -269,8 +271,19 @@ impl Plan {
         let outputs = SmallVec::from_elem(makes, 1);
         let hands_on_numbers = false;
         let withheld = Withheld::default();
-        let mut plan =
-            Plan { buffers, steps, outputs, device, takes_part, lengths: 0, hands_on_numbers, stream_key, withheld };
+        let chosen = None;
+        let mut plan = Plan {
+            buffers,
+            steps,
+            outputs,
+            device,
+            takes_part,
+            lengths: 0,
+            hands_on_numbers,
+            stream_key,
+            chosen,
+            withheld,
+        };
         plan.look_through();
         plan
     }

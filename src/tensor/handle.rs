@@ -198,9 +198,13 @@ impl Tensor {
             Body::Tombstone(_) => Device::Cpu,
         }
     }
-    /// Returns whether it is a meta tensor: made in a [`dry_run`](crate::dry_run), without data.
+    /// Returns whether it is a meta tensor: made in a [`dry_run`](crate::dry_run) or while a graph is captured, without data.
     pub fn is_meta(&self) -> bool {
         self.inner().origin.is_dry()
+    }
+    /// Whether it stands for a value of a graph that is captured.
+    pub(crate) fn is_symbol(&self) -> bool {
+        self.inner().origin.is_capture()
     }
     /// Checks that the tensor was made where this thread is: in the program, or in the dry run that the thread has entered; a global
     /// tensor by the rank whose context the thread has entered.
@@ -231,6 +235,7 @@ impl Tensor {
         Error::context(format!("{self:?} was made in {}; it cannot be used in {}", of(made), of(here))).help(match here
             .is_dry()
         {
+            _ if made.is_capture() => "return it from the closure: each run of the graph gives its value",
             true => "make models, optimizers and inputs inside the closure of `dry_run` that uses them",
             false => "a meta tensor has no data, and its use ends with its dry run; make the tensor outside `dry_run`",
         })
@@ -327,9 +332,11 @@ impl Tensor {
         if !self.requires_grad() {
             return Edge::None;
         }
+        self.borrow_slot();
         self.inner().edge.get()
     }
     pub(crate) fn set_edge(&self, edge: Edge) {
+        self.borrow_slot();
         self.inner().requires_grad.store(edge.is_some(), Ordering::Relaxed);
         self.inner().edge.set(edge);
     }
@@ -432,8 +439,15 @@ impl Tensor {
         };
         let t = Tensor::from_body(body, self.inner().origin);
         t.inner().version.store(self.inner().version.load(Ordering::Acquire), Ordering::Release);
+        self.note_stamp();
         t.inner().stamp.store(self.stamp(), Ordering::Relaxed);
         t
+    }
+    /// A global tensor in that version, of a value with that number.
+    pub(crate) fn in_version(self, version: u64, stamp: u64) -> Tensor {
+        self.inner().version.store(version, Ordering::Release);
+        self.set_stamp(stamp);
+        self
     }
     /// The number by which observers of calls know its value; 0 if none has seen it made.
     #[inline]
@@ -459,7 +473,9 @@ impl Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_meta() {
+        if self.is_symbol() {
+            f.write_str("symbol ")?;
+        } else if self.is_meta() {
             f.write_str("meta ")?;
         }
         match self.body() {

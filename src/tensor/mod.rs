@@ -3,6 +3,7 @@
 //! This module knows storages, layouts and nodes. It computes nothing and never communicates.
 
 mod alias;
+mod borrowed_slots;
 mod edge;
 mod handle;
 mod inner;
@@ -13,6 +14,7 @@ mod unshard;
 
 pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Refusal, share_memory};
+pub(crate) use borrowed_slots::{borrow_slots, next_stamp};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Packed, Saved, SavedData, Unpack};
 pub(crate) use handle::WeakTensor;
 pub use inner::{Body, Tensor};

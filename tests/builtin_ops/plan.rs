@@ -54,6 +54,7 @@ fn plan_of(op: &'static Op, s: &Sample, mesh: Option<&Placement>, sbps: &[NdSbp]
             given: None,
             keep: false,
             asked: None,
+            signature: None,
         },
     )
 }
@@ -148,6 +149,7 @@ fn a_lowering_is_steps_with_last_uses_for_4096_ranks_without_any() -> Result<()>
             given: None,
             keep: true,
             asked: None,
+            signature: None,
         },
     )?;
     check("layer_norm", 3, &p);

@@ -5,6 +5,7 @@ mod autocast;
 mod checkpoint;
 mod checkpointing;
 mod convnet;
+mod graph;
 mod guards;
 mod mlp;
 mod modules;

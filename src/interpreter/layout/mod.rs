@@ -30,7 +30,7 @@ pub use value::from_bytes;
 
 use super::boxing::BoxingReason;
 use super::call::{Call, Outputs};
-use super::observers;
+use super::observers::{self, Issued};
 use super::record::record;
 use crate::context::grad_enabled;
 use crate::error::{CallSite, Error, Result};
@@ -62,7 +62,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Resul
         LayoutOp::FromBoxes => one(boxes::from_boxes(call)?),
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
-    observers::issued(call, &outs)?;
+    observers::issued(call, &outs, &Issued { plan: None, boxed: &[] })?;
     if call.recording {
         record(call, call.inputs, &outs, Withheld::default())?;
     }

@@ -162,6 +162,8 @@ pub(super) fn to_device(call: &Call<'_>) -> Result<Tensor> {
 
 /// A local tensor from values in memory.
 pub fn from_bytes(ctx: &RankCtx, bytes: &[u8], shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    // A constant of a graph that is captured has data.
+    let ctx = ctx.capture().map_or(ctx, |c| c.outer());
     let out = LocalTensor::alloc_like(ctx, shape, dtype, device)?;
     ctx.device(device)?.vm.write(&out.storage, 0, bytes)?;
     Ok(Tensor::from_local(out))

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -37,7 +37,7 @@ impl OptimizerRule for AdadeltaOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("adadelta_many")
     }
-    fn settings(&self, _: &ParamState<'_>) -> RuntimeAttrs {
+    fn settings(&self, _: StepCount) -> RuntimeAttrs {
         smallvec![self.lr.into(), self.rho.into(), self.eps.into(), self.weight_decay.into()]
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -52,8 +52,8 @@ impl OptimizerRule for AdagradOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("adagrad_many")
     }
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
-        let lr = self.lr / (1.0 + (p.steps() - 1) as f64 * self.lr_decay);
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
+        let lr = self.lr / (1.0 + (at.steps - 1) as f64 * self.lr_decay);
         smallvec![lr.into(), self.eps.into(), self.weight_decay.into()]
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -52,16 +52,8 @@ impl OptimizerRule for AdamOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("adam_many")
     }
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
         let AdamOptions { lr, beta1, beta2, eps, weight_decay, .. } = *self;
-        smallvec![
-            lr.into(),
-            beta1.into(),
-            beta2.into(),
-            eps.into(),
-            weight_decay.into(),
-            false.into(),
-            p.steps().into()
-        ]
+        smallvec![lr.into(), beta1.into(), beta2.into(), eps.into(), weight_decay.into(), false.into(), at.steps.into()]
     }
 }

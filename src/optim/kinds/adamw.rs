@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -52,14 +52,14 @@ impl OptimizerRule for AdamWOptions {
     fn op(&self) -> Result<&'static Op> {
         if self.amsgrad { op!("adam_many") } else { op!("adamw_many") }
     }
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
         let AdamWOptions { lr, beta1, beta2, eps, weight_decay, amsgrad, .. } = *self;
         let mut all: RuntimeAttrs = smallvec![lr.into(), beta1.into(), beta2.into(), eps.into(), weight_decay.into()];
         if amsgrad {
             // Adam's op decouples the decay by request.
             all.push(true.into());
         }
-        all.push(p.steps().into());
+        all.push(at.steps.into());
         all
     }
 }

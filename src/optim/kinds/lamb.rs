@@ -3,11 +3,12 @@
 //! The squares of all parameters that lie alike, and those of their directions, are one tensor: P(sum) on the mesh axes that split
 //! them. So one small reduction serves however many parameters there are.
 
-use crate::error::{CallSite, Result};
+use crate::error::Result;
 use crate::functional::{invoke, invoke1, op};
+use crate::interpreter::Call;
 use crate::ops::{Op, RuntimeAttrs};
 use crate::optim::master::state_like;
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, ParamState, StepCall, StepCount, options_fields};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -58,16 +59,18 @@ impl OptimizerRule for LambOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("lamb_direction_many")
     }
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
-        let steps = if self.bias_correction { p.steps() } else { 0 };
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
+        let steps = if self.bias_correction { at.steps } else { 0 };
         smallvec![self.beta1.into(), self.beta2.into(), self.eps.into(), self.weight_decay.into(), steps.into()]
     }
-    fn run(&self, due: &[ParamState<'_>], site: CallSite) -> Result<()> {
+    fn run(&self, due: &[ParamState<'_>], call: StepCall) -> Result<()> {
+        let site = call.site;
         // The directions live for one step.
         let directions: Vec<Tensor> = due.iter().map(|d| state_like(&d.target)).collect::<Result<_>>()?;
         let inputs: Vec<Option<&Tensor>> =
             due.iter().zip(&directions).flat_map(|(d, r)| d.inputs().chain([Some(r)])).collect();
-        invoke(self.op(), &inputs, smallvec![], self.settings(&due[0]), site)?;
+        let settings = self.settings(due[0].count);
+        Call::new(self.op()?, &inputs).runtime(settings).host(call.settings()).at(site).run()?;
 
         // As they are stored: calls may read parameters in another layout.
         let stored: Vec<Tensor> = due.iter().map(|d| d.target.detach()).collect();
@@ -82,7 +85,10 @@ impl OptimizerRule for LambOptions {
         // Where one of the two is 0 there is nothing to compare.
         let none = of_parameters.eq(0.0)?.logical_or(&of_directions.eq(0.0)?)?;
         let ratio = of_parameters.div(&of_directions)?;
-        let factors = ratio.masked_fill(&none, 1.0)?.mul(self.lr)?;
+        let factors = ratio.masked_fill(&none, 1.0)?;
+        let rate: RuntimeAttrs = smallvec![self.lr.into()];
+        let factors =
+            Call::new(op!("mul_scalar")?, &[Some(&factors)]).runtime(rate).host(call.rate()).at(site).run1()?;
         let pairs = due.iter().zip(&directions).flat_map(|(d, r)| [Some(&d.target), Some(r)]);
         let inputs: Vec<Option<&Tensor>> = [Some(&factors)].into_iter().chain(pairs).collect();
         invoke(op!("subtract_many"), &inputs, smallvec![], smallvec![], site).map(drop)

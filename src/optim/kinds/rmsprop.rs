@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -49,7 +49,7 @@ impl OptimizerRule for RmsPropOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("rmsprop_many")
     }
-    fn settings(&self, _: &ParamState<'_>) -> RuntimeAttrs {
+    fn settings(&self, _: StepCount) -> RuntimeAttrs {
         let RmsPropOptions { lr, alpha, eps, weight_decay, momentum, centered, .. } = *self;
         smallvec![lr.into(), alpha.into(), eps.into(), weight_decay.into(), momentum.into(), centered.into()]
     }

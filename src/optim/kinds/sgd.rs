@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, options_fields};
+use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -48,8 +48,8 @@ impl OptimizerRule for SgdOptions {
     fn op(&self) -> Result<&'static Op> {
         op!("sgd_many")
     }
-    fn settings(&self, p: &ParamState<'_>) -> RuntimeAttrs {
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
         let SgdOptions { lr, momentum, dampening, weight_decay, nesterov, .. } = *self;
-        smallvec![lr.into(), momentum.into(), dampening.into(), weight_decay.into(), nesterov.into(), p.is_new().into(),]
+        smallvec![lr.into(), momentum.into(), dampening.into(), weight_decay.into(), nesterov.into(), at.is_new.into(),]
     }
 }

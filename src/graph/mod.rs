@@ -1,0 +1,145 @@
+//! Graph mode: a training step, or any other closure, captured once and run many times.
+//!
+//! [`Graph::build`] runs the closure on *symbols*, tensors without data. Its calls are inferred, sharded, boxed and recorded for backward as
+//! always, and become a [`Program`](crate::program::Program). [`Graph::run`] runs that: without inference, choice or recording, and with
+//! the bits of the closure itself.
+//!
+//! ```
+//! use oflow::graph::{Graph, GraphOptions};
+//! use oflow::optim::{AdamW, AdamWOptions, Optimizer};
+//! use oflow::prelude::*;
+//! let w = ones([3, 1], Device::Cpu)?.requires_grad_(true)?;
+//! let mut opt = AdamW::new(vec![w.clone()], AdamWOptions { lr: 0.1, ..Default::default() });
+//! let (x0, y0) = (zeros([4, 3], Device::Cpu)?, zeros([4, 1], Device::Cpu)?);
+//! let mut step = Graph::build(
+//!     |g| {
+//!         let (x, y) = (g.input("x", &x0)?, g.input("y", &y0)?);
+//!         let loss = x.matmul(&w)?.mse_loss(&y)?;
+//!         opt.zero_grad();
+//!         loss.backward()?;
+//!         opt.step()?;
+//!         Ok(loss)
+//!     },
+//!     GraphOptions::default(),
+//! )?;
+//! assert_eq!(w.to_vec::<f32>()?, [1.0; 3]); // nothing has run yet
+//! let (x, y) = (ones([4, 3], Device::Cpu)?, zeros([4, 1], Device::Cpu)?);
+//! let first = step.run(&[&x, &y])?.item()?;
+//! opt.set_lr(0.01);
+//! let second = step.run(&[&x, &y])?.item()?;
+//! assert!(second.to_f64() < first.to_f64());
+//! # Ok::<(), oflow::Error>(())
+//! ```
+//!
+//! # What a graph has of the program
+//!
+//! - **Inputs** ([`GraphBuilder::input`]) are given at each run, with the shape and layout that they were captured with.
+//! - **Variables** are the tensors that the closure trains or writes: parameters, running statistics, the state of optimizers. A run reads
+//!   and writes the tensors themselves, so checkpoints, and eager code between runs, see them.
+//! - **Constants** are other tensors from outside. Their values may not change between runs: then a run is an error.
+//! - **Numbers** of the host are fixed when the graph is captured, but for those of optimizers (rates, numbers of steps, all settings), which
+//!   are read at each run, and random numbers, which are drawn as the closure would draw them.
+//! - Gradients live inside of a run: `grad()` of a parameter is afterwards what it was before.
+//!
+//! # What a closure cannot do
+//!
+//! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, scale
+//! gradients with a [`GradScaler`](crate::optim::GradScaler), or call an op whose result has a length that depends on values. Each is an
+//! error at its line. After a capture, also after one that failed, every tensor of the program is as before.
+
+mod outputs;
+
+pub use outputs::GraphOutput;
+
+use crate::error::{CallSite, Result};
+use crate::interpreter::{Capture, Replay, capture};
+use crate::program::{OutsideKind, Program};
+use crate::tensor::Tensor;
+use std::fmt::Write;
+use std::marker::PhantomData;
+
+/// Options of [`Graph::build`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct GraphOptions {}
+
+/// Handle with which the closure of [`Graph::build`] declares inputs.
+pub struct GraphBuilder<'a> {
+    capture: &'a Capture,
+}
+
+impl GraphBuilder<'_> {
+    /// Declares an input of the graph and returns the symbol that stands for it. The example gives its shape, dtype and layout; runs give
+    /// inputs in the order in which they are declared.
+    ///
+    /// # Errors
+    /// If there is an input of that name, or the example is a tensor of the graph already.
+    #[track_caller]
+    pub fn input(&self, name: &str, example: &Tensor) -> Result<Tensor> {
+        self.capture.input(name, example, CallSite::here())
+    }
+}
+
+/// A captured closure: see the [module](self). `O` is what it returns.
+pub struct Graph<O = Tensor> {
+    replay: Replay,
+    outputs: PhantomData<fn() -> O>,
+}
+
+impl<O: GraphOutput> Graph<O> {
+    /// Captures a closure: it runs once, on symbols.
+    ///
+    /// On global tensors every rank captures the same closure; nothing is sent.
+    ///
+    /// # Errors
+    /// Those of the closure, and if it does what a graph cannot do. The error names the line.
+    #[track_caller]
+    pub fn build(f: impl FnOnce(&GraphBuilder<'_>) -> Result<O>, options: GraphOptions) -> Result<Graph<O>> {
+        let (site, GraphOptions {}) = (CallSite::here(), options);
+        let captured = capture(
+            |capture| {
+                let mut outputs = vec![];
+                f(&GraphBuilder { capture })?.take(&mut outputs);
+                outputs.iter().map(|t| capture.output(t, site)).collect()
+            },
+            site,
+        )?;
+        Ok(Graph { replay: Replay::new(captured).map_err(|e| e.at(site))?, outputs: PhantomData })
+    }
+
+    /// Runs the graph on inputs, in the order in which they were declared.
+    ///
+    /// # Errors
+    /// If an input has another shape, dtype or layout than the graph was captured with, if a constant was written since, and what the calls
+    /// of the graph report, at their lines.
+    #[track_caller]
+    pub fn run(&mut self, inputs: &[&Tensor]) -> Result<O> {
+        let site = CallSite::here();
+        let outs = self.replay.run(inputs, site)?;
+        O::give(&mut outs.into_iter())
+            .ok_or_else(|| crate::error::Error::registry("a graph returns fewer tensors than its closure").at(site))
+    }
+
+    /// Returns the captured program.
+    pub fn program(&self) -> &Program {
+        self.replay.program()
+    }
+
+    /// Describes the graph: how many values it has from outside, calls and boxings, and the program's text.
+    pub fn explain(&self) -> String {
+        let program = self.program();
+        let count = |kind| program.outside_of(kind).count();
+        let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
+        let mut text = String::new();
+        let _infallible = writeln!(
+            text,
+            "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward\n{program}",
+            count(OutsideKind::Input),
+            count(OutsideKind::Variable),
+            count(OutsideKind::Constant),
+            program.nodes.len(),
+            program.nodes.iter().filter(|n| n.backward).count(),
+        );
+        text
+    }
+}

@@ -1,0 +1,59 @@
+//! Values that the closure of a graph may return.
+
+use crate::tensor::Tensor;
+
+/// A value made of tensors that the closure of a [`Graph`](super::Graph) returns: a tensor, a tuple or a vector of them, or nothing.
+pub trait GraphOutput: Sized {
+    /// Adds its tensors to a list, in order.
+    fn take(self, to: &mut Vec<Tensor>);
+    /// The same value of other tensors; `None` if there are too few.
+    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Self>;
+}
+
+impl GraphOutput for Tensor {
+    fn take(self, to: &mut Vec<Tensor>) {
+        to.push(self);
+    }
+    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Tensor> {
+        from.next()
+    }
+}
+
+impl GraphOutput for () {
+    fn take(self, _to: &mut Vec<Tensor>) {}
+    fn give(_from: &mut std::vec::IntoIter<Tensor>) -> Option<()> {
+        Some(())
+    }
+}
+
+impl GraphOutput for Vec<Tensor> {
+    fn take(self, to: &mut Vec<Tensor>) {
+        to.extend(self);
+    }
+    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Vec<Tensor>> {
+        Some(from.collect())
+    }
+}
+
+macro_rules! tuples {
+    ($($member:ident)+) => {
+        impl GraphOutput for ($(tuples!(@ $member),)+) {
+            #[allow(non_snake_case)]
+            fn take(self, to: &mut Vec<Tensor>) {
+                let ($($member,)+) = self;
+                to.extend([$($member),+]);
+            }
+            fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Self> {
+                Some(($(tuples!(= from $member),)+))
+            }
+        }
+    };
+    (@ $member:ident) => { Tensor };
+    (= $from:ident $member:ident) => { $from.next()? };
+}
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);

@@ -1,0 +1,22 @@
+//! Programs: ordered calls over numbered values, as data. What [`graph`](crate::graph) captures, prints, checks and runs.
+//!
+//! A [`Program`] is what one rank does in one run of a captured closure. Its values have types: shape and dtype, and device or placement
+//! and nd-SBP. Each value is defined once, by the program's inputs, variables and constants or by a node; a call that writes a tensor in
+//! place defines a new value, and the old one is gone unless the tensor is global, whose values are kept. So the order of the nodes is the
+//! order of side effects, and a list is enough: there is no graph to sort.
+//!
+//! Layouts are explicit. A [`CallNode`] runs in the layouts that its inputs have, and its signature is stated, not chosen again; a change
+//! of layout is a node of its own. Nodes hold no interned ids, so a program reads the same in every process.
+//!
+//! **Numbers** of a call are fixed when it is captured, but for two kinds: those that the program draws ([`Draw`]: counted from the state
+//! that the generator has when a run begins), and those that the host computes for each run ([`HostId`]: learning rates, numbers of steps).
+//!
+//! The room is pure: it knows ops, layouts and plans, and no tensors.
+
+mod text;
+mod types;
+mod verify;
+
+pub use types::{
+    CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
+};

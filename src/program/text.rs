@@ -1,0 +1,87 @@
+//! The text of a program: one line for each value from outside and each node.
+
+use super::types::{CallNode, Node, Program, ValueId, Work, described};
+use crate::ops::AttrDef;
+use crate::plan::Target;
+use oflow_kernels::Scalar;
+use std::fmt;
+
+impl fmt::Display for ValueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+/// Values separated by commas; `-` stands for an input that was left out.
+fn list(values: impl Iterator<Item = Option<ValueId>>) -> String {
+    values.map(|v| v.map_or("-".into(), |v| v.to_string())).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for o in &self.outside {
+            write!(f, "{} {}", o.kind.word(), o.value)?;
+            if !o.name.is_empty() {
+                write!(f, " {:?}", o.name)?;
+            }
+            writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
+        }
+        for node in &self.nodes {
+            self.write_node(f, node)?;
+        }
+        writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
+    }
+}
+
+impl Program {
+    fn write_node(&self, f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
+        let made = list(node.defines().map(Some));
+        if !made.is_empty() {
+            write!(f, "{made} = ")?;
+        }
+        let inputs = list(node.inputs.iter().copied());
+        match &node.work {
+            Work::Call(call) => {
+                write!(f, "{}({inputs})", call.op.full_name())?;
+                write_numbers(f, call)?;
+                match &call.target {
+                    Some(Target::Local(device)) => write!(f, " on {device}")?,
+                    Some(Target::Global(placement, sbp)) => write!(f, " as {sbp} on {placement}")?,
+                    None => {}
+                }
+                if !node.writes.is_empty() {
+                    let how = if call.into { "into" } else { "over" };
+                    write!(f, " {how} {}", list(node.writes.iter().map(|w| Some(w.old))))?;
+                }
+                if let Some(lowering) = call.signature.as_ref().and_then(|s| s.lowering) {
+                    write!(f, " lowered {lowering}")?;
+                }
+            }
+            Work::Box(op) => write!(f, "box({inputs}) for {op}")?,
+            Work::Host(id) => write!(f, "host {} {:?}", id.0, self.hosts[id.0 as usize])?,
+        }
+        let types: Vec<String> = node.defines().map(|v| described(self.ty(v))).collect();
+        if !types.is_empty() {
+            write!(f, ": {}", types.join("; "))?;
+        }
+        let backward = if node.backward { ", backward" } else { "" };
+        writeln!(f, "  # {}{backward}", node.site)
+    }
+}
+
+/// The attributes: `{dims=[0], keepdim=false, s=0.1}`, those that a plan depends on before the others.
+fn write_numbers(f: &mut fmt::Formatter<'_>, call: &CallNode) -> fmt::Result {
+    let sig = &call.op.sig;
+    let plan = sig.attrs.iter().zip(&call.attrs).map(|(d, v)| format!("{}={v}", d.name));
+    let number = |(d, s): (&AttrDef, &Scalar)| {
+        let name = d.name.as_str();
+        match (call.host, call.draw, name) {
+            (Some((host, n)), ..) => format!("{name}=host {}.{n}", host.0),
+            (None, Some(draw), "seed") => format!("{name}=generator {}", draw.generator.0),
+            (None, Some(draw), "ordinal") => format!("{name}=draw {}", draw.ordinal),
+            _ => format!("{name}={s}"),
+        }
+    };
+    let all: Vec<String> = plan.chain(sig.runtime.iter().zip(&call.runtime).map(number)).collect();
+    if all.is_empty() { Ok(()) } else { write!(f, " {{{}}}", all.join(", ")) }
+}

@@ -1,0 +1,219 @@
+//! A program as data.
+
+use crate::error::CallSite;
+use crate::ops::{Attrs, NdSignature, Op, RuntimeAttrs};
+use crate::plan::{Target, TypeRef};
+use smallvec::SmallVec;
+
+/// Number of a value in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub u32);
+
+impl ValueId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of an object of the host that gives numbers to a program, and acts when a run comes to it: an optimizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostId(pub u32);
+
+/// Number of a random generator of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GeneratorId(pub u32);
+
+impl GeneratorId {
+    /// Generator of the global tensors of the rank's context.
+    pub const GLOBAL: GeneratorId = GeneratorId(0);
+    /// Generator of the local tensors of the rank's context.
+    pub const LOCAL: GeneratorId = GeneratorId(1);
+    /// The first of the generators that the program made itself.
+    pub const FIRST_OWN: u32 = 2;
+}
+
+/// Seed and ordinal of a random call: those that its generator has in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// Generator that is drawn from.
+    pub generator: GeneratorId,
+    /// Number of the draw among those that one run takes from this generator, from 0.
+    pub ordinal: u64,
+}
+
+/// Kind of a value that comes from outside of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutsideKind {
+    /// Given at each run.
+    Input,
+    /// A tensor that the program trains or writes: its own at each run.
+    Variable,
+    /// A tensor that the program only reads, whose value may not change.
+    Constant,
+}
+
+impl OutsideKind {
+    /// The word of the program's text.
+    pub fn word(self) -> &'static str {
+        match self {
+            OutsideKind::Input => "input",
+            OutsideKind::Variable => "variable",
+            OutsideKind::Constant => "constant",
+        }
+    }
+}
+
+/// A value that comes from outside of a program.
+#[derive(Clone)]
+pub struct Outside {
+    /// Value that it has when a run begins.
+    pub value: ValueId,
+    /// How it gets its value.
+    pub kind: OutsideKind,
+    /// The name of an input; empty for others.
+    pub name: String,
+    /// The line that used it first.
+    pub site: CallSite,
+}
+
+/// A value that a call writes over another one, in the same tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Value that the tensor had.
+    pub old: ValueId,
+    /// Value that it has then.
+    pub new: ValueId,
+}
+
+/// A call of an op.
+#[derive(Clone)]
+pub struct CallNode {
+    /// Op that is called.
+    pub op: &'static Op,
+    /// Plan attributes in declared order.
+    pub attrs: Attrs,
+    /// Runtime attributes in declared order, as they were when the call was captured.
+    pub runtime: RuntimeAttrs,
+    /// The draw that gives the runtime attributes `seed` and `ordinal` in a run.
+    pub draw: Option<Draw>,
+    /// The host object that gives the runtime attributes in a run, and which of its calls this is.
+    pub host: Option<(HostId, u32)>,
+    /// Where a source op puts its result.
+    pub target: Option<Target>,
+    /// Whether output 0 is written into a tensor, the first of the node's writes.
+    pub into: bool,
+    /// Layouts of a call on global tensors; `None` of a local call and of a change of layout.
+    pub signature: Option<NdSignature>,
+}
+
+/// Work of a node.
+#[derive(Clone)]
+pub enum Work {
+    /// Calls an op, also one that changes a layout at the program's request.
+    Call(Box<CallNode>),
+    /// Boxes its input to the type of its output, because a call of this op needs it.
+    Box(&'static str),
+    /// Lets an object of the host act, before calls read its numbers.
+    Host(HostId),
+}
+
+/// One step of a program.
+#[derive(Clone)]
+pub struct Node {
+    /// Work of the node.
+    pub work: Work,
+    /// Values that it reads; `None` for an optional input that was left out.
+    pub inputs: SmallVec<[Option<ValueId>; 4]>,
+    /// Values that it makes. A call that writes output 0 into a tensor makes none in its place.
+    pub outputs: SmallVec<[ValueId; 2]>,
+    /// Values that it writes over others.
+    pub writes: SmallVec<[Write; 1]>,
+    /// Line of the call.
+    pub site: CallSite,
+    /// Whether the call is part of a backward pass.
+    pub backward: bool,
+}
+
+impl Node {
+    /// Values that it defines: its outputs, and those that it writes.
+    pub fn defines(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.outputs.iter().copied().chain(self.writes.iter().map(|w| w.new))
+    }
+    /// Values that it needs: its inputs, and those that it writes over.
+    pub fn needs(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.inputs.iter().flatten().copied().chain(self.writes.iter().map(|w| w.old))
+    }
+    /// Whether bytes may move between ranks for it: a boxing, at the program's request or because a call needs it.
+    pub fn is_boxing(&self) -> bool {
+        match &self.work {
+            Work::Box(_) => true,
+            Work::Call(call) => call.op.layout.is_some(),
+            Work::Host(_) => false,
+        }
+    }
+    /// The call, if it is one.
+    pub fn call(&self) -> Option<&CallNode> {
+        match &self.work {
+            Work::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+}
+
+/// Calls of one rank in one run of a captured closure.
+#[derive(Clone, Default)]
+pub struct Program {
+    /// Types of the values, by number.
+    pub values: Vec<TypeRef>,
+    /// Values from outside, in the order in which they were met.
+    pub outside: Vec<Outside>,
+    /// Steps in their order.
+    pub nodes: Vec<Node>,
+    /// Values that a run returns.
+    pub outputs: Vec<ValueId>,
+    /// Names of the host objects, by number.
+    pub hosts: Vec<String>,
+    /// How many numbers a run draws of each generator, by number.
+    pub draws: Vec<u64>,
+}
+
+impl Program {
+    /// Adds a value of that type.
+    pub fn add_value(&mut self, ty: TypeRef) -> ValueId {
+        self.values.push(ty);
+        ValueId(self.values.len() as u32 - 1)
+    }
+    /// Returns the type of a value.
+    pub fn ty(&self, v: ValueId) -> &TypeRef {
+        &self.values[v.index()]
+    }
+    /// Returns the values from outside of one kind, in order.
+    pub fn outside_of(&self, kind: OutsideKind) -> impl Iterator<Item = &Outside> {
+        self.outside.iter().filter(move |o| o.kind == kind)
+    }
+    /// Returns, for each node, the values that no later node needs and no run returns.
+    pub fn last_uses(&self) -> Vec<SmallVec<[ValueId; 2]>> {
+        let mut last: Vec<Option<usize>> = vec![None; self.values.len()];
+        for (n, node) in self.nodes.iter().enumerate() {
+            // One that nobody needs ends where it is made.
+            node.needs().chain(node.defines()).for_each(|v| last[v.index()] = Some(n));
+        }
+        self.outputs.iter().for_each(|v| last[v.index()] = None);
+        let mut ends = vec![SmallVec::new(); self.nodes.len()];
+        for (v, n) in last.into_iter().enumerate() {
+            if let Some(n) = n {
+                ends[n].push(ValueId(v as u32));
+            }
+        }
+        ends
+    }
+}
+
+/// A type with its device or placement, as texts write it: `f32[2, 3] [S(0)] on cpu[2]`.
+pub fn described(ty: &TypeRef) -> String {
+    match ty {
+        TypeRef::Local(l) => l.to_string(),
+        TypeRef::Global(g) => g.to_string(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Checks that a program is one: values are defined once and before they are used, what was written over is not read, layouts are those of
+//! the signatures.
+
+use super::types::{CallNode, Node, Program, ValueId, Work, described};
+use crate::error::{Error, Result};
+use crate::plan::TypeRef;
+
+/// State of a value while the nodes are walked.
+#[derive(Clone, Copy, PartialEq)]
+enum Seen {
+    No,
+    Defined,
+    /// A local tensor whose memory has another value since.
+    Overwritten,
+}
+
+impl Program {
+    /// Checks the program.
+    ///
+    /// # Errors
+    /// A value is defined twice, used before it is defined or after a call has written over it, or a node and its types do not fit. The
+    /// error names the node.
+    pub fn verify(&self) -> Result<()> {
+        let mut seen = vec![Seen::No; self.values.len()];
+        for o in &self.outside {
+            define(&mut seen, o.value).map_err(|e| e.at(o.site))?;
+        }
+        for (n, node) in self.nodes.iter().enumerate() {
+            let check = || -> Result<()> {
+                node.needs().try_for_each(|v| used(&seen, v))?;
+                self.verify_layouts(node)
+            };
+            check().map_err(|e| e.in_call(|| format!("node {n} of the program")).at(node.site))?;
+            for w in &node.writes {
+                if matches!(self.ty(w.old), TypeRef::Local(_)) {
+                    seen[w.old.index()] = Seen::Overwritten;
+                }
+            }
+            node.defines().try_for_each(|v| define(&mut seen, v)).map_err(|e| e.at(node.site))?;
+        }
+        self.outputs.iter().try_for_each(|v| used(&seen, *v))
+    }
+
+    fn verify_layouts(&self, node: &Node) -> Result<()> {
+        for w in &node.writes {
+            self.same_type(w.old, w.new)?;
+        }
+        match &node.work {
+            Work::Call(call) => self.verify_call(node, call),
+            Work::Box(_) => match (node.inputs.as_slice(), node.outputs.as_slice()) {
+                ([Some(from)], [to]) if self.ty(*from).ty() == self.ty(*to).ty() && self.ty(*to).global().is_some() => {
+                    Ok(())
+                }
+                _ => Err(wrong("a boxing keeps shape and dtype of one global tensor")),
+            },
+            Work::Host(id) if (id.0 as usize) < self.hosts.len() => Ok(()),
+            Work::Host(id) => Err(wrong(&format!("the program has no host object {}", id.0))),
+        }
+    }
+
+    fn verify_call(&self, node: &Node, call: &CallNode) -> Result<()> {
+        let Some(sig) = &call.signature else { return Ok(()) };
+        let layout = |v: ValueId| self.ty(v).global().map(|g| &g.sbp);
+        for (i, (v, want)) in node.inputs.iter().zip(&sig.inputs).enumerate() {
+            if let Some(v) = v
+                && layout(*v) != Some(want)
+            {
+                return Err(wrong(&format!("input {i}, {}, is to be {want}", described(self.ty(*v)))));
+            }
+        }
+        for (o, (v, want)) in node.outputs.iter().zip(&sig.outputs).enumerate() {
+            if layout(*v) != Some(want) {
+                return Err(wrong(&format!("output {o}, {}, is to be {want}", described(self.ty(*v)))));
+            }
+        }
+        Ok(())
+    }
+
+    fn same_type(&self, old: ValueId, new: ValueId) -> Result<()> {
+        let (old, new) = (described(self.ty(old)), described(self.ty(new)));
+        if old == new { Ok(()) } else { Err(wrong(&format!("{new} is written over {old}"))) }
+    }
+}
+
+fn wrong(what: &str) -> Error {
+    Error::argument(format!("the program is not valid: {what}"))
+}
+
+fn define(seen: &mut [Seen], v: ValueId) -> Result<()> {
+    match seen.get(v.index()) {
+        Some(Seen::No) => {
+            seen[v.index()] = Seen::Defined;
+            Ok(())
+        }
+        Some(_) => Err(wrong(&format!("{v} is defined twice"))),
+        None => Err(wrong(&format!("{v} has no type"))),
+    }
+}
+
+fn used(seen: &[Seen], v: ValueId) -> Result<()> {
+    match seen.get(v.index()) {
+        Some(Seen::Defined) => Ok(()),
+        Some(Seen::Overwritten) => Err(wrong(&format!("{v} is used after a call has written over it"))),
+        Some(Seen::No) | None => Err(wrong(&format!("{v} is used and not defined before"))),
+    }
+}

@@ -1,0 +1,520 @@
+//! Graphs: a captured step has the bits of the step itself, whatever trains; what a closure cannot do is an error, and nothing of a capture
+//! stays.
+
+use oflow::Generator;
+use oflow::functional::CrossEntropyOptions;
+use oflow::graph::{Graph, GraphOptions};
+use oflow::nn::{BatchNorm, Dropout, Linear, Module, ZeroOptions, checkpoint, zero};
+use oflow::optim::{
+    AdamW, AdamWOptions, Ema, GradScaler, GradScalerOptions, Groups, Optimizer, OptimizerConfig, Sgd, SgdOptions,
+    by_decay, clip_grad_norm,
+};
+use oflow::prelude::*;
+use oflow::state::{SaveState, Stateful as _};
+
+/// Steps that are compared.
+const STEPS: usize = 6;
+
+/// A model with what trains it. A step is `step(x, y)`; batches are of the step's number.
+struct Job<M> {
+    model: M,
+    opt: Groups,
+    #[allow(clippy::type_complexity)]
+    step: Box<dyn Fn(&M, &mut Groups, &Tensor, &Tensor) -> Result<Tensor>>,
+    /// Tensors beside parameters and the optimizer's state that steps write.
+    written: Vec<Tensor>,
+}
+
+/// Where tensors are made: on the CPU, or on a mesh.
+#[derive(Clone)]
+struct At(Option<(Placement, NdSbp)>);
+
+impl At {
+    fn target(&self) -> oflow::functional::TargetSpec {
+        match &self.0 {
+            Some((mesh, _)) => (mesh, NdSbp::broadcast(mesh.axes())).into_target(),
+            None => Device::Cpu.into_target(),
+        }
+    }
+    fn batch(&self, step: usize) -> Result<(Tensor, Tensor)> {
+        let x = (0..8 * 6).map(|i| ((i * 7 + step * 5) % 13) as f32 / 13.0 - 0.5).collect();
+        let y = (0..8).map(|i| ((i * 3 + step) % 4) as i64).collect();
+        let (x, y) = (from_vec::<f32>(x, [8, 6], Device::Cpu)?, from_vec::<i64>(y, [8], Device::Cpu)?);
+        match &self.0 {
+            Some((mesh, sbp)) => Ok((distribute(&x, (mesh, sbp.clone()))?, distribute(&y, (mesh, sbp.clone()))?)),
+            None => Ok((x, y)),
+        }
+    }
+}
+
+fn bits(t: &Tensor) -> Result<Vec<u64>> {
+    Ok(t.cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
+}
+
+/// A tensor by name, as bits.
+type Named = (String, Vec<u64>);
+
+/// All that training has changed: parameters, the optimizer's state, what the job lists.
+fn state<M: Module>(job: &Job<M>) -> Result<Vec<Named>> {
+    let _quiet = no_grad();
+    let mut all = vec![];
+    for (i, p) in job.model.parameters().iter().chain(&job.written).enumerate() {
+        all.push((format!("tensor {i}"), bits(p)?));
+    }
+    let mut saved = SaveState::new();
+    job.opt.save_state(&mut saved)?;
+    let (tensors, values) = saved.into_parts();
+    for (name, t) in &tensors {
+        all.push((name.clone(), bits(t)?));
+    }
+    all.push((format!("{values:?}"), vec![]));
+    Ok(all)
+}
+
+/// Trains a job as it is and as a graph, from the same seed, with a rate that changes between steps.
+fn same<M: Module>(what: &str, at: &At, make: impl Fn() -> Result<Job<M>>) -> Result<()> {
+    let rate = |step: usize| 0.05 / (1.0 + step as f64);
+    manual_seed(11);
+    let mut eager = make()?;
+    let mut losses = vec![];
+    for n in 0..STEPS {
+        let (x, y) = at.batch(n)?;
+        eager.opt.set_lr(rate(n));
+        losses.push(bits(&(eager.step)(&eager.model, &mut eager.opt, &x, &y)?)?);
+    }
+    let after = rand([3], Device::Cpu)?.to_vec::<f32>()?;
+
+    manual_seed(11);
+    let mut job = make()?;
+    let before = state(&job)?;
+    let (x0, y0) = at.batch(0)?;
+    job.opt.set_lr(rate(0));
+    let mut graph = Graph::build(
+        |g| {
+            let (x, y) = (g.input("x", &x0)?, g.input("y", &y0)?);
+            (job.step)(&job.model, &mut job.opt, &x, &y)
+        },
+        GraphOptions::default(),
+    )?;
+    let unchanged = |(a, b): (&Named, &Named)| a.1 == b.1;
+    let tensors = job.model.parameters().len() + job.written.len();
+    assert!(state(&job)?.iter().zip(&before).take(tensors).all(unchanged), "{what}: the capture changed a tensor");
+    assert!(job.model.parameters().iter().all(|p| p.grad().is_none()), "{what}: a gradient is left");
+    for (n, want) in losses.iter().enumerate() {
+        let (x, y) = at.batch(n)?;
+        job.opt.set_lr(rate(n));
+        let have = bits(&graph.run(&[&x, &y])?)?;
+        assert_eq!(&have, want, "{what}: loss of step {n}\n{}", graph.explain());
+    }
+    for ((name, have), (_, want)) in state(&job)?.iter().zip(&state(&eager)?) {
+        assert_eq!(have, want, "{what}: {name}\n{}", graph.explain());
+    }
+    assert_eq!(state(&job)?.last(), state(&eager)?.last(), "{what}: numbers of steps");
+    assert_eq!(
+        rand([3], Device::Cpu)?.to_vec::<f32>()?,
+        after,
+        "{what}: the generator is elsewhere\n{}",
+        graph.explain()
+    );
+    // The step itself goes on where the graph has stopped.
+    let (x, y) = at.batch(STEPS)?;
+    let [a, b] = [&mut eager, &mut job].map(|j| {
+        manual_seed(12);
+        (j.step)(&j.model, &mut j.opt, &x, &y).and_then(|l| bits(&l))
+    });
+    assert_eq!(a?, b?, "{what}: an eager step after the graph");
+    Ok(())
+}
+
+struct Net {
+    a: Linear,
+    b: Linear,
+    dropout: Dropout,
+}
+oflow::module!(Net { a, b });
+
+impl Net {
+    fn new(at: &At, dropout: f64) -> Result<Net> {
+        let t = at.target();
+        let mut net = Net { a: Linear::new(6, 12, &t)?, b: Linear::new(12, 4, &t)?, dropout: Dropout::new(dropout) };
+        if let Some((mesh, _)) = &at.0
+            && mesh.axes() == 2
+        {
+            let split = [("a.*", sbp![B, S(0)]), ("b.weight", sbp![B, S(1)]), ("b.bias", sbp![B, B])];
+            net.to_global(mesh, &split)?;
+        }
+        Ok(net)
+    }
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let h = self.dropout.forward(&self.a.forward(x)?.gelu()?)?;
+        self.b.forward(&h)
+    }
+}
+
+fn train(model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let loss = model.forward(x)?.cross_entropy_with(y, &CrossEntropyOptions::default())?;
+    opt.zero_grad();
+    loss.backward()?;
+    opt.step()?;
+    Ok(loss)
+}
+
+fn job(at: &At, config: &OptimizerConfig) -> Result<Job<Net>> {
+    let model = Net::new(at, 0.2)?;
+    let opt = Groups::new(vec![config.build(model.parameters())]);
+    Ok(Job { model, opt, step: Box::new(train), written: vec![] })
+}
+
+fn config(text: &str) -> OptimizerConfig {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The kinds with their defaults, and the settings that need more state or other ops.
+fn configs() -> Vec<OptimizerConfig> {
+    let kinds = OptimizerConfig::KINDS.iter().map(|kind| config(&format!(r#"{{"kind": "{kind}"}}"#)));
+    let more = [
+        r#"{"kind": "sgd", "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.01}"#,
+        r#"{"kind": "sgd", "momentum": 0.9, "nesterov": true}"#,
+        r#"{"kind": "adamw", "amsgrad": true}"#,
+        r#"{"kind": "rmsprop", "momentum": 0.5, "centered": true}"#,
+        r#"{"kind": "adagrad", "lr_decay": 0.1}"#,
+    ];
+    kinds.chain(more.into_iter().map(config)).collect()
+}
+
+/// On one rank without a mesh, and on meshes of 1, 2 and 4 ranks.
+fn everywhere(f: impl Fn(&At) -> Result<()> + Sync) {
+    f(&At(None)).unwrap();
+    for (ranks, sizes, sbp) in
+        [(1, vec![1], sbp![S(0)]), (2, vec![2], sbp![S(0)]), (3, vec![3], sbp![S(0)]), (4, vec![2, 2], sbp![S(0), B])]
+    {
+        oflow::run_ranks(ranks, |_| {
+            let names = ["dp", "tp"];
+            let axes: Vec<(&str, usize)> = names.into_iter().zip(sizes.iter().copied()).collect();
+            f(&At(Some((Placement::all(Device::Cpu)?.mesh(&axes)?, sbp.clone()))))
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn every_optimizer_steps_as_without_a_graph() {
+    everywhere(|at| configs().iter().try_for_each(|config| same(&format!("{config:?}"), at, || job(at, config))));
+}
+
+#[test]
+fn recipes_of_training_are_the_same_steps() {
+    everywhere(|at| {
+        let adamw = || config(r#"{"kind": "adamw"}"#);
+        same("clipping", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let loss = model.forward(x)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                clip_grad_norm(opt.parameters(), 0.1)?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("accumulation", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                opt.zero_grad();
+                let first = model.forward(x)?.cross_entropy(y)?;
+                first.backward()?;
+                let second = model.forward(&x.mul(0.5)?)?.cross_entropy(y)?;
+                second.backward()?;
+                opt.step()?;
+                first.add(&second)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("autocast", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let logits = {
+                    let _amp = autocast(Autocast::Bf16);
+                    model.forward(x)?
+                };
+                let loss = logits.cast(DType::F32)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("recomputation", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let loss = checkpoint(|x: &Tensor| model.forward(x), x)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("groups", at, || {
+            let made = job(at, &adamw())?;
+            let (weights, biases) = by_decay(made.model.parameters());
+            let group = |p: Vec<Tensor>, decay| adamw().with_weight_decay(decay).build(p);
+            Ok(Job { opt: Groups::new(vec![group(weights, 0.1), group(biases, 0.0)]), ..made })
+        })?;
+        same("explicit generators", at, || {
+            let (g, target) = (Generator::new(5), at.target());
+            let step = move |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let noise = rand(x.shape(), target.clone().generator(&g))?;
+                let loss = model.forward(&x.add(&noise)?)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("an average of the weights", at, || {
+            let made = job(at, &adamw())?;
+            let ema = Ema::new(made.model.parameters(), 0.8)?;
+            let (written, ema) = (ema.averages().to_vec(), std::cell::RefCell::new(ema));
+            let step = move |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let loss = train(model, opt, x, y)?;
+                ema.borrow_mut().update()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), written, ..made })
+        })
+    });
+}
+
+#[test]
+fn halves_with_masters_are_the_same_steps() {
+    everywhere(|at| {
+        for kind in ["adamw", "sgd"] {
+            same(&format!("{kind} of bf16"), at, || {
+                let mut model = Net::new(at, 0.0)?;
+                model.map_parameters(&mut |_, t| t.detach().cast(DType::BF16)?.requires_grad_(true))?;
+                let opt = Groups::new(vec![config(&format!(r#"{{"kind": "{kind}"}}"#)).build(model.parameters())]);
+                let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                    let loss = model.forward(&x.cast(DType::BF16)?)?.cast(DType::F32)?.cross_entropy(y)?;
+                    opt.zero_grad();
+                    loss.backward()?;
+                    opt.step()?;
+                    Ok(loss)
+                };
+                Ok(Job { model, opt, step: Box::new(step), written: vec![] })
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn divided_parameters_are_the_same_steps() {
+    for sizes in [vec![2], vec![2, 2]] {
+        oflow::run_ranks(sizes.iter().product(), |_| {
+            let axes: Vec<(&str, usize)> = ["dp", "tp"].into_iter().zip(sizes.iter().copied()).collect();
+            let mesh = Placement::all(Device::Cpu)?.mesh(&axes)?;
+            let at = At(Some((mesh.clone(), NdSbp::broadcast(mesh.axes()).with(0, Sbp::Split(0)))));
+            for stage in 0..=3 {
+                same(&format!("stage {stage}"), &at, || {
+                    let mut model = Net::new(&at, 0.2)?;
+                    zero(&mut model, &ZeroOptions { min_elements: 20, ..ZeroOptions::new(stage) })?;
+                    let opt = Groups::new(vec![config(r#"{"kind": "adamw"}"#).build(model.parameters())]);
+                    Ok(Job { model, opt, step: Box::new(train), written: vec![] })
+                })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+struct Normed {
+    norm: BatchNorm,
+    out: Linear,
+}
+oflow::module!(Normed { norm, out });
+
+#[test]
+fn running_statistics_are_variables() {
+    everywhere(|at| {
+        same("batch norm", at, || {
+            let target = at.target();
+            let model = Normed { norm: BatchNorm::new(6, &target)?, out: Linear::new(6, 4, &target)? };
+            let opt = Groups::new(vec![config(r#"{"kind": "sgd"}"#).build(model.parameters())]);
+            let written = model.named_buffers().into_iter().map(|(_, b)| b.tensor().clone()).collect();
+            let step = |model: &Normed, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let loss = model.out.forward(&model.norm.forward(x)?)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { model, opt, step: Box::new(step), written })
+        })
+    });
+}
+
+/// Builds a graph of one input, which must fail: the error.
+fn refused(f: impl FnOnce(&Tensor) -> Result<Tensor>) -> String {
+    let x = from_vec(vec![1.0f32, 2.0, 3.0], [3], Device::Cpu).unwrap();
+    let made = Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default());
+    made.err().expect("refused").to_string()
+}
+
+#[test]
+fn what_a_closure_cannot_do_is_an_error_at_its_line() {
+    let here = |line: u32| format!("graph.rs:{line}");
+    let line = line!() + 1;
+    let e = refused(|x| if x.sum(())?.item()? > 0.0 { x.add(1.0) } else { x.sub(1.0) });
+    assert!(e.contains("has no value while its graph is captured") && e.contains(&here(line)), "{e}");
+
+    let w = ones([3], Device::Cpu).unwrap();
+    let line = line!() + 1;
+    let e = refused(|x| x.narrow(0, 0, 2)?.add_(1.0).cloned());
+    assert!(e.contains("view of a local tensor") && e.contains(&here(line)), "{e}");
+
+    let line = line!() + 5;
+    let e = refused(|x| {
+        let y = x.add(1.0)?;
+        let first = y.narrow(0, 0, 1)?;
+        y.mul_(2.0)?;
+        first.add(1.0)
+    });
+    assert!(e.contains("shares memory that a call of the graph has written since") && e.contains(&here(line)), "{e}");
+
+    let kept = std::cell::RefCell::new(None);
+    let line = line!() + 2;
+    let e = refused(|x| {
+        let y = x.exp()?;
+        *kept.borrow_mut() = Some(y.clone());
+        y.sum(())
+    });
+    assert!(e.contains("outlives it") && e.contains(&here(line)), "{e}");
+    let e = kept.take().unwrap().add(1.0).unwrap_err().to_string();
+    assert!(e.contains("made in the capture of graph") && e.contains("return it from the closure"), "{e}");
+
+    let e = refused(|x| {
+        manual_seed(1);
+        x.add(1.0)
+    });
+    assert!(e.contains("a graph cannot seed the generators"), "{e}");
+    let e = refused(|x| x.nonzero());
+    assert!(e.contains("depends on values"), "{e}");
+    let e = refused(|x| GradScaler::new(GradScalerOptions::default()).scale(&x.sum(())?));
+    assert!(e.contains("GradScaler yet"), "{e}");
+    let e = refused(|x| Graph::build(|_| x.add(1.0), GraphOptions::default())?.run(&[]));
+    assert!(e.contains("while another is captured"), "{e}");
+    let p = w.to_leaf(true).unwrap();
+    let old = p.mul(2.0).unwrap();
+    let e = refused(|x| x.mul(&old));
+    assert!(e.contains("was made by mul") && e.contains("before the graph is captured"), "{e}");
+    let e = refused(|x| x.add(&ones([4], Device::Cpu)?));
+    assert!(e.contains("add(f32[3], f32[4])"), "{e}");
+}
+
+#[test]
+fn a_capture_leaves_every_tensor_as_it_was() {
+    let w = ones([3], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let c = ones([3], Device::Cpu).unwrap();
+    w.mul(&c).unwrap().sum(()).unwrap().backward().unwrap();
+    let fingerprint = || {
+        let grad = w.grad().map(|g| (g.to_vec::<f32>().unwrap(), g.version()));
+        (w.to_vec::<f32>().unwrap(), w.version(), w.requires_grad(), w.is_leaf(), grad, c.version(), c.requires_grad())
+    };
+    let before = fingerprint();
+    let mut opt = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, momentum: 0.9, ..Default::default() });
+    for fails in [true, false] {
+        let made = Graph::build(
+            |g| {
+                let x = g.input("x", &c)?;
+                opt.zero_grad();
+                let loss = w.mul(&c)?.mul(&x)?.sum(())?;
+                loss.backward()?;
+                opt.step()?;
+                if fails {
+                    return loss.item().map(|_| loss);
+                }
+                Ok(loss)
+            },
+            GraphOptions::default(),
+        );
+        assert_eq!(made.is_err(), fails);
+        assert_eq!(fingerprint(), before);
+    }
+}
+
+#[test]
+fn runs_refuse_other_inputs_and_constants_that_were_written() {
+    let x = ones([3], Device::Cpu).unwrap();
+    let c = ones([3], Device::Cpu).unwrap();
+    let mut graph = Graph::build(|g| g.input("x", &x)?.mul(&c), GraphOptions::default()).unwrap();
+    assert_eq!(graph.run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
+    let e = graph.run(&[]).err().unwrap().to_string();
+    assert!(e.contains("the graph has 1 inputs (\"x\"), 0 given"), "{e}");
+    let e = graph.run(&[&ones([4], Device::Cpu).unwrap()]).err().unwrap().to_string();
+    assert!(e.contains("input \"x\" of the graph is f32[4] on cpu, but it was captured with f32[3] on cpu"), "{e}");
+    c.add_(1.0).unwrap();
+    let e = graph.run(&[&x]).err().unwrap().to_string();
+    assert!(e.contains("a constant of the graph") && e.contains("was written since"), "{e}");
+}
+
+#[test]
+fn a_closure_returns_nothing_one_tensor_or_several() {
+    let x = from_vec(vec![1.0f32, -2.0], [2], Device::Cpu).unwrap();
+    let count = zeros([], Device::Cpu).unwrap();
+    let mut counts = Graph::build(|_| count.add_(1.0).map(drop), GraphOptions::default()).unwrap();
+    counts.run(&[]).unwrap();
+    counts.run(&[]).unwrap();
+    assert_eq!(count.to_vec::<f32>().unwrap(), [2.0]);
+    let mut pair = Graph::build(
+        |g| {
+            let x = g.input("x", &x)?;
+            Ok((x.abs()?, x))
+        },
+        GraphOptions::default(),
+    )
+    .unwrap();
+    let (abs, same) = pair.run(&[&x]).unwrap();
+    assert_eq!((abs.to_vec::<f32>().unwrap(), same.to_vec::<f32>().unwrap()), (vec![1.0, 2.0], vec![1.0, -2.0]));
+    let mut many = Graph::build(
+        |g| {
+            let x = g.input("x", &x)?;
+            Ok(vec![x.sign()?, x.neg()?])
+        },
+        GraphOptions::default(),
+    )
+    .unwrap();
+    assert_eq!(many.run(&[&x]).unwrap().len(), 2);
+}
+
+#[test]
+fn the_text_of_a_graph_has_layouts_and_lines() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([4, 6], (&mesh, sbp![S(0)]))?;
+        let w = ones([6, 2], (&mesh, sbp![S(1)]))?.requires_grad_(true)?;
+        let mut opt = AdamW::new(vec![w.clone()], AdamWOptions::default());
+        let graph = Graph::build(
+            |g| {
+                let loss = g.input("x", &x)?.matmul(&w)?.sum(())?;
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            },
+            GraphOptions::default(),
+        )?;
+        let text = graph.explain();
+        for part in [
+            "1 inputs, 3 variables, 0 constants",
+            "input %0 \"x\": f32[4, 6] [S(0)] on cpu[2]",
+            "host 0 \"adamw_many\"",
+            "step=host 0.0} over %1, %10, %11",
+            ", backward",
+            "return %",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        Ok(())
+    })
+    .unwrap();
+}
