@@ -278,6 +278,12 @@ impl State {
         }
         t.note_stamp();
         let stamp = t.stamp();
+        // The program has the tensor itself: a handle of its value, as `detach` gives, is not written.
+        if !self.known.contains_key(&stamp)
+            && let Some(source) = t.numbered_source()
+        {
+            self.meet(&source, (kind, name.clone()), site)?;
+        }
         // Another handle of a value that the program has: of `detach`, for example.
         let of = self.met.iter().position(|m| m.symbol.stamp() == stamp);
         let symbol = match (of, self.known.get(&stamp), &ty) {

@@ -186,7 +186,9 @@ pub(super) fn issued(call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> R
 #[cold]
 fn show_issued(call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
     if !writes(call) {
-        outs.iter().for_each(number);
+        // A change of layout that changes nothing hands its input on, which may have a number.
+        let handed_on = |t: &Tensor| t.stamp() != 0 && call.inputs.iter().flatten().any(|i| i.same(t));
+        outs.iter().filter(|t| !handed_on(t)).for_each(number);
         in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.issued(*at, call, outs))?;
     }
     in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured(call, outs, issued))

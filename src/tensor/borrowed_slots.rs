@@ -89,6 +89,15 @@ impl Tensor {
         }
     }
 
+    /// The tensor that this is another handle of, if it has the value still and the handle was made in the capture.
+    pub(crate) fn numbered_source(&self) -> Option<Tensor> {
+        NUMBERED.with_borrow(|all| {
+            let own = all.contains_key(&std::ptr::from_ref(self.inner()).addr());
+            let of_value = |n: &&Numbered| n.tensor.stamp() == self.stamp();
+            (!own).then(|| all.values().find(of_value).map(|n| n.tensor.clone())).flatten()
+        })
+    }
+
     #[cold]
     fn note_stamp_now(&self) {
         NUMBERED.with_borrow_mut(|all| {

@@ -5,6 +5,7 @@ mod aliasing;
 mod comm_trace;
 mod generator;
 mod global;
+mod graphs;
 mod policy;
 mod semantics;
 mod stream;

@@ -1,0 +1,285 @@
+//! Random programs as graphs: each is run as it is and captured, three times from the same state, and gives the same bits: results, leaves,
+//! gradients that it used, generators. What a graph refuses is what it says that it refuses.
+
+use oflow::graph::{Graph, GraphOptions};
+use oflow::prelude::*;
+use oflow::testing::Random;
+use oflow_tests::cases;
+
+/// Tensors that a program finds: inputs of a run, leaves, a buffer, a constant.
+struct World {
+    inputs: [Tensor; 2],
+    leaves: [Tensor; 3],
+    buffer: Tensor,
+    constant: Tensor,
+}
+
+/// Where tensors are made.
+struct At {
+    mesh: Option<Placement>,
+}
+
+impl At {
+    fn sbp(&self, rng: &mut Random, shape: &[usize]) -> NdSbp {
+        let axes = self.mesh.as_ref().map_or(0, Placement::axes);
+        let mut one = || match rng.below(shape.len() + 1) {
+            0 => Sbp::Broadcast,
+            d => Sbp::Split(d - 1),
+        };
+        (0..axes).map(|_| one()).collect()
+    }
+    fn make(&self, rng: &mut Random, shape: &[usize]) -> Result<Tensor> {
+        let data = (0..shape.iter().product()).map(|_| (rng.below(41) as f64 - 20.0) / 16.0).collect();
+        let t = from_vec::<f64>(data, shape, Device::Cpu)?;
+        match &self.mesh {
+            Some(mesh) => distribute(&t, (mesh, self.sbp(rng, shape))),
+            None => Ok(t),
+        }
+    }
+    fn world(&self, seed: u64) -> Result<World> {
+        let mut rng = Random::new(seed);
+        let leaf = |t: Tensor| t.requires_grad_(true);
+        Ok(World {
+            inputs: [self.make(&mut rng, &[4, 3])?, self.make(&mut rng, &[3])?],
+            leaves: [
+                leaf(self.make(&mut rng, &[4, 3])?)?,
+                leaf(self.make(&mut rng, &[3, 4])?)?,
+                leaf(self.make(&mut rng, &[3])?)?,
+            ],
+            buffer: self.make(&mut rng, &[4, 3])?,
+            constant: self.make(&mut rng, &[4, 3])?,
+        })
+    }
+    /// Inputs of a later run: the layouts of the first, other values.
+    fn inputs(&self, world: &World, n: usize) -> Result<[Tensor; 2]> {
+        let [a, b] = &world.inputs;
+        Ok([a.mul(1.0 + n as f64)?.copy()?, b.sub(n as f64)?.copy()?])
+    }
+}
+
+fn one_of<'a>(rng: &mut Random, pool: &'a [Tensor], fits: impl Fn(&Tensor) -> bool) -> Option<&'a Tensor> {
+    let all: Vec<&Tensor> = pool.iter().filter(|t| fits(t)).collect();
+    (!all.is_empty()).then(|| all[rng.below(all.len())])
+}
+
+/// One call, chosen by the numbers, on values of the pool. What it makes is added.
+fn step(at: &At, rng: &mut Random, world: &World, pool: &mut Vec<Tensor>) -> Result<()> {
+    let x = pool[rng.below(pool.len())].clone();
+    let matrix = x.ndim() == 2;
+    let dim = |rng: &mut Random| rng.below(x.ndim().max(1)) as i64;
+    let made = match rng.below(19) {
+        0 | 1 => {
+            let shape = x.shape().to_vec();
+            let Some(y) = one_of(rng, pool, |t| t.shape() == shape || t.shape() == [3] && shape.last() == Some(&3))
+            else {
+                return Ok(());
+            };
+            match rng.below(4) {
+                0 => x.add(y)?,
+                1 => x.sub(y)?,
+                2 => x.mul(y)?,
+                _ => x.maximum(y)?,
+            }
+        }
+        2 | 3 => match rng.below(6) {
+            0 => x.tanh()?,
+            1 => x.relu()?,
+            2 => x.sigmoid()?,
+            3 => x.neg()?,
+            4 => x.tanh()?.square()?,
+            _ => x.gelu()?,
+        },
+        4 if matrix => {
+            let k = x.shape()[1];
+            match one_of(rng, pool, |t| t.ndim() == 2 && t.shape()[0] == k) {
+                Some(y) => x.tanh()?.matmul(&y.tanh()?)?,
+                None => return Ok(()),
+            }
+        }
+        5 if x.ndim() > 0 => match rng.below(3) {
+            0 => x.sum(dim(rng))?,
+            1 => x.mean(dim(rng))?,
+            _ => x.softmax(dim(rng))?,
+        },
+        6 if matrix => x.t()?,
+        7 if matrix => x.reshape([x.numel()])?,
+        8 if x.ndim() > 0 && x.shape()[0] > 1 => x.narrow(0, 1, x.shape()[0] - 1)?,
+        9 if x.ndim() > 0 => cat([&x, &x.mul(0.5)?], 0)?.narrow(0, 0, x.shape()[0])?,
+        10 => {
+            // In place, also through views; leaves under no_grad.
+            let _quiet = (!x.requires_grad() || x.is_leaf()).then(no_grad);
+            match rng.below(3) {
+                0 => x.mul_(0.75)?,
+                1 => x.add_(0.25)?,
+                _ => x.tanh_()?,
+            };
+            return Ok(());
+        }
+        11 => x.detach(),
+        12 => x.copy()?,
+        13 => x.dropout(0.25)?,
+        14 => {
+            let noise = match x.global() {
+                Some(g) => {
+                    rand(x.shape(), (&g.placement, g.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s })))?
+                }
+                None => rand(x.shape(), Device::Cpu)?,
+            };
+            x.add(&noise.cast(x.dtype())?)?
+        }
+        15 if x.is_global() => {
+            let sbp = at.sbp(rng, x.shape());
+            x.to_global(sbp)?
+        }
+        16 => {
+            let _quiet = no_grad();
+            world.buffer.mul_(0.9)?.add_(&world.inputs[0].detach())?;
+            return Ok(());
+        }
+        17 => x.masked_fill(&x.gt(0.5)?, 0.125)?,
+        18 => x.cast(if x.dtype() == DType::F64 { DType::F32 } else { DType::F64 })?.cast(DType::F64)?,
+        _ => return Ok(()),
+    };
+    pool.push(made);
+    Ok(())
+}
+
+/// A program of the numbers of `seed`: forward, sometimes a backward in between, backward, a step of the leaves.
+fn program(at: &At, seed: u64, world: &World, inputs: &[Tensor; 2]) -> Result<Vec<Tensor>> {
+    let mut rng = Random::new(seed);
+    let world = World {
+        inputs: inputs.clone(),
+        leaves: world.leaves.clone(),
+        buffer: world.buffer.clone(),
+        constant: world.constant.clone(),
+    };
+    let mut pool: Vec<Tensor> = world.inputs.iter().chain(&world.leaves).cloned().collect();
+    pool.extend([world.buffer.clone(), world.constant.clone()]);
+    world.leaves.iter().try_for_each(|p| p.set_grad(None))?;
+    for _ in 0..4 + rng.below(12) {
+        step(at, &mut rng, &world, &mut pool)?;
+    }
+    let made = &pool[7..];
+    let mut loss: Option<Tensor> = None;
+    for t in made.iter().filter(|t| t.requires_grad()) {
+        let part = t.tanh()?.sum(())?;
+        loss = Some(match loss {
+            Some(l) => l.add(&part)?,
+            None => part,
+        });
+    }
+    let mut outs: Vec<Tensor> = made.iter().rev().take(3).cloned().collect();
+    if let Some(loss) = loss {
+        loss.backward()?;
+        let _quiet = no_grad();
+        for p in &world.leaves {
+            if let Some(g) = p.grad() {
+                p.sub_(&g.mul(0.05)?)?;
+                outs.push(g);
+            }
+        }
+        outs.push(loss);
+    }
+    Ok(outs)
+}
+
+fn bits(t: &Tensor) -> Result<Vec<u64>> {
+    Ok(t.detach().cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
+}
+
+/// All that three runs leave and give.
+fn outcome(world: &World, mut run: impl FnMut(usize) -> Result<Vec<Tensor>>) -> Result<Vec<Vec<u64>>> {
+    let mut all = vec![];
+    for n in 0..3 {
+        manual_seed(n as u64);
+        for t in run(n)? {
+            all.push(bits(&t)?);
+        }
+        for t in world.leaves.iter().chain([&world.buffer, &world.constant]) {
+            all.push(bits(t)?);
+        }
+        all.push(vec![oflow::context::current().generator().ordinal]);
+    }
+    Ok(all)
+}
+
+/// What a graph says that it cannot do and eager calls can: writes through local views, and reads of views of written memory.
+const REFUSED: [&str; 4] = [
+    "a graph does not write through it",
+    "shares memory that a call of the graph has written since",
+    "share memory, which it writes",
+    "a constant of the graph",
+];
+
+#[derive(Default, Debug)]
+struct Count {
+    same: usize,
+    refused: usize,
+    failed: usize,
+}
+
+fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
+    let eager = at.world(seed)?;
+    let want = outcome(&eager, |n| program(at, seed, &eager, &at.inputs(&eager, n)?));
+    let own = at.world(seed)?;
+    let inputs = at.inputs(&own, 0)?;
+    let built = Graph::build(
+        |g| program(at, seed, &own, &[g.input("a", &inputs[0])?, g.input("b", &inputs[1])?]),
+        GraphOptions::default(),
+    );
+    let have = built.and_then(|mut graph| {
+        let text = graph.explain();
+        let made = outcome(&own, |n| {
+            let [a, b] = at.inputs(&own, n)?;
+            graph.run(&[&a, &b])
+        });
+        made.map(|m| (m, text))
+    });
+    match (want, have) {
+        (Ok(want), Ok((have, text))) => {
+            assert_eq!(have, want, "program {seed}:\n{text}");
+            count.same += 1;
+        }
+        (Err(_), Err(_)) => count.failed += 1,
+        (Ok(_), Err(e)) if REFUSED.iter().any(|r| e.to_string().contains(r)) => count.refused += 1,
+        (Ok(_), Err(e)) => panic!("program {seed} runs, but not as a graph: {e}"),
+        (Err(e), Ok((_, text))) => panic!("program {seed} fails, but not as a graph: {e}\n{text}"),
+    }
+    Ok(())
+}
+
+fn compared(mesh: &[usize], programs: u64) {
+    let n: usize = mesh.iter().product();
+    let run = |at: &At| {
+        let mut count = Count::default();
+        for seed in 0..programs {
+            compare(at, seed, &mut count)?;
+        }
+        Ok(count)
+    };
+    let count = match mesh {
+        [] => run(&At { mesh: None }).unwrap(),
+        _ => oflow::run_ranks(n, |_| {
+            run(&At { mesh: Some(Placement::new(Device::Cpu, &(0..n).collect::<Vec<_>>(), mesh)?) })
+        })
+        .unwrap()
+        .remove(0),
+    };
+    println!("{mesh:?}: {count:?}");
+    assert!(count.same as u64 > programs / 2, "{mesh:?}: {count:?}");
+}
+
+#[test]
+fn random_programs_on_local_tensors_are_the_same_as_graphs() {
+    compared(&[], cases::draws(600, 10_000) as u64);
+}
+
+#[test]
+fn random_programs_on_two_ranks_are_the_same_as_graphs() {
+    compared(&[2], cases::draws(200, 10_000) as u64);
+}
+
+#[test]
+fn random_programs_on_a_mesh_are_the_same_as_graphs() {
+    compared(&[2, 2], cases::draws(100, 10_000) as u64);
+}
