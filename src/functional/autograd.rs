@@ -71,6 +71,7 @@ impl Tensor {
             self.put_grad(None);
             return Ok(());
         };
+        let grad = interpreter::in_capture(grad, site).map_err(|e| e.at(site))?;
         let slot = self.watch(false).map_err(|e| e.at(site))?;
         let mut have = slot.grad.lock().unwrap_or_else(|e| e.into_inner());
         interpreter::check_assigned(&grad, self, have.as_ref()).map_err(|e| e.at(site))?;

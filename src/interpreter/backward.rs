@@ -1,6 +1,7 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::boxing::BoxingReason;
+use super::capture::in_capture;
 use super::comm_trace::BackwardScope;
 use super::emit::{EagerEmit, Functions};
 use super::engine::{self, BackwardGraph, EdgeTo, Grads, LeafGrad};
@@ -287,6 +288,7 @@ fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
     let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for h in hooks {
         if let Some(new) = (h.call)(&g)? {
+            let new = in_capture(new, h.site)?;
             supplied::check_replaced(&new, &g, h.site)?;
             g = new;
         }

@@ -210,6 +210,14 @@ pub(super) const SYMBOLS: Rewrite = Rewrite {
     rewrite: |call| symbols(call).map(Some).map_err(|e| e.in_call(|| call.short()).at(call.site)),
 };
 
+/// The symbol of a tensor that the program supplies elsewhere than as the input of a call, if a graph is captured.
+///
+/// # Errors
+/// The tensor cannot be used in a graph.
+pub(crate) fn in_capture(t: Tensor, site: CallSite) -> Result<Tensor> {
+    if is_capturing() && !t.is_symbol() { current()?.symbol(&t, site) } else { Ok(t) }
+}
+
 fn symbols(call: &Call<'_>) -> Result<Rewritten> {
     let capture = current()?;
     let symbol = |t: &Tensor| capture.symbol(t, call.site);

@@ -129,7 +129,8 @@ pub use call::{Call, IntoValues, Outputs};
 pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
 pub(crate) use capture::{
-    Capture, HostCalls, HostObject, capture, draw_for_capture, host_of_capture, is_capturing, outside_capture,
+    Capture, HostCalls, HostObject, capture, draw_for_capture, host_of_capture, in_capture, is_capturing,
+    outside_capture,
 };
 pub use comm_trace::{
     COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,

@@ -11,6 +11,7 @@
 //! In every case the gradient must be of this rank's world, and local on the same device or global on the same placement. Its nd-SBP
 //! is free: the logical value counts, and it is boxed where it is used.
 
+use super::capture::in_capture;
 use super::emit::EagerEmit;
 use super::grad_dtype::cast;
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -136,6 +137,7 @@ fn check_expands(g: &Tensor, of: &TypeRef, who: Who<'_>) -> Result<()> {
 pub(super) fn of_output(g: Tensor, out: &Tensor, site: CallSite) -> Result<Tensor> {
     let Some(of) = out.type_ref() else { return Ok(g) };
     let who: Who<'_> = &|| "backward was given".to_string();
+    let g = in_capture(g, site)?;
     check_place(&g, &of, who)?;
     check_shape(&g, &of, who)?;
     match cast_to(&g, &of, None, who)? {
@@ -149,13 +151,8 @@ pub(super) fn of_output(g: Tensor, out: &Tensor, site: CallSite) -> Result<Tenso
 ///
 /// # Errors
 /// See the table above.
-pub(super) fn of_input(
-    mut g: Tensor,
-    of: &TypeRef,
-    wide: Option<DType>,
-    who: Who<'_>,
-    site: CallSite,
-) -> Result<Tensor> {
+pub(super) fn of_input(g: Tensor, of: &TypeRef, wide: Option<DType>, who: Who<'_>, site: CallSite) -> Result<Tensor> {
+    let mut g = in_capture(g, site)?;
     check_place(&g, of, who)?;
     check_expands(&g, of, who)?;
     let dtype = cast_to(&g, of, wide, who)?;

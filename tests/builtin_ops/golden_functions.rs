@@ -3,6 +3,7 @@
 
 use oflow::BackwardOptions;
 use oflow::functional::{Arg, call, grad_from};
+use oflow::graph::{Graph, GraphOptions};
 use oflow::ops::{AttrValue, TensorType};
 use oflow::prelude::*;
 use oflow::testing::layout::deal;
@@ -97,8 +98,40 @@ fn compare(what: &str, have: &Tensor, want: &Value, slack: f64) -> std::result::
     }
 }
 
+/// Results of a function, and the gradients of the tensors that have one.
+type Computed = (Vec<Tensor>, Vec<Option<Tensor>>);
+
+/// How the function of a case is computed.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Eager,
+    /// Captured as a graph, which is run once.
+    Graph,
+}
+
+impl How {
+    fn compute(self, f: impl Fn() -> Result<Computed>) -> Result<Computed> {
+        if self == How::Eager {
+            return f();
+        }
+        let (mut results, mut there) = (0, vec![]);
+        let mut graph = Graph::build(
+            |_| {
+                let (outs, grads) = f()?;
+                results = outs.len();
+                there = grads.iter().map(Option::is_some).collect();
+                Ok(outs.into_iter().chain(grads.into_iter().flatten()).collect::<Vec<_>>())
+            },
+            GraphOptions::default(),
+        )?;
+        let mut all = graph.run(&[])?.into_iter();
+        let outs = all.by_ref().take(results).collect();
+        Ok((outs, there.iter().map(|there| if *there { all.next() } else { None }).collect()))
+    }
+}
+
 /// Runs a case and compares; the number of gradients.
-fn check(case: &Json, place: Option<(&Placement, u64)>, rank: usize) -> std::result::Result<usize, String> {
+fn check(case: &Json, place: Option<(&Placement, u64)>, rank: usize, how: How) -> std::result::Result<usize, String> {
     let err = |e: Error| e.to_string();
     let with_grad = !case["grads"].is_null();
     let mut leaves = Leaves { place, rank, with_grad, made: vec![] };
@@ -111,7 +144,17 @@ fn check(case: &Json, place: Option<(&Placement, u64)>, rank: usize) -> std::res
         .map(|(n, a)| Ok((n.as_str(), leaves.arg(a)?)))
         .collect::<Result<_>>()
         .map_err(err)?;
-    let outs = call(case["function"].as_str().unwrap(), &args, &named).map_err(err)?;
+    let dy = with_grad.then(|| leaves.place(&value(&case["dy"]).unwrap(), 99)).transpose().map_err(err)?;
+    let wrt: Vec<&Tensor> = leaves.made.iter().filter(|t| t.requires_grad()).collect();
+    let compute = || {
+        let outs = call(case["function"].as_str().unwrap(), &args, &named)?;
+        let found = match &dy {
+            Some(dy) => grad_from(&outs[..1], &wrt, &[Some(dy.clone())], &BackwardOptions::default())?,
+            None => vec![],
+        };
+        Ok((outs, found))
+    };
+    let (outs, found) = how.compute(compute).map_err(err)?;
     let wants = case["outputs"].as_array().unwrap();
     if outs.len() != wants.len() {
         return Err(format!("{} results instead of {}", outs.len(), wants.len()));
@@ -122,9 +165,6 @@ fn check(case: &Json, place: Option<(&Placement, u64)>, rank: usize) -> std::res
     if !with_grad {
         return Ok(0);
     }
-    let dy = leaves.place(&value(&case["dy"]).unwrap(), 99).map_err(err)?;
-    let wrt: Vec<&Tensor> = leaves.made.iter().filter(|t| t.requires_grad()).collect();
-    let found = grad_from(&outs[..1], &wrt, &[Some(dy)], &BackwardOptions::default()).map_err(err)?;
     let mut found = found.into_iter();
     let mut count = 0;
     for (i, (t, w)) in leaves.made.iter().zip(case["grads"].as_array().unwrap()).enumerate() {
@@ -148,7 +188,7 @@ fn check(case: &Json, place: Option<(&Placement, u64)>, rank: usize) -> std::res
 fn cases() -> Vec<Json> {
     let all: Json = serde_json::from_str(include_str!("../golden/functions.json")).unwrap();
     let all = all.as_array().unwrap().iter();
-    all.filter(|case| calls_selected(|one| check(case, Some((one, 0)), 0))).cloned().collect()
+    all.filter(|case| calls_selected(|one| check(case, Some((one, 0)), 0, How::Eager))).cloned().collect()
 }
 
 fn told(k: usize, case: &Json, why: &str) -> String {
@@ -169,7 +209,7 @@ fn functions_give_pytorchs_numbers_and_gradients() {
     let all = cases();
     for (k, case) in all.iter().enumerate() {
         names.insert(case["function"].to_string());
-        match check(case, None, 0) {
+        match check(case, None, 0, How::Eager) {
             Ok(n) => grads += n,
             Err(e) => wrong.push(told(k, case, &e)),
         }
@@ -195,7 +235,7 @@ fn and_so_they_do_on_every_mesh_in_any_layout() {
             let mut take = part::one_in(if mesh == [2] { 1 } else { 3 });
             for (k, case) in all.iter().enumerate().filter(|(_, case)| fine(case) && take()) {
                 for draw in 0..part::draws(1, 2) as u64 {
-                    if let Err(e) = check(case, Some((&place, mix(&[k as u64, draw]))), world.rank()) {
+                    if let Err(e) = check(case, Some((&place, mix(&[k as u64, draw]))), world.rank(), How::Eager) {
                         wrong.push(told(k, case, &e));
                     }
                 }
@@ -205,6 +245,35 @@ fn and_so_they_do_on_every_mesh_in_any_layout() {
         .unwrap();
         assert!(ranks[0].is_empty(), "{mesh:?}, {} wrong:\n{}", ranks[0].len(), ranks[0].join("\n"));
     }
+}
+
+/// Captured, every function gives the same, but those that read values or make tensors of lengths that depend on them.
+#[test]
+fn and_so_they_do_as_graphs() {
+    let all = cases();
+    let refused = |e: &str| e.contains("depends on values") || e.contains("has no value while its graph is captured");
+    let run = |place: Option<(&Placement, u64)>, rank: usize| {
+        let (mut wrong, mut skipped) = (vec![], BTreeSet::new());
+        for (k, case) in all.iter().enumerate() {
+            let eager = check(case, place, rank, How::Eager);
+            match check(case, place, rank, How::Graph) {
+                Err(e) if refused(&e) => drop(skipped.insert(case["function"].to_string())),
+                graph if graph == eager => {}
+                Ok(_) => wrong.push(told(k, case, "runs as a graph only")),
+                Err(e) => wrong.push(told(k, case, &e)),
+            }
+        }
+        (wrong, skipped)
+    };
+    let (wrong, skipped) = run(None, 0);
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
+    println!("not captured: {skipped:?}");
+    let ranks = oflow::run_ranks(2, |world| {
+        let place = Placement::new(Device::Cpu, &[0, 1], &[2])?;
+        Ok(run(Some((&place, 7)), world.rank()).0)
+    });
+    let wrong = ranks.unwrap().remove(0);
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
 
 /// What PyTorch gives in new memory shares none with its argument here either, also where nothing is left to do.
