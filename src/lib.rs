@@ -23,7 +23,7 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
 //! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
 //! [coming from DTensor or OneFlow](docs::coming_from).
 //!
@@ -37,6 +37,7 @@
 #![doc = include_str!("functional/generated/subjects.md")]
 //! | operators | `+ - * /` on tensors and numbers, [`eval!`] for expressions |
 //! | elements | [`index`](Tensor::index), [`index_put`](Tensor::index_put), [`index_put_`](Tensor::index_put_) by [`TensorIndex`](functional::TensorIndex) |
+//! | steps captured once | [`graph`] |
 //! | modules | [`nn`] |
 //! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
@@ -121,6 +122,7 @@ pub mod docs {
         boxing_gradients "boxing-gradients.md"
         comm_trace "comm-trace.md"
         memory "memory.md"
+        graph "graph.md"
         checkpoints "checkpoints.md"
         cuda "cuda.md"
         cases "cases.md"

@@ -1,7 +1,7 @@
 //! Graph mode: a training step, or any other closure, captured once and run many times.
 //!
 //! [`Graph::build`] runs the closure on *symbols*, tensors without data. Its calls are inferred, sharded, boxed and recorded for backward as
-//! always, and become a [`Program`](crate::program::Program). [`Graph::run`] runs that: without inference, choice or recording, and with
+//! always, and become a [`Program`]. [`Graph::run`] runs that: without inference, choice or recording, and with
 //! the bits of the closure itself.
 //!
 //! ```

@@ -29,6 +29,8 @@ pub(crate) struct Replay {
     ends: Vec<SmallVec<[ValueId; 2]>>,
     /// Plan of each call that kernels carry out.
     plans: Vec<Option<DispatchPlan>>,
+    /// Hash of what every rank's program must have alike.
+    hash: Option<u64>,
 }
 
 impl Replay {
@@ -45,6 +47,7 @@ impl Replay {
             versions: captured.outside.iter().map(Tensor::version).collect(),
             ends: program.last_uses(),
             plans,
+            hash: program.global_hash(),
             captured,
         })
     }
@@ -62,6 +65,11 @@ impl Replay {
         let ctx = current();
         self.check_context(&ctx).map_err(|e| e.at(site))?;
         let mut values = self.bind(inputs).map_err(|e| e.at(site))?;
+        // Ranks whose programs differ are told apart at the next collective, before the calls that differ.
+        if let Some(hash) = self.hash {
+            let nodes = self.program().nodes.len();
+            ctx.next_described("graph", hash, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
+        }
         let generators = self.draw(&ctx)?;
         let (_quiet, _free) = (no_grad(), nothing_asked());
         for (n, node) in self.program().nodes.iter().enumerate() {

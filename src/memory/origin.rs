@@ -8,36 +8,39 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// whose shard it has. An op on tensors that were made elsewhere is an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
-    /// Number of the dry run or capture in this process; 0: data.
+    /// Number of the dry run or capture in this process, with the bit [`CAPTURE`] of a capture; 0: data. One word, because each call copies
+    /// origins.
     run: u32,
-    /// Whether it is the capture of a graph.
-    captured: bool,
     /// Number of the context in this process; none: any, as local tensors with data are of all ranks that are threads of a process.
     context: Option<NonZeroU32>,
     rank: u32,
     world: u32,
 }
 
+/// Bit of the number of a capture. A process has fewer dry runs.
+const CAPTURE: u32 = 1 << 31;
+
 impl Origin {
     /// The origin of local tensors with data.
-    pub const DATA: Origin = Origin { run: 0, captured: false, context: None, rank: 0, world: 0 };
+    pub const DATA: Origin = Origin { run: 0, context: None, rank: 0, world: 0 };
 
     /// A new context of that rank of a world of that many, with data.
     pub(crate) fn rank_context(rank: u32, world: u32) -> Origin {
         static CONTEXTS: AtomicU32 = AtomicU32::new(1);
         let context = NonZeroU32::new(CONTEXTS.fetch_add(1, Ordering::Relaxed));
-        Origin { run: 0, captured: false, context, rank, world }
+        Origin { run: 0, context, rank, world }
     }
 
     /// A new dry run as that rank of that many.
     pub(crate) fn dry_run(rank: u32, world: u32) -> Origin {
         static RUNS: AtomicU32 = AtomicU32::new(0);
-        Origin { run: RUNS.fetch_add(1, Ordering::Relaxed) + 1, captured: false, context: None, rank, world }
+        Origin { run: RUNS.fetch_add(1, Ordering::Relaxed) + 1, context: None, rank, world }
     }
 
     /// A new capture of a graph, as that rank of that many.
     pub(crate) fn capture(rank: u32, world: u32) -> Origin {
-        Origin { captured: true, ..Self::dry_run(rank, world) }
+        let run = Self::dry_run(rank, world);
+        Origin { run: run.run | CAPTURE, ..run }
     }
 
     /// Returns whether it has no data: a dry run, or the capture of a graph.
@@ -47,7 +50,7 @@ impl Origin {
 
     /// Returns whether it is the capture of a graph.
     pub fn is_capture(self) -> bool {
-        self.captured
+        self.run & CAPTURE != 0
     }
 
     /// Returns whether it is the context of a rank, or of a dry run.
@@ -67,7 +70,7 @@ impl fmt::Display for Origin {
         match (self.run, self.context) {
             (0, None) => f.write_str("the program, with data"),
             (0, Some(n)) => write!(f, "rank {} of {} (context {n} of this process)", self.rank, self.world),
-            (run, _) if self.captured => write!(f, "the capture of graph {run}"),
+            (run, _) if self.is_capture() => write!(f, "the capture of graph {}", run & !CAPTURE),
             (run, _) => write!(f, "dry run {run}, rank {} of {}", self.rank, self.world),
         }
     }

@@ -1,10 +1,12 @@
 //! The text of a program: one line for each value from outside and each node.
 
 use super::types::{CallNode, Node, Program, ValueId, Work, described};
+use crate::intern::FixedHasher;
 use crate::ops::AttrDef;
 use crate::plan::Target;
 use oflow_kernels::Scalar;
 use std::fmt;
+use std::hash::Hasher;
 
 impl fmt::Display for ValueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,13 +29,40 @@ impl fmt::Display for Program {
             writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
         }
         for node in &self.nodes {
-            self.write_node(f, node)?;
+            let backward = if node.backward { ", backward" } else { "" };
+            writeln!(f, "{}  # {}{backward}", Line(self, node), node.site)?;
         }
         writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
     }
 }
 
+/// The text of one node, without its line.
+struct Line<'a>(&'a Program, &'a Node);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_node(f, self.1)
+    }
+}
+
 impl Program {
+    /// Returns a hash of what the program does with global tensors, the same on every rank of a correct job: ops, attributes, types, layouts
+    /// and their order. `None` of a program of local tensors alone, in which ranks may differ.
+    pub fn global_hash(&self) -> Option<u64> {
+        let mut h = FixedHasher::default();
+        let mut any = false;
+        let is_global = |v: ValueId| self.ty(v).global().is_some();
+        for o in self.outside.iter().filter(|o| is_global(o.value)) {
+            any = true;
+            h.write(format!("{} {} {}", o.kind.word(), o.value, described(self.ty(o.value))).as_bytes());
+        }
+        for node in self.nodes.iter().filter(|n| n.needs().chain(n.defines()).any(is_global)) {
+            any = true;
+            h.write(Line(self, node).to_string().as_bytes());
+        }
+        any.then(|| h.finish())
+    }
+
     fn write_node(&self, f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
         let made = list(node.defines().map(Some));
         if !made.is_empty() {
@@ -64,8 +93,7 @@ impl Program {
         if !types.is_empty() {
             write!(f, ": {}", types.join("; "))?;
         }
-        let backward = if node.backward { ", backward" } else { "" };
-        writeln!(f, "  # {}{backward}", node.site)
+        Ok(())
     }
 }
 

@@ -459,6 +459,51 @@ fn runs_refuse_other_inputs_and_constants_that_were_written() {
 }
 
 #[test]
+fn hooks_policies_and_the_search_for_nan_see_the_calls_of_a_run() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([4, 6], (&mesh, sbp![S(0)]))?;
+        let w = ones([6, 2], (&mesh, sbp![S(0)]))?;
+        let line = line!() + 1;
+        let mut graph = Graph::build(|g| g.input("x", &x)?.matmul(&w)?.sub(1.0)?.log(), GraphOptions::default())?;
+        let at = |e: &Error| e.site().map(|s| s.line) == Some(line);
+
+        let seen = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+        let names = seen.clone();
+        let watch = oflow::interpreter::watch_calls(move |call| {
+            names.borrow_mut().push(call.op.name().to_string());
+            Ok(())
+        });
+        graph.run(&[&x])?;
+        drop(watch);
+        let seen = seen.take();
+        assert!(seen.contains(&"matmul".to_string()) && seen.contains(&"log".to_string()), "{seen:?}");
+
+        let e = boxing_policy(Policy::Deny).run(|| graph.run(&[&x])).err().expect("boxings are denied");
+        assert!(e.to_string().contains("boxing is denied here") && at(&e), "{e}");
+
+        let found = oflow::detect_anomaly().run(|| graph.run(&[&x.mul(-1.0)?]));
+        let e = found.err().expect("the logarithm of a negative number is found");
+        assert!(e.to_string().contains("log") && at(&e), "{e}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn ranks_with_other_programs_are_told_apart() {
+    let made = oflow::run_ranks(2, |world| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([4], (&mesh, sbp![S(0)]))?;
+        let factor = 2 + world.rank() as i64;
+        let mut graph = Graph::build(|g| g.input("x", &x)?.mul(factor)?.sum(()), GraphOptions::default())?;
+        graph.run(&[&x])?.to_vec::<f32>()
+    });
+    let e = made.unwrap_err().to_string();
+    assert!(e.contains("graph"), "{e}");
+}
+
+#[test]
 fn a_closure_returns_nothing_one_tensor_or_several() {
     let x = from_vec(vec![1.0f32, -2.0], [2], Device::Cpu).unwrap();
     let count = zeros([], Device::Cpu).unwrap();

@@ -91,6 +91,9 @@ fn the_first_examples_reach_the_results_that_they_check() {
         stdout(&output)
     };
     assert_eq!(example("3", "regression.rs"), "[rank 0] y = 3.00 x -1.00 on cpu[3]\n");
+    // It compares the losses and weights of its two trainings itself.
+    let text = example("2", "graph.rs");
+    assert!(text.contains(" us as a graph; accuracy 0.9"), "{text}");
     let text = example("2", "train.rs");
     assert!(text.contains("920 steps in ") && text.contains(", accuracy 0.9"), "{text}");
 }
