@@ -6,6 +6,7 @@ use crate::intern::{Interned, Interner};
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The number of a rank in the world, from 0. A rank is one process (in tests: one thread) that drives one device.
@@ -231,6 +232,9 @@ impl Hash for Placement {
     }
 }
 
+/// Largest number of ranks of a placement that is read from text without a list of them.
+const MOST_RANKS: usize = 1 << 16;
+
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[", self.device())?;
@@ -249,6 +253,41 @@ impl fmt::Display for Placement {
             write!(f, " of ranks {:?}", self.ranks())?;
         }
         Ok(())
+    }
+}
+
+impl FromStr for Placement {
+    type Err = Error;
+    /// Reads what a placement prints: `cpu[2, 2]`, `cuda[dp=2, tp=4]`, `cpu[2] of ranks [3, 1]`. Without a list the ranks are 0, 1, 2 ….
+    fn from_str(s: &str) -> Result<Placement> {
+        let bad = || {
+            Error::parse(format!("'{s}' is not a placement"))
+                .help("write cpu[2, 2] or cpu[dp=2, tp=2] of ranks [3, 1, 0, 2]")
+        };
+        let (mesh, ranks) = match s.split_once(" of ranks ") {
+            Some((mesh, ranks)) => (mesh, Some(ranks)),
+            None => (s, None),
+        };
+        let inside = |t: &str| Some(t.trim().strip_suffix(']')?.split_once('[')?.1.to_string());
+        let device = mesh.split('[').next().unwrap_or_default().trim().parse()?;
+        let (mut dims, mut names) = (SmallVec::new(), SmallVec::new());
+        for axis in inside(mesh).ok_or_else(bad)?.split(',') {
+            let (name, size) = match axis.rsplit_once('=') {
+                Some((name, size)) => (Some(name.trim().to_string()), size),
+                None => (None, axis),
+            };
+            dims.push(size.trim().parse().map_err(|_| bad())?);
+            names.push(name);
+        }
+        let count = dims.iter().try_fold(1usize, |n: usize, d: &usize| n.checked_mul(*d));
+        let ranks = match ranks {
+            Some(list) => {
+                let list = inside(list).ok_or_else(bad)?;
+                list.split(',').map(|r| r.trim().parse().map_err(|_| bad())).collect::<Result<Vec<usize>>>()?
+            }
+            None => (0..count.filter(|n| *n <= MOST_RANKS).ok_or_else(bad)?).collect(),
+        };
+        Self::build(device, ranks, dims, names)
     }
 }
 
@@ -274,6 +313,30 @@ mod tests {
         assert_eq!(p, Placement::of_world(Device::Cpu, 6).unwrap().mesh(&[("dp", 2), ("tp", 3)]).unwrap());
         for i in 0..6 {
             assert_eq!(p.position_of(&p.coord(i)), i);
+        }
+    }
+
+    #[test]
+    fn what_is_printed_is_read() {
+        let w = Placement::of_world(Device::Cpu, 6).unwrap();
+        let all = [w.clone(), w.mesh(&[("dp", 2), ("tp", 3)]).unwrap(), w.mesh(&[("a", 6)]).unwrap().on(Device::Cuda)];
+        let some = [Placement::new(Device::Cpu, &[3, 1], &[2]).unwrap(), all[1].slice("tp", 1).unwrap()];
+        for p in all.iter().chain(&some) {
+            assert_eq!(&p.to_string().parse::<Placement>().unwrap(), p);
+        }
+        for bad in [
+            "",
+            "cpu",
+            "cpu[",
+            "cpu[]",
+            "cpu[2",
+            "cpu[x]",
+            "cpu[2] of ranks [0]",
+            "cpu[2] of ranks [1, 1]",
+            "xpu[2]",
+            "cpu[99999999]",
+        ] {
+            assert!(bad.parse::<Placement>().is_err(), "{bad}");
         }
     }
 

@@ -13,6 +13,7 @@
 //!
 //! The room is pure: it knows ops, layouts and plans, and no tensors.
 
+mod parse;
 mod text;
 mod types;
 mod verify;

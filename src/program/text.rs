@@ -2,7 +2,7 @@
 
 use super::types::{CallNode, Node, Program, ValueId, Work, described};
 use crate::intern::FixedHasher;
-use crate::ops::AttrDef;
+use crate::ops::{AttrDef, AttrValue};
 use crate::plan::Target;
 use oflow_kernels::Scalar;
 use std::fmt;
@@ -14,6 +14,25 @@ impl fmt::Display for ValueId {
     }
 }
 
+/// The word for an attribute that is absent.
+pub(super) const NONE: &str = "none";
+
+/// A text in quotes, in which no quote stands.
+fn quoted(s: &str) -> String {
+    serde_json::Value::from(s).to_string().replace("\\\"", "\\u0022")
+}
+
+/// An attribute's value, as it is read again.
+fn value_text(v: &AttrValue) -> String {
+    match v {
+        AttrValue::Str(s) => quoted(s),
+        AttrValue::Bytes(b) => format!("0x{}", b.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        AttrValue::List(all) => format!("[{}]", all.iter().map(value_text).collect::<Vec<_>>().join(", ")),
+        AttrValue::Absent => NONE.to_string(),
+        v => v.to_string(),
+    }
+}
+
 /// Values separated by commas; `-` stands for an input that was left out.
 fn list(values: impl Iterator<Item = Option<ValueId>>) -> String {
     values.map(|v| v.map_or("-".into(), |v| v.to_string())).collect::<Vec<_>>().join(", ")
@@ -21,16 +40,20 @@ fn list(values: impl Iterator<Item = Option<ValueId>>) -> String {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.draws.iter().any(|n| *n > 0) {
+            let draws: Vec<String> = self.draws.iter().map(u64::to_string).collect();
+            writeln!(f, "draws {}", draws.join(" "))?;
+        }
         for o in &self.outside {
             write!(f, "{} {}", o.kind.word(), o.value)?;
             if !o.name.is_empty() {
-                write!(f, " {:?}", o.name)?;
+                write!(f, " {}", quoted(&o.name))?;
             }
             writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
         }
         for node in &self.nodes {
-            let backward = if node.backward { ", backward" } else { "" };
-            writeln!(f, "{}  # {}{backward}", Line(self, node), node.site)?;
+            let backward = if node.backward { " backward" } else { "" };
+            writeln!(f, "{}{backward}  # {}", Line(self, node), node.site)?;
         }
         writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
     }
@@ -87,7 +110,7 @@ impl Program {
                 }
             }
             Work::Box(op) => write!(f, "box({inputs}) for {op}")?,
-            Work::Host(id) => write!(f, "host {} {:?}", id.0, self.hosts[id.0 as usize])?,
+            Work::Host(id) => write!(f, "host {} {}", id.0, quoted(&self.hosts[id.0 as usize]))?,
         }
         let types: Vec<String> = node.defines().map(|v| described(self.ty(v))).collect();
         if !types.is_empty() {
@@ -100,7 +123,7 @@ impl Program {
 /// The attributes: `{dims=[0], keepdim=false, s=0.1}`, those that a plan depends on before the others.
 fn write_numbers(f: &mut fmt::Formatter<'_>, call: &CallNode) -> fmt::Result {
     let sig = &call.op.sig;
-    let plan = sig.attrs.iter().zip(&call.attrs).map(|(d, v)| format!("{}={v}", d.name));
+    let plan = sig.attrs.iter().zip(&call.attrs).map(|(d, v)| format!("{}={}", d.name, value_text(v)));
     let number = |(d, s): (&AttrDef, &Scalar)| {
         let name = d.name.as_str();
         match (call.host, call.draw, name) {

@@ -8,7 +8,7 @@ use oflow::ops::{AttrValue, TensorType};
 use oflow::prelude::*;
 use oflow::testing::layout::deal;
 use oflow::testing::{Value, mix};
-use oflow_tests::{calls_selected, cases as part, golden::value};
+use oflow_tests::{calls_selected, cases as part, golden::value, programs::round_trip};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
@@ -124,6 +124,7 @@ impl How {
             },
             GraphOptions::default(),
         )?;
+        round_trip(graph.program());
         let mut all = graph.run(&[])?.into_iter();
         let outs = all.by_ref().take(results).collect();
         Ok((outs, there.iter().map(|there| if *there { all.next() } else { None }).collect()))

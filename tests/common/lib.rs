@@ -7,6 +7,7 @@ pub mod cpp;
 pub mod golden;
 pub mod gpus;
 pub mod page;
+pub mod programs;
 
 use oflow::interpreter::list_called;
 use oflow::ops::Op;

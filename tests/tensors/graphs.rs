@@ -4,7 +4,7 @@
 use oflow::graph::{Graph, GraphOptions};
 use oflow::prelude::*;
 use oflow::testing::Random;
-use oflow_tests::cases;
+use oflow_tests::{cases, programs::round_trip};
 
 /// Tensors that a program finds: inputs of a run, leaves, a buffer, a constant.
 struct World {
@@ -228,6 +228,7 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
         GraphOptions::default(),
     );
     let have = built.and_then(|mut graph| {
+        round_trip(graph.program());
         let text = graph.explain();
         let made = outcome(&own, |n| {
             let [a, b] = at.inputs(&own, n)?;

@@ -9,6 +9,7 @@
 mod disk;
 mod memory;
 mod ops;
+mod programs;
 mod service;
 mod targets;
 

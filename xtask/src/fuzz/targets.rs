@@ -9,6 +9,7 @@ use oflow_faults::attack;
 
 use super::disk::{self, Folder};
 use super::ops;
+use super::programs;
 use super::service;
 
 /// Whether an input was taken or refused; or what is wrong with what was made of it.
@@ -91,6 +92,7 @@ pub const TARGETS: &[Target] = &[
     // From whoever writes ops.
     bytes("ops: declarations in a .cu file", || in_folder(ops::cuda_file, ops::cuda_files)),
     bytes("ops: structs of a shared library", || of(ops::library, oflow::libraries::fuzz::recorded())),
+    bytes("programs: texts of captured programs", || of(programs::text, programs::recorded())),
     // From the disk.
     Target {
         name: "disk: memory files of flight recorders",

@@ -1,0 +1,401 @@
+//! Reads the text of a program: what [`text`](super::text) writes, without the lines of the program that was captured. Calls get the lines of
+//! the text instead.
+
+use super::text::NONE;
+use super::types::{CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write};
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, lookup, split_outside};
+use crate::placement::Device;
+use crate::plan::{Target, TypeRef, intern_global, intern_local};
+use crate::sbp::NdSbp;
+use oflow_kernels::{DType, Dims, Scalar};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+impl FromStr for Program {
+    type Err = Error;
+    /// Reads a program, and checks it ([`Program::verify`]). A program that was written has the same text again.
+    ///
+    /// # Errors
+    /// On a line that is none, a value, op or attribute that is not known, and on a program that is not valid. The error names the line.
+    fn from_str(s: &str) -> Result<Program> {
+        let mut reader = Reader::default();
+        for (n, line) in s.lines().enumerate() {
+            let site = CallSite::at("the text of a program", n as u32 + 1);
+            let line = line.rsplit_once("  # ").map_or(line, |(code, _)| code).trim();
+            if !line.is_empty() {
+                reader.line(line, site).map_err(|e| e.at(site))?;
+            }
+        }
+        if !reader.ended {
+            return Err(Error::parse("the text of a program ends without `return`"));
+        }
+        // Values from outside stand first and may have any numbers, but each number is that of a value.
+        if let Some((missing, _)) = (0..).zip(reader.types.keys()).find(|(n, v)| n != *v) {
+            return Err(Error::parse(format!("%{missing} is not defined")));
+        }
+        reader.program.values = reader.types.into_values().collect();
+        reader.program.verify()?;
+        Ok(reader.program)
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    program: Program,
+    /// Types of the values that are defined, by number.
+    types: BTreeMap<u32, TypeRef>,
+    /// Whether the line has been read that returns.
+    ended: bool,
+}
+
+fn wrong(what: &str, text: &str) -> Error {
+    Error::parse(format!("expected {what}, got '{text}'"))
+}
+
+/// The part before a separator, and the part behind it.
+fn cut<'a>(s: &'a str, at: &str, what: &str) -> Result<(&'a str, &'a str)> {
+    s.split_once(at).ok_or_else(|| wrong(what, s))
+}
+
+fn number<T: FromStr>(s: &str, what: &str) -> Result<T> {
+    s.trim().parse().map_err(|_| wrong(what, s))
+}
+
+impl Reader {
+    fn line(&mut self, line: &str, site: CallSite) -> Result<()> {
+        if self.ended {
+            return Err(wrong("nothing after `return`", line));
+        }
+        for kind in [OutsideKind::Input, OutsideKind::Variable, OutsideKind::Constant] {
+            if let Some(rest) = line.strip_prefix(kind.word()).and_then(|r| r.strip_prefix(' ')) {
+                return self.outside(kind, rest, site);
+            }
+        }
+        if let Some(rest) = line.strip_prefix("draws ") {
+            self.program.draws = rest
+                .split_whitespace()
+                .map(|n| number(n, "the number of draws of a generator"))
+                .collect::<Result<_>>()?;
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix("host ") {
+            return self.host(rest, site);
+        }
+        if line == "return" || line.starts_with("return ") {
+            let values = line["return".len()..].trim();
+            self.program.outputs = split_outside(values, ',').map(|v| self.known(v)).collect::<Result<_>>()?;
+            self.ended = true;
+            return Ok(());
+        }
+        self.node(line, site)
+    }
+
+    /// A value that a line before has defined.
+    fn known(&self, s: &str) -> Result<ValueId> {
+        let v = value(s)?;
+        if self.types.contains_key(&v.0) { Ok(v) } else { Err(wrong("a value that is defined above", s)) }
+    }
+
+    fn define(&mut self, v: ValueId, ty: TypeRef) -> Result<()> {
+        match self.types.insert(v.0, ty) {
+            None => Ok(()),
+            Some(_) => Err(Error::parse(format!("{v} is defined twice"))),
+        }
+    }
+
+    /// `%0 "x": f32[2] on cpu`
+    fn outside(&mut self, kind: OutsideKind, s: &str, site: CallSite) -> Result<()> {
+        let (head, ty) = cut(s, ": ", "a value and its type")?;
+        let (v, name) = head.split_once(' ').unwrap_or((head, "\"\""));
+        let v = value(v)?;
+        self.define(v, type_of(ty)?)?;
+        self.program.outside.push(Outside { value: v, kind, name: text(name)?, site });
+        Ok(())
+    }
+
+    /// `0 "adamw_many"`
+    fn host(&mut self, s: &str, site: CallSite) -> Result<()> {
+        let (n, name) = cut(s, " ", "the number and the name of a host object")?;
+        let n: usize = number(n, "the number of a host object")?;
+        if n > self.program.hosts.len() {
+            return Err(wrong("the next number of a host object", s));
+        }
+        if n == self.program.hosts.len() {
+            self.program.hosts.push(text(name)?);
+        }
+        self.push(Work::Host(HostId(n as u32)), Parts::default(), false, site);
+        Ok(())
+    }
+
+    fn push(&mut self, work: Work, p: Parts, backward: bool, site: CallSite) {
+        let Parts { inputs, outputs, writes } = p;
+        self.program.nodes.push(Node { work, inputs, outputs, writes, site, backward });
+    }
+
+    /// `%2, %3 = domain.op@1(%0, -) {dim=0} into %1 lowered 0: f32[2] on cpu; f32[2] on cpu backward`
+    fn node(&mut self, line: &str, site: CallSite) -> Result<()> {
+        let (defined, rest) = match line.starts_with('%') {
+            true => cut(line, " = ", "a definition")?,
+            false => ("", line),
+        };
+        let defined: Vec<ValueId> = split_outside(defined, ',').map(value).collect::<Result<_>>()?;
+        let (name, rest) = cut(rest, "(", "the name of an op and its inputs")?;
+        let (inputs, mut rest) = cut(rest, ")", "the end of the inputs")?;
+        let mut parts = Parts::default();
+        for v in split_outside(inputs, ',') {
+            parts.inputs.push(if v == "-" { None } else { Some(self.known(v)?) });
+        }
+        let backward = rest.ends_with(" backward");
+        if backward {
+            rest = &rest[..rest.len() - " backward".len()];
+        }
+        if name == "box" {
+            let (op, types) = cut(rest, ": ", "the type of the result")?;
+            let op = boxing_op(op.trim().strip_prefix("for ").ok_or_else(|| wrong("`for` and an op", op))?)?;
+            self.types(&defined, types)?;
+            parts.outputs = defined.into_iter().collect();
+            self.push(Work::Box(op), parts, backward, site);
+            return Ok(());
+        }
+        let op = op_of(name)?;
+        let mut call = CallNode {
+            op,
+            attrs: Attrs::new(),
+            runtime: RuntimeAttrs::new(),
+            draw: None,
+            host: None,
+            target: None,
+            into: false,
+            signature: None,
+        };
+        rest = attributes(&mut call, rest.trim_start())?;
+        let (words, types) = match rest.split_once(": ") {
+            Some((words, types)) => (words, types),
+            None => (rest.trim_end_matches(':'), ""),
+        };
+        let (mut words, mut lowering, mut old) = (words.trim(), None, vec![]);
+        if let Some((before, n)) = words.split_once("lowered ") {
+            lowering = Some(number(n, "the number of a lowering")?);
+            words = before.trim();
+        }
+        for (word, into) in [("into ", true), ("over ", false)] {
+            if let Some((before, values)) = words.split_once(word) {
+                old = split_outside(values, ',').map(|v| self.known(v)).collect::<Result<_>>()?;
+                (call.into, words) = (into, before.trim());
+            }
+        }
+        call.target = target(words)?;
+        self.types(&defined, types)?;
+        let Some(made) = defined.len().checked_sub(old.len()) else {
+            return Err(wrong("a new value for each that is written over", line));
+        };
+        parts.outputs = defined[..made].iter().copied().collect();
+        parts.writes = old.into_iter().zip(&defined[made..]).map(|(old, new)| Write { old, new: *new }).collect();
+        call.signature = self.signature(&call, &parts, lowering)?;
+        self.push(Work::Call(Box::new(call)), parts, backward, site);
+        Ok(())
+    }
+
+    fn types(&mut self, defined: &[ValueId], s: &str) -> Result<()> {
+        let types: Vec<&str> = s.split("; ").filter(|t| !t.trim().is_empty()).collect();
+        if types.len() != defined.len() {
+            return Err(wrong(&format!("{} types", defined.len()), s));
+        }
+        defined.iter().zip(types).try_for_each(|(v, t)| self.define(*v, type_of(t)?))
+    }
+
+    /// The signature of a call on global tensors: their layouts, and the lowering.
+    fn signature(&self, call: &CallNode, p: &Parts, lowering: Option<u8>) -> Result<Option<NdSignature>> {
+        let layout = |v: ValueId| self.types.get(&v.0)?.global().map(|g| &g.sbp);
+        let first = p.inputs.iter().flatten().chain(p.writes.iter().map(|w| &w.old)).find_map(|v| layout(*v));
+        let Some(axes) = first.filter(|_| call.op.layout.is_none() && call.target.is_none()).map(|n| n.len()) else {
+            return Ok(None);
+        };
+        let of = |v: ValueId| layout(v).cloned().ok_or_else(|| wrong("a global tensor", &v.to_string()));
+        let input = |v: &Option<ValueId>| v.map_or_else(|| Ok(NdSbp::broadcast(axes)), of);
+        let into = p.writes.iter().filter(|_| call.into).map(|w| w.new);
+        Ok(Some(NdSignature {
+            inputs: p.inputs.iter().map(input).collect::<Result<_>>()?,
+            outputs: into.chain(p.outputs.iter().copied()).map(of).collect::<Result<_>>()?,
+            lowering,
+        }))
+    }
+}
+
+/// Values of a node.
+#[derive(Default)]
+struct Parts {
+    inputs: SmallVec<[Option<ValueId>; 4]>,
+    outputs: SmallVec<[ValueId; 2]>,
+    writes: SmallVec<[Write; 1]>,
+}
+
+/// `%3`
+fn value(s: &str) -> Result<ValueId> {
+    let n = s.trim().strip_prefix('%').ok_or_else(|| wrong("a value such as %0", s))?;
+    number(n, "a value such as %0").map(ValueId)
+}
+
+/// A text in quotes.
+fn text(s: &str) -> Result<String> {
+    serde_json::from_str(s.trim()).map_err(|_| wrong("a text in quotes", s))
+}
+
+/// The op of a full name, in the version that it has here.
+fn op_of(name: &str) -> Result<&'static Op> {
+    let (of_domain, version) = cut(name, "@", "an op with its version")?;
+    let unknown = || Error::registry(format!("the program calls {name}, which is not registered"));
+    let op = lookup(of_domain.strip_prefix("oflow.").unwrap_or(of_domain))?.ok_or_else(unknown)?;
+    match op.full_name() == name {
+        true => Ok(op),
+        false => Err(Error::registry(format!("the program calls {name}, but here it is version {}", op.version))
+            .help(format!("capture it again, or load the library that has version {version}"))),
+    }
+}
+
+/// The op for which a boxing is.
+fn boxing_op(name: &str) -> Result<&'static str> {
+    match name.trim() {
+        "parameter" => Ok("parameter"),
+        name => Ok(lookup(name)?.ok_or_else(|| wrong("an op", name))?.name()),
+    }
+}
+
+/// `f32[2, 3] on cpu`, `f32[2, 3] [S(0)] on cpu[2]`
+fn type_of(s: &str) -> Result<TypeRef> {
+    let s = s.trim();
+    let (tensor, place) = cut(s, " on ", "a type such as f32[2] on cpu")?;
+    let (dtype, rest) = cut(tensor, "[", "dtype and shape")?;
+    let (shape, layout) = cut(rest, "]", "the end of a shape")?;
+    let dtype: DType = dtype.parse()?;
+    let size = |n: &str| number(n, "a size");
+    let shape = split_outside(shape, ',').map(size).collect::<Result<Dims>>()?;
+    let ty = crate::ops::TensorType::checked(&shape, dtype)?;
+    match layout.trim() {
+        "" => Ok(TypeRef::Local(intern_local(&shape, dtype, place.parse()?))),
+        layout => {
+            let (sbp, placement) = (layout.parse::<NdSbp>()?, place.parse()?);
+            crate::sbp::check_layout(&shape, dtype, &placement, &sbp)?;
+            Ok(TypeRef::Global(intern_global(ty, &placement, &sbp)))
+        }
+    }
+}
+
+/// `on cpu`, `as [B] on cpu[2]`, or nothing.
+fn target(s: &str) -> Result<Option<Target>> {
+    if s.is_empty() {
+        return Ok(None);
+    }
+    if let Some(device) = s.strip_prefix("on ") {
+        return Ok(Some(Target::Local(device.parse::<Device>()?)));
+    }
+    let global = s.strip_prefix("as ").ok_or_else(|| wrong("a target, or the values that are written", s))?;
+    let (sbp, placement) = cut(global, " on ", "an nd-SBP on a placement")?;
+    Ok(Some(Target::Global(placement.parse()?, sbp.parse()?)))
+}
+
+/// Reads the attributes, if there are any, and returns the text behind them.
+fn attributes<'a>(call: &mut CallNode, s: &'a str) -> Result<&'a str> {
+    let sig = &call.op.sig;
+    let (list, rest) = match s.strip_prefix('{') {
+        Some(inside) => {
+            let mut quoted = false;
+            let end = inside.find(|c| {
+                quoted ^= c == '"';
+                c == '}' && !quoted
+            });
+            let end = end.ok_or_else(|| wrong("the end of the attributes", s))?;
+            (&inside[..end], &inside[end + 1..])
+        }
+        None => ("", s),
+    };
+    let mut given = split_outside(list, ',').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).peekable();
+    for d in &sig.attrs {
+        match given.next_if(|(name, _)| *name == d.name) {
+            Some((_, v)) => call.attrs.push(attribute(d, v)?),
+            // Calls may leave out the last ones.
+            None if d.default == Some(AttrValue::Absent) => break,
+            None => return Err(wrong(&format!("attribute '{}'", d.name), list)),
+        }
+    }
+    let mut ordinal = None;
+    for d in &sig.runtime {
+        let found = given.next_if(|(name, _)| *name == d.name);
+        let (_, v) = found.ok_or_else(|| wrong(&format!("attribute '{}'", d.name), list))?;
+        let scalar = if let Some(host) = v.strip_prefix("host ") {
+            let (host, n) = cut(host, ".", "the call of a host object")?;
+            call.host = Some((HostId(number(host, "a host object")?), number(n, "the call of a host object")?));
+            // Its kind is that of the declaration; its value is asked for at each run.
+            of_kind(d)
+        } else if let Some(generator) = v.strip_prefix("generator ") {
+            let generator = GeneratorId(number(generator, "a generator")?);
+            call.draw = Some(Draw { generator, ordinal: 0 });
+            Scalar::Int(0)
+        } else if let Some(draw) = v.strip_prefix("draw ") {
+            ordinal = Some(number(draw, "the number of a draw")?);
+            Scalar::Int(0)
+        } else {
+            let v = attribute(d, v)?;
+            v.to_scalar().ok_or_else(|| wrong(&format!("a number for '{}'", d.name), &v.to_string()))?
+        };
+        call.runtime.push(scalar);
+    }
+    match (&mut call.draw, ordinal) {
+        (Some(draw), Some(n)) => draw.ordinal = n,
+        (None, None) => {}
+        _ => return Err(wrong("a generator with the number of a draw", list)),
+    }
+    match given.next() {
+        None => Ok(rest),
+        Some((more, _)) => Err(wrong(&format!("the attributes of {}", call.op.name()), more)),
+    }
+}
+
+/// A number of the kind of an attribute.
+fn of_kind(d: &AttrDef) -> Scalar {
+    match d.kind {
+        AttrKind::Int => Scalar::Int(0),
+        AttrKind::Bool => Scalar::Bool(false),
+        _ => Scalar::Float(0.0),
+    }
+}
+
+/// The value of an attribute.
+fn attribute(d: &AttrDef, s: &str) -> Result<AttrValue> {
+    if s == NONE && d.default == Some(AttrValue::Absent) {
+        return Ok(AttrValue::Absent);
+    }
+    value_of(d.kind, s)
+}
+
+fn value_of(kind: AttrKind, s: &str) -> Result<AttrValue> {
+    let list = |of: AttrKind| -> Result<AttrValue> {
+        let inside = s.strip_prefix('[').and_then(|s| s.strip_suffix(']')).ok_or_else(|| wrong("a list", s))?;
+        let member = |m: &str| if m == NONE { Ok(AttrValue::Absent) } else { value_of(of, m) };
+        Ok(AttrValue::List(split_outside(inside, ',').map(member).collect::<Result<_>>()?))
+    };
+    match kind {
+        AttrKind::Str => Ok(AttrValue::Str(text(s)?.into())),
+        AttrKind::Placement => Ok(AttrValue::Placement(s.parse()?)),
+        AttrKind::Bytes => bytes(s).map(|b| AttrValue::Bytes(b.into())),
+        AttrKind::IntLists => list(AttrKind::Ints),
+        AttrKind::Placements => list(AttrKind::Placement),
+        AttrKind::NdSbps => list(AttrKind::NdSbp),
+        kind => match kind.member() {
+            Some(of) => list(of),
+            None => kind.parse_value(s),
+        },
+    }
+}
+
+/// `0x00ff`
+fn bytes(s: &str) -> Result<Vec<u8>> {
+    let digits = s.strip_prefix("0x").filter(|d| d.is_ascii()).ok_or_else(|| wrong("bytes such as 0x00ff", s))?;
+    let pair = |p: &[u8]| {
+        let two = std::str::from_utf8(p).ok().filter(|two| two.len() == 2);
+        two.and_then(|two| u8::from_str_radix(two, 16).ok()).ok_or_else(|| wrong("two digits a byte", s))
+    };
+    digits.as_bytes().chunks(2).map(pair).collect()
+}
