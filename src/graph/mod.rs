@@ -37,15 +37,14 @@
 //! - **Variables** are the tensors that the closure trains or writes: parameters, running statistics, the state of optimizers. A run reads
 //!   and writes the tensors themselves, so checkpoints, and eager code between runs, see them.
 //! - **Constants** are other tensors from outside. Their values may not change between runs: then a run is an error.
-//! - **Numbers** of the host are fixed when the graph is captured, but for those of optimizers (rates, numbers of steps, all settings), which
-//!   are read at each run, and random numbers, which are drawn as the closure would draw them.
+//! - **Numbers** of the host are fixed when the graph is captured, but for those of optimizers (rates, numbers of steps, all settings) and of a
+//!   [`GradScaler`](crate::optim::GradScaler), which are read at each run, and random numbers, which are drawn as the closure would draw them.
 //! - Gradients live inside of a run: `grad()` of a parameter is afterwards what it was before.
 //!
 //! # What a closure cannot do
 //!
-//! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, scale
-//! gradients with a [`GradScaler`](crate::optim::GradScaler), or call an op whose result has a length that depends on values. Each is an
-//! error at its line. After a capture, also after one that failed, every tensor of the program is as before.
+//! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, or
+//! call an op whose result has a length that depends on values. Each is an error at its line. After a capture, also after one that failed, every tensor of the program is as before.
 
 mod outputs;
 

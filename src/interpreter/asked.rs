@@ -9,7 +9,7 @@ use smallvec::smallvec;
 
 /// The layout that the program asks of this call's result. A call that makes a tensor states it itself; one that writes in
 /// place cannot change it.
-#[inline]
+#[inline(always)]
 pub(super) fn layout_of_result(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
     let Some(asked) = asked_sbp(call.op, placement.axes()).filter(|_| call.target.is_none()) else { return Ok(None) };
     match call.given.and_then(|g| g.global()) {

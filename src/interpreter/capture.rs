@@ -81,6 +81,8 @@ struct State {
     made: Vec<(WeakTensor, CallSite)>,
     hosts: Vec<Arc<dyn HostObject>>,
     generators: Vec<(Generator, u64)>,
+    /// Guard of the nodes that are captured now.
+    guard: Option<ValueId>,
 }
 
 /// A capture in progress.
@@ -169,6 +171,7 @@ pub(crate) fn host_of_capture(name: &str, object: &Arc<dyn HostObject>, site: Ca
         inputs: smallvec![],
         outputs: smallvec![],
         writes: smallvec![],
+        guard: state.guard,
         site,
         backward: false,
     };
@@ -185,6 +188,21 @@ impl HostCalls {
     pub(crate) fn call(self, call: u32) -> HostNumbers {
         HostNumbers { host: self.0, call }
     }
+}
+
+/// Captures the calls of `f` under a guard: a run makes them where the flag, a truth value without dims, is true.
+///
+/// # Errors
+/// Those of `f`, and inside another such function.
+pub(crate) fn guarded<R>(flag: &Tensor, site: CallSite, f: impl FnOnce() -> Result<R>) -> Result<R> {
+    let capture = current()?;
+    let flag = capture.output(flag, site)?;
+    if capture.0.borrow_mut().guard.replace(flag).is_some() {
+        return Err(Error::unsupported("a guarded step inside of another").at(site));
+    }
+    let made = f();
+    capture.0.borrow_mut().guard = None;
+    made
 }
 
 /// Draws symbolically from a generator of the program, if a graph is captured.
@@ -371,10 +389,15 @@ impl State {
         writes: SmallVec<[Write; 1]>,
         site: CallSite,
     ) {
-        self.program.nodes.push(Node { work, inputs, outputs, writes, site, backward: in_backward() });
+        let (guard, backward) = (self.guard, in_backward());
+        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward });
     }
 
     fn call(&mut self, call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
+        if call.host.is_some() && call.recording {
+            // Its gradient would have the number of the capture.
+            return Err(Error::registry("a call with numbers of the host is recorded for backward"));
+        }
         let in_place = writes(call);
         let wrote = |t: &Tensor| in_place && written(call).any(|w| share_memory(w, t));
         let mut inputs: SmallVec<[Option<ValueId>; 4]> = SmallVec::new();

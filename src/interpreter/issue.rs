@@ -11,7 +11,7 @@ use oflow_kernels::Scalar;
 use std::hash::Hasher;
 
 /// Draws the numbers of a random op and numbers a global call. Returns the number of a global call, none of a local one.
-#[inline]
+#[inline(always)]
 pub(super) fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: bool) -> Result<Option<Tag>> {
     if !global {
         draw(ctx, call, false);
@@ -27,7 +27,7 @@ pub(super) fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, 
 
 /// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also
 /// on those outside the placement.
-#[inline]
+#[inline(always)]
 fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
     if !call.op.traits.random {
         return;

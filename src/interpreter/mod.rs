@@ -129,7 +129,7 @@ pub use call::{Call, IntoValues, Outputs};
 pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
 pub(crate) use capture::{
-    Capture, HostCalls, HostObject, capture, draw_for_capture, host_of_capture, in_capture, is_capturing,
+    Capture, HostCalls, HostObject, capture, draw_for_capture, guarded, host_of_capture, in_capture, is_capturing,
     outside_capture,
 };
 pub use comm_trace::{

@@ -6,6 +6,7 @@ use super::cache::DispatchPlan;
 use super::call::Call;
 use super::capture::Captured;
 use super::layout::to_layout;
+use super::read::logical_bytes;
 use super::stages::run_captured;
 use crate::context::{GeneratorState, RankCtx, current, no_grad, nothing_asked};
 use crate::control::flight::OpText;
@@ -17,6 +18,7 @@ use crate::program::{CallNode, GeneratorId, Node, OutsideKind, Program, ValueId,
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// A captured program with what a run needs beside it.
 pub(crate) struct Replay {
@@ -72,8 +74,24 @@ impl Replay {
         }
         let generators = self.draw(&ctx)?;
         let (_quiet, _free) = (no_grad(), nothing_asked());
+        let mut flags: BTreeMap<ValueId, bool> = BTreeMap::new();
         for (n, node) in self.program().nodes.iter().enumerate() {
-            self.step(&ctx, n, node, &generators, &mut values).map_err(|e| e.at(node.site))?;
+            let takes_place = match node.guard {
+                None => true,
+                Some(v) => match flags.get(&v) {
+                    Some(flag) => *flag,
+                    None => {
+                        let flag = self.flag(&values, v, node.site).map_err(|e| e.at(node.site))?;
+                        flags.insert(v, flag);
+                        flag
+                    }
+                },
+            };
+            match takes_place {
+                true => self.step(&ctx, n, node, &generators, &mut values).map_err(|e| e.at(node.site))?,
+                // What it would write over has its old value.
+                false => node.writes.iter().for_each(|w| values[w.new.index()] = values[w.old.index()].clone()),
+            }
             for ended in &self.ends[n] {
                 values[ended.index()] = None;
             }
@@ -164,6 +182,12 @@ impl Replay {
             states.push(state);
         }
         Ok(states)
+    }
+
+    /// Reads a guard. The host waits for it, as it does where an eager program decides.
+    fn flag(&self, values: &[Option<Tensor>], v: ValueId, site: CallSite) -> Result<bool> {
+        let flag = values[v.index()].as_ref().ok_or_else(|| Error::registry("a guard of a program is missing"))?;
+        Ok(logical_bytes(flag, site)?.first().is_some_and(|b| *b != 0))
     }
 
     fn step(

@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 pub(super) type Boxed = SmallVec<[Option<Tensor>; 4]>;
 
 /// Carries out the plan of a call and returns its outputs. Inputs that are boxed for it are put into `boxed`.
+#[inline(always)]
 pub(super) fn carry_out(
     ctx: &RankCtx,
     call: &Call<'_>,
@@ -44,6 +45,7 @@ pub(super) fn carry_out(
 }
 
 /// The handles of what a call has made.
+#[inline(always)]
 fn handles(call: &Call<'_>, plan: &Plan, run: &mut Run<'_>) -> Result<Outputs> {
     let mut outs = Outputs::new();
     if let Some(g) = call.given {

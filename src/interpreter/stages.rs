@@ -38,9 +38,21 @@ use crate::plan::Where;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
-/// The rewrites of a call, in the order in which they are asked. A later one sees what an earlier one has made: a parameter that is
-/// stored split is cast where it lies, and gathered then.
-const REWRITES: [Rewrite; 5] = [SYMBOLS, AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN];
+/// Makes the table of rewrites, and the question that every call asks.
+macro_rules! rewrites {
+    ($($rewrite:ident),*) => {
+        /// The rewrites of a call, in the order in which they are asked. A later one sees what an earlier one has made: a parameter that is
+        /// stored split is cast where it lies, and gathered then.
+        const REWRITES: &[Rewrite] = &[$($rewrite),*];
+
+        /// Whether a rewrite may apply to the call.
+        #[inline(always)]
+        fn may_be_rewritten(call: &Call<'_>) -> bool {
+            $(($rewrite.applies)(call))||*
+        }
+    };
+}
+rewrites!(SYMBOLS, AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN);
 
 impl Call<'_> {
     /// Runs the call and returns its outputs.
@@ -48,22 +60,17 @@ impl Call<'_> {
     /// # Errors
     /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
     pub fn run(mut self) -> Result<Outputs> {
-        match next_rewrite(&self, 0) {
-            None => run_final(&mut self),
-            Some(n) => run_rewritten(self, n),
+        match may_be_rewritten(&self) {
+            false => run_final(&mut self),
+            true => run_rewritten(self, 0),
         }
     }
 }
 
-/// The first rewrite that may apply to the call, of those from a number on.
-#[inline]
-fn next_rewrite(call: &Call<'_>, from: usize) -> Option<usize> {
-    REWRITES.iter().enumerate().find(|(n, rewrite)| *n >= from && (rewrite.applies)(call)).map(|(n, _)| n)
-}
-
-/// Rewrites a call, and runs what it is then.
+/// Asks the rewrites from a number on, and runs what the call is then.
 #[cold]
-fn run_rewritten(call: Call<'_>, n: usize) -> Result<Outputs> {
+fn run_rewritten(mut call: Call<'_>, from: usize) -> Result<Outputs> {
+    let Some(n) = (from..REWRITES.len()).find(|n| (REWRITES[*n].applies)(&call)) else { return run_final(&mut call) };
     let (owned, given) = match (REWRITES[n].rewrite)(&call)? {
         None => (None, None),
         Some(Rewritten::Outputs(outs)) => return Ok(outs),
@@ -72,14 +79,11 @@ fn run_rewritten(call: Call<'_>, n: usize) -> Result<Outputs> {
     };
     let inputs: Option<SmallVec<[Option<&Tensor>; 4]>> =
         owned.as_ref().map(|all| all.iter().map(Option::as_ref).collect());
-    let mut call = match &inputs {
+    let call = match &inputs {
         Some(inputs) => Call { inputs, given: given.as_ref().or(call.given), ..call },
         None => call,
     };
-    match next_rewrite(&call, n + 1) {
-        None => run_final(&mut call),
-        Some(n) => run_rewritten(call, n),
-    }
+    run_rewritten(call, n + 1)
 }
 
 /// Runs a call whose inputs are final.
@@ -107,7 +111,7 @@ fn stages(call: &mut Call<'_>) -> Result<Outputs> {
 }
 
 /// The stages issue and run, of a call that is decided. Copies to which its inputs are boxed are put into `boxed`.
-#[inline]
+#[inline(always)]
 pub(super) fn run_decided(
     ctx: &RankCtx,
     call: &mut Call<'_>,
@@ -127,6 +131,7 @@ pub(super) fn run_decided(
 }
 
 /// A call of a captured program, whose plan is made: all stages but rewrite, decide and record.
+#[inline(never)]
 pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan) -> Result<Outputs> {
     let global = call.place()?;
     observers::before(call)?;

@@ -54,6 +54,7 @@ pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
 ///
 /// # Errors
 /// Those of `make`.
+#[inline(always)]
 pub(super) fn planned(
     ctx: &RankCtx,
     key: &KeyWords,

@@ -26,7 +26,7 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
 /// Begins the writes of a call: drops the boxed and cast copies of the written tensors, on every rank, so that all ranks agree whether
 /// a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward compares them with those of
 /// saved tensors. The version of a local tensor is that of its storage.
-#[inline]
+#[inline(always)]
 pub(super) fn begin_write<'a>(call: &'a Call<'a>, global: bool) -> Writing<'a> {
     if writes(call) {
         for t in written(call) {
@@ -53,7 +53,7 @@ impl Drop for Writing<'_> {
 }
 
 /// Refuses writes that would be lost, hit an element twice, or change what a gradient cannot follow.
-#[inline]
+#[inline(always)]
 pub(super) fn check_writes(call: &Call<'_>) -> Result<()> {
     if writes(call) { check(call) } else { Ok(()) }
 }

@@ -6,21 +6,23 @@
 //!
 //! All ranks take the same decision: each reads the sum of the squares of all gradient elements (the one that clipping computes), which
 //! is infinite or NaN if an element is, or if an element exceeds about 1e19. That is the only read; with it the host waits for backward
-//! once per step. A dry run has no values to read, so gradients count as finite.
+//! once per step. A dry run has no values to read, so gradients count as finite. A graph has the step under a guard.
 
 use super::Optimizer;
 use super::clip::total_of_squares;
 use super::many::groups;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{full, invoke, op};
-use crate::interpreter::is_capturing;
+use crate::functional::{invoke, op};
+use crate::interpreter::{Call, HostCalls, HostNumbers, HostObject, Target, guarded, host_of_capture, is_capturing};
+use crate::ops::{AttrValue, RuntimeAttrs};
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Settings of [`GradScaler`]; PyTorch's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,38 +64,128 @@ impl Default for GradScalerOptions {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub struct GradScaler {
+    numbers: Shared,
+    /// For each optimizer whose gradients are unscaled: its parameters, and the sum of the squares of their gradients.
+    unscaled: Vec<(Vec<Tensor>, Tensor)>,
+}
+
+/// The numbers of a scaler, which graphs that have captured its calls share with it.
+struct Numbers {
     options: GradScalerOptions,
     scale: f64,
     /// Number of steps with finite gradients since the scale last changed.
     good: usize,
-    /// For each optimizer whose gradients are unscaled: its parameters, and the sum of the squares of their gradients.
-    unscaled: Vec<(Vec<Tensor>, Tensor)>,
     /// Whether a gradient that is not finite was found since the last update; `None` before any was read.
     found: Option<bool>,
     skipped: u64,
+    /// In a run of a graph: whether the step that begins has been taken.
+    taken: bool,
+}
+
+impl Numbers {
+    /// Notes whether the gradients of a step were finite: whether it was taken.
+    fn stepped(&mut self, finite: bool) {
+        self.found = Some(self.found.unwrap_or(false) || !finite);
+        self.skipped += u64::from(!finite);
+    }
+    fn update(&mut self) {
+        match self.found.take() {
+            Some(true) => {
+                self.scale *= self.options.backoff;
+                self.good = 0;
+            }
+            Some(false) => {
+                self.good += 1;
+                if self.good >= self.options.growth_interval {
+                    self.scale *= self.options.growth;
+                    self.good = 0;
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+type Shared = Arc<Mutex<Numbers>>;
+
+fn lock(numbers: &Shared) -> MutexGuard<'_, Numbers> {
+    numbers.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What a scaler does when a run of a graph comes to it.
+enum Event {
+    /// Calls read the scale, and its reciprocal.
+    Read,
+    /// A step begins, which may be skipped.
+    Begin,
+    /// The step is taken.
+    Take,
+    /// The step has ended.
+    End,
+    /// `update` was called.
+    Update,
+}
+
+/// An event of a scaler in a captured graph.
+struct CapturedEvent(Shared, Event);
+
+impl HostObject for CapturedEvent {
+    fn advance(&self, _site: CallSite) -> Result<()> {
+        let mut numbers = lock(&self.0);
+        match self.1 {
+            Event::Read => {}
+            Event::Begin => numbers.taken = false,
+            Event::Take => numbers.taken = true,
+            Event::End => {
+                let taken = numbers.taken;
+                numbers.stepped(taken);
+            }
+            Event::Update => numbers.update(),
+        }
+        Ok(())
+    }
+    fn numbers(&self, call: u32) -> Result<RuntimeAttrs> {
+        let scale = lock(&self.0).scale;
+        Ok(smallvec![if call == 0 { scale } else { 1.0 / scale }.into()])
+    }
+    fn done(&self) {}
 }
 
 impl GradScaler {
     /// Makes a scaler with these settings.
     pub fn new(options: GradScalerOptions) -> GradScaler {
-        GradScaler { scale: options.scale, options, good: 0, unscaled: vec![], found: None, skipped: 0 }
+        let numbers = Numbers { scale: options.scale, options, good: 0, found: None, skipped: 0, taken: true };
+        GradScaler { numbers: Arc::new(Mutex::new(numbers)), unscaled: vec![] }
     }
     /// Returns the scale of the next loss.
     pub fn current(&self) -> f64 {
-        self.scale
+        lock(&self.numbers).scale
     }
     /// Returns the number of skipped steps.
     pub fn skipped(&self) -> u64 {
-        self.skipped
+        lock(&self.numbers).skipped
+    }
+    /// Enters an event into the graph that is captured, if one is.
+    fn captured(&self, event: Event, site: CallSite) -> Result<Option<HostCalls>> {
+        let object: Arc<dyn HostObject> = Arc::new(CapturedEvent(self.numbers.clone(), event));
+        host_of_capture("grad_scaler", &object, site)
     }
 
     /// Returns the loss times the scale, in f32 or wider; call `backward` on it. If the loss is a sum of f16 results instead of a
     /// mean, their gradient is the scale itself: the initial 65,536 is infinite in f16, so the first step is skipped.
     #[track_caller]
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
-        not_captured().map_err(|e| e.at(CallSite::here()))?;
+        let site = CallSite::here();
         let loss = if loss.dtype().is_half() { loss.cast(DType::F32)? } else { loss.clone() };
-        loss.mul(self.scale)
+        match self.captured(Event::Read, site)? {
+            None => loss.mul(self.current()),
+            // A tensor, because the gradient needs it too.
+            Some(host) => {
+                let scale =
+                    no_grad().run(|| number_like(&loss, loss.dtype(), self.current(), Some(host.call(0)), site))?;
+                loss.mul(&scale)
+            }
+        }
     }
 
     /// Divides the gradients of an optimizer's parameters by the scale. Gradients of half-precision parameters become f32.
@@ -127,19 +219,22 @@ impl GradScaler {
                 .help("call `backward()` first")
                 .at(site));
         }
-        scale_all(&grads, 1.0 / self.scale, site)?;
+        let (host, factor) = (self.captured(Event::Read, site)?, 1.0 / self.current());
+        scale_all(&grads, factor, host.map(|h| h.call(1)), site)?;
         self.unscaled.push((opt.parameters().to_vec(), total_of_squares(&grads, site)?));
         Ok(())
     }
 
     /// Steps the optimizer if all its gradients are finite, and returns whether it did. The decision is the same on all ranks. The
-    /// host waits for backward.
+    /// host waits for backward. While a graph is captured the answer is `true`; each run of the graph decides for itself.
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
         let site = CallSite::here();
-        not_captured().map_err(|e| e.at(site))?;
         if self.squares(opt).is_none() {
             self.unscale_(opt)?;
+        }
+        if is_capturing() {
+            return self.captured_step(opt, site).map(|()| true);
         }
         let finite = match self.squares(opt) {
             Some(squares) if !squares.is_meta() => squares.item()?.is_finite(),
@@ -147,31 +242,33 @@ impl GradScaler {
             Some(_) => true,
             None => true,
         };
-        self.found = Some(self.found.unwrap_or(false) || !finite);
+        lock(&self.numbers).stepped(finite);
         if finite {
             opt.step_at(site)?;
-        } else {
-            self.skipped += 1;
         }
         Ok(finite)
     }
 
+    /// The step under a guard, for a graph that is captured.
+    fn captured_step(&mut self, opt: &mut dyn Optimizer, site: CallSite) -> Result<()> {
+        let _scope = site.scope();
+        let squares = self.squares(opt).ok_or_else(|| Error::argument("the gradients are not unscaled"))?;
+        let finite = no_grad().run(|| squares.isfinite())?;
+        self.captured(Event::Begin, site)?;
+        guarded(&finite, site, || {
+            self.captured(Event::Take, site)?;
+            opt.step_at(site)
+        })?;
+        self.captured(Event::End, site).map(drop)
+    }
+
     /// Grows or shrinks the scale, depending on the steps since the last call. Call it after each step.
+    #[track_caller]
     pub fn update(&mut self) {
         self.unscaled.clear();
-        match self.found.take() {
-            Some(true) => {
-                self.scale *= self.options.backoff;
-                self.good = 0;
-            }
-            Some(false) => {
-                self.good += 1;
-                if self.good >= self.options.growth_interval {
-                    self.scale *= self.options.growth;
-                    self.good = 0;
-                }
-            }
-            None => {}
+        // Entering an event into a capture does not fail; outside of one there is nothing to enter.
+        if !matches!(self.captured(Event::Update, CallSite::here()), Ok(Some(_))) {
+            lock(&self.numbers).update();
         }
     }
 
@@ -186,36 +283,37 @@ impl GradScaler {
 /// Saves the scale, the number of steps since it last changed, and the number of skipped steps.
 impl Stateful for GradScaler {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        to.value("scale", self.scale)?;
-        to.value("good", self.good)?;
-        to.value("skipped", self.skipped)
+        let numbers = lock(&self.numbers);
+        to.value("scale", numbers.scale)?;
+        to.value("good", numbers.good)?;
+        to.value("skipped", numbers.skipped)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.scale = from.value("scale")?.unwrap_or(self.scale);
-        self.good = from.value("good")?.unwrap_or(self.good);
-        self.skipped = from.value("skipped")?.unwrap_or(self.skipped);
+        let mut numbers = lock(&self.numbers);
+        numbers.scale = from.value("scale")?.unwrap_or(numbers.scale);
+        numbers.good = from.value("good")?.unwrap_or(numbers.good);
+        numbers.skipped = from.value("skipped")?.unwrap_or(numbers.skipped);
+        numbers.found = None;
+        drop(numbers);
         self.unscaled.clear();
-        self.found = None;
         Ok(())
     }
 }
 
-/// Refuses a scaler in a graph, whose decision reads a value and whose scale is a number of the host.
-fn not_captured() -> Result<()> {
-    match is_capturing() {
-        false => Ok(()),
-        true => Err(Error::unsupported("a graph cannot scale gradients with a GradScaler yet")
-            .help("train in bf16, which needs no scaler, or call the step without a graph")),
-    }
+/// A number as a tensor without dims, whole on the placement or device of another one.
+fn number_like(t: &Tensor, dtype: DType, number: f64, host: Option<HostNumbers>, site: CallSite) -> Result<Tensor> {
+    let target = match t.placement() {
+        Ok(p) => Target::Global(p.clone(), NdSbp::broadcast(p.axes())),
+        Err(_) => Target::Local(t.device()),
+    };
+    let attrs = [AttrValue::from(&[] as &[usize]), dtype.into()];
+    Call::new(op!("full")?, &[]).attrs(attrs).runtime([number]).target(&target).host(host).at(site).run1()
 }
 
 /// Multiplies gradients by a number in place, one call for each group of gradients with the same placement and SBP, or device.
-fn scale_all(grads: &[Tensor], factor: f64, site: CallSite) -> Result<()> {
+fn scale_all(grads: &[Tensor], factor: f64, host: Option<HostNumbers>, site: CallSite) -> Result<()> {
     for group in groups(grads, |g| g, |_| ()) {
-        let f = match group[0].placement() {
-            Ok(p) => full([], factor, (p, NdSbp::broadcast(p.axes())))?,
-            Err(_) => full([], factor, group[0].device())?,
-        };
+        let f = number_like(group[0], DType::F32, factor, host, site)?;
         let inputs: Vec<Option<&Tensor>> = [&f].into_iter().chain(group).map(Some).collect();
         invoke(op!("scale_many"), &inputs, smallvec![], smallvec![], site)?;
     }

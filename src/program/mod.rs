@@ -11,6 +11,8 @@
 //! **Numbers** of a call are fixed when it is captured, but for two kinds: those that the program draws ([`Draw`]: counted from the state
 //! that the generator has when a run begins), and those that the host computes for each run ([`HostId`]: learning rates, numbers of steps).
 //!
+//! **Guards** are the one decision of a program: a node under a guard does nothing where a truth value is false.
+//!
 //! The room is pure: it knows ops, layouts and plans, and no tensors.
 
 mod parse;

@@ -117,6 +117,7 @@ impl Reader {
 
     /// `0 "adamw_many"`
     fn host(&mut self, s: &str, site: CallSite) -> Result<()> {
+        let (s, guard) = self.guard(s)?;
         let (n, name) = cut(s, " ", "the number and the name of a host object")?;
         let n: usize = number(n, "the number of a host object")?;
         if n > self.program.hosts.len() {
@@ -125,13 +126,21 @@ impl Reader {
         if n == self.program.hosts.len() {
             self.program.hosts.push(text(name)?);
         }
-        self.push(Work::Host(HostId(n as u32)), Parts::default(), false, site);
+        self.push(Work::Host(HostId(n as u32)), Parts { guard, ..Parts::default() }, false, site);
         Ok(())
     }
 
     fn push(&mut self, work: Work, p: Parts, backward: bool, site: CallSite) {
-        let Parts { inputs, outputs, writes } = p;
-        self.program.nodes.push(Node { work, inputs, outputs, writes, site, backward });
+        let Parts { inputs, outputs, writes, guard } = p;
+        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward });
+    }
+
+    /// The text before ` if %3`, and that guard.
+    fn guard<'a>(&self, s: &'a str) -> Result<(&'a str, Option<ValueId>)> {
+        match s.rsplit_once(" if %") {
+            Some((before, number)) => Ok((before, Some(self.known(&format!("%{number}"))?))),
+            None => Ok((s, None)),
+        }
     }
 
     /// `%2, %3 = domain.op@1(%0, -) {dim=0} into %1 lowered 0: f32[2] on cpu; f32[2] on cpu backward`
@@ -153,6 +162,8 @@ impl Reader {
         }
         if name == "box" {
             let (op, types) = cut(rest, ": ", "the type of the result")?;
+            let (op, guard) = self.guard(op)?;
+            parts.guard = guard;
             let op = boxing_op(op.trim().strip_prefix("for ").ok_or_else(|| wrong("`for` and an op", op))?)?;
             self.types(&defined, types)?;
             parts.outputs = defined.into_iter().collect();
@@ -175,6 +186,8 @@ impl Reader {
             Some((words, types)) => (words, types),
             None => (rest.trim_end_matches(':'), ""),
         };
+        let (words, guard) = self.guard(words)?;
+        parts.guard = guard;
         let (mut words, mut lowering, mut old) = (words.trim(), None, vec![]);
         if let Some((before, n)) = words.split_once("lowered ") {
             lowering = Some(number(n, "the number of a lowering")?);
@@ -230,6 +243,7 @@ struct Parts {
     inputs: SmallVec<[Option<ValueId>; 4]>,
     outputs: SmallVec<[ValueId; 2]>,
     writes: SmallVec<[Write; 1]>,
+    guard: Option<ValueId>,
 }
 
 /// `%3`

@@ -112,6 +112,9 @@ impl Program {
             Work::Box(op) => write!(f, "box({inputs}) for {op}")?,
             Work::Host(id) => write!(f, "host {} {}", id.0, quoted(&self.hosts[id.0 as usize]))?,
         }
+        if let Some(guard) = node.guard {
+            write!(f, " if {guard}")?;
+        }
         let types: Vec<String> = node.defines().map(|v| described(self.ty(v))).collect();
         if !types.is_empty() {
             write!(f, ": {}", types.join("; "))?;

@@ -129,6 +129,8 @@ pub struct Node {
     pub outputs: SmallVec<[ValueId; 2]>,
     /// Values that it writes over others.
     pub writes: SmallVec<[Write; 1]>,
+    /// Truth value without dims; where it is false, the node does nothing, and what it would write over stays.
+    pub guard: Option<ValueId>,
     /// Line of the call.
     pub site: CallSite,
     /// Whether the call is part of a backward pass.
@@ -140,9 +142,9 @@ impl Node {
     pub fn defines(&self) -> impl Iterator<Item = ValueId> + '_ {
         self.outputs.iter().copied().chain(self.writes.iter().map(|w| w.new))
     }
-    /// Values that it needs: its inputs, and those that it writes over.
+    /// Values that it needs: its inputs, those that it writes over, and its guard.
     pub fn needs(&self) -> impl Iterator<Item = ValueId> + '_ {
-        self.inputs.iter().flatten().copied().chain(self.writes.iter().map(|w| w.old))
+        self.inputs.iter().flatten().copied().chain(self.writes.iter().map(|w| w.old)).chain(self.guard)
     }
     /// Whether bytes may move between ranks for it: a boxing, at the program's request or because a call needs it.
     pub fn is_boxing(&self) -> bool {

@@ -4,6 +4,7 @@
 use super::types::{CallNode, Node, Program, ValueId, Work, described};
 use crate::error::{Error, Result};
 use crate::plan::TypeRef;
+use oflow_kernels::DType;
 
 /// State of a value while the nodes are walked.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,12 +23,19 @@ impl Program {
     /// error names the node.
     pub fn verify(&self) -> Result<()> {
         let mut seen = vec![Seen::No; self.values.len()];
+        // The guard under which each value is made.
+        let mut made_under = vec![None; self.values.len()];
         for o in &self.outside {
             define(&mut seen, o.value).map_err(|e| e.at(o.site))?;
         }
         for (n, node) in self.nodes.iter().enumerate() {
             let check = || -> Result<()> {
                 node.needs().try_for_each(|v| used(&seen, v))?;
+                let there = |v: &ValueId| made_under[v.index()].is_none() || made_under[v.index()] == node.guard;
+                if let Some(v) = node.needs().find(|v| !there(v)) {
+                    return Err(wrong(&format!("{v} is made under another guard")));
+                }
+                self.verify_guard(node)?;
                 self.verify_layouts(node)
             };
             check().map_err(|e| e.in_call(|| format!("node {n} of the program")).at(node.site))?;
@@ -37,8 +45,23 @@ impl Program {
                 }
             }
             node.defines().try_for_each(|v| define(&mut seen, v)).map_err(|e| e.at(node.site))?;
+            node.outputs.iter().for_each(|v| made_under[v.index()] = node.guard);
         }
-        self.outputs.iter().try_for_each(|v| used(&seen, *v))
+        match self.outputs.iter().find(|v| made_under.get(v.index()).is_some_and(Option::is_some)) {
+            Some(v) => Err(wrong(&format!("{v}, which is returned, is made under a guard"))),
+            None => self.outputs.iter().try_for_each(|v| used(&seen, *v)),
+        }
+    }
+
+    fn verify_guard(&self, node: &Node) -> Result<()> {
+        let Some(guard) = node.guard else { return Ok(()) };
+        let ty = self.ty(guard).ty();
+        match ty.dtype == DType::Bool && ty.shape.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(wrong(&format!("{}, a guard, is to be a truth value without dims", described(self.ty(guard)))))
+            }
+        }
     }
 
     fn verify_layouts(&self, node: &Node) -> Result<()> {

@@ -19,22 +19,16 @@ use crate::tensor::{GlobalRef, Tensor};
 pub(in super::super) fn to_global(call: &Call<'_>, cause: BoxingReason) -> Result<Tensor> {
     let ctx = current_rank()?;
     let t = call.only_input()?;
-    let (placement, sbp, grad_sbp) = (call.placement("placement")?, call.sbp("sbp")?, call.stated("grad_sbp")?);
-    let decided = planned(&ctx, &key_of(call, None), || plan_of(&ctx, global_of(t)?, placement, sbp, grad_sbp))?;
+    let decided = planned(&ctx, &key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
     let b = decided.plan.boxings().next().ok_or_else(|| Error::registry("a plan without its boxing"))?;
     box_as(&ctx, cause, t, &b.boxing, decided.plan.stream_key, call.site)
 }
 
 /// One step: the boxing.
 #[cold]
-fn plan_of(
-    ctx: &RankCtx,
-    g: &GlobalRef,
-    placement: &Placement,
-    sbp: &NdSbp,
-    grad_sbp: Option<&NdSbp>,
-) -> Result<DispatchPlan> {
-    if let Some(s) = grad_sbp {
+fn plan_of(ctx: &RankCtx, call: &Call<'_>, g: &GlobalRef) -> Result<DispatchPlan> {
+    let (placement, sbp) = (call.placement("placement")?, call.sbp("sbp")?);
+    if let Some(s) = call.stated("grad_sbp")? {
         check_grad_sbp(&g.ty, &g.placement, s)?;
     }
     let boxing = boxing_to(ctx, g, placement, sbp)?;
