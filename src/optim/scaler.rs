@@ -112,7 +112,7 @@ fn lock(numbers: &Shared) -> MutexGuard<'_, Numbers> {
     numbers.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// What a scaler does when a run of a graph comes to it.
+/// Event of a scaler, when a run of a graph comes to it.
 enum Event {
     /// Calls read the scale, and its reciprocal.
     Read,
