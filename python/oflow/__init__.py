@@ -51,6 +51,7 @@ from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # 
 from . import functional, sbp  # noqa: E402
 from . import autograd, fft, linalg, ops, testing  # noqa: E402
 from ._function import function  # noqa: E402
+from ._graph import Graph, graph  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,

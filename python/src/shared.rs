@@ -18,6 +18,11 @@ pub fn readable(py: Python<'_>, t: &oflow::Tensor, what: &str) -> PyResult<Local
             "{what} takes a local tensor, not {t:?}; take this rank's shard with to_local(), or the whole value with to_global(sbp=oflow.sbp.broadcast).to_local()"
         )));
     }
+    if t.is_meta() {
+        let e = oflow::Error::unsupported(format!("{t:?} has no value while its graph is captured"))
+            .help("return it from the function and read what the call of the graph gives");
+        return Err(exception(py, e));
+    }
     if t.requires_grad() {
         let e = oflow::Error::autograd(format!("{t:?} requires a gradient, which {what} would lose"))
             .help("call detach() first");

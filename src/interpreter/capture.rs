@@ -274,15 +274,22 @@ impl Capture {
         if state.program.outside_of(OutsideKind::Input).any(|o| o.name == name) {
             return Err(Error::argument(format!("the graph has an input {name:?} already")).at(site));
         }
-        if state.by_address.contains_key(&address(example)) {
+        let known = state.by_address.get(&address(example)).map(|i| state.met[*i].outside);
+        let is_input = |i: usize| state.program.outside[i].kind == OutsideKind::Input;
+        if known.is_some_and(|outside| !outside.is_some_and(is_input)) {
             return Err(Error::argument(format!("the tensor of input {name:?} was used before it was declared"))
                 .at(site)
-                .help("declare inputs at the beginning of the closure, each from a tensor of its own"));
+                .help("declare inputs at the beginning of the closure"));
         }
         if example.is_symbol() {
             return Err(Error::argument(format!("input {name:?} is made in the graph itself")).at(site));
         }
-        state.meet(&example.value(), (OutsideKind::Input, name.to_string()), site).map_err(|e| e.at(site))
+        let own = example.value();
+        if known.is_some() {
+            // The example of another input: a value of its own, of the same type.
+            own.set_stamp(next_stamp());
+        }
+        state.meet(&own, (OutsideKind::Input, name.to_string()), site).map_err(|e| e.at(site))
     }
 
     /// The value that a tensor is, also one of the program.

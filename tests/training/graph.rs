@@ -578,6 +578,9 @@ fn a_closure_returns_nothing_one_tensor_or_several() {
         GraphOptions::default(),
     )
     .unwrap();
+    let mut of_one = Graph::build(|g| g.input("a", &x)?.sub(&g.input("b", &x)?), GraphOptions::default()).unwrap();
+    let y = from_vec(vec![5.0f32, 5.0], [2], Device::Cpu).unwrap();
+    assert_eq!(of_one.run(&[&y, &x]).unwrap().to_vec::<f32>().unwrap(), [4.0, 7.0], "one example serves two inputs");
     let (abs, same) = pair.run(&[&x]).unwrap();
     assert_eq!((abs.to_vec::<f32>().unwrap(), same.to_vec::<f32>().unwrap()), (vec![1.0, 2.0], vec![1.0, -2.0]));
     let mut many = Graph::build(

@@ -4,6 +4,7 @@ import json
 from collections import namedtuple
 
 from .. import _core, _oflow
+from .._graph import note_optimizer
 from .._oflow import Tensor
 
 _IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
@@ -83,6 +84,7 @@ class Optimizer:
 
     def _ready(self):
         """The engine with the options as they are now."""
+        note_optimizer(self)
         if [tuple(map(id, group["params"])) for group in self.param_groups] != self._members:
             raise RuntimeError("the parameters of param_groups were changed; use add_param_group, or make a new optimizer")
         for number, group in enumerate(self.param_groups):

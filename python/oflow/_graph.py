@@ -1,0 +1,156 @@
+"""Functions captured once and run many times: ``@oflow.graph``."""
+
+import functools
+import gc
+import inspect
+import threading
+
+from . import _oflow
+from ._oflow import Tensor
+
+MOST = 8
+"""Graphs that one function keeps at most. A further one replaces the one that was used longest ago."""
+
+
+_thread = threading.local()
+
+
+def note_optimizer(optimizer):
+    """Notes an optimizer of Python whose settings a graph that is captured needs at each run."""
+    noted = getattr(_thread, "optimizers", None)
+    if noted is not None and all(o is not optimizer for o in noted):
+        noted.append(optimizer)
+
+
+def _take(value, tensors):
+    """The structure of a value, with numbers in the place of its tensors, which are added to the list."""
+    if isinstance(value, Tensor):
+        # One tensor that is given twice is one input.
+        for number, known in enumerate(tensors):
+            if known is value:
+                return ("tensor", number)
+        tensors.append(value)
+        return ("tensor", len(tensors) - 1)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple(_take(v, tensors) for v in value))
+    if isinstance(value, dict):
+        return (dict, tuple((k, _take(v, tensors)) for k, v in value.items()))
+    return ("value", value)
+
+
+def _give(shape, tensors):
+    """The value of a structure, with these tensors."""
+    kind, inside = shape
+    if kind == "tensor":
+        return tensors[inside]
+    if kind == "value":
+        return inside
+    if kind is dict:
+        return {k: _give(v, tensors) for k, v in inside}
+    members = [_give(v, tensors) for v in inside]
+    return kind(*members) if hasattr(kind, "_fields") else kind(members)
+
+
+def _names(name, shape, names):
+    """Names the tensors of a structure: ``x``, and ``pair.0`` or ``more.key`` of members."""
+    kind, inside = shape
+    if kind == "tensor":
+        names.setdefault(inside, name)
+    elif kind != "value":
+        members = inside if kind is dict else enumerate(inside)
+        for key, member in members:
+            _names(f"{name}.{key}", member, names)
+
+
+def _type(tensor):
+    layout = (tensor.placement, tensor.sbp) if tensor.is_global else tensor.device
+    return (tuple(tensor.shape), tensor.dtype, layout)
+
+
+class Graph:
+    """A function that is captured for each kind of arguments, and then run as a graph, with the same bits.
+
+    ``oflow.graph(function)``, or ``@oflow.graph``. Tensors among the arguments, also in tuples, lists and dicts, are inputs of the graph.
+    Other arguments are part of it: with another value the function is captured again. The first call with such arguments captures and
+    runs.
+
+    The function is called once, on symbols: tensors without data. Parameters, the state of optimizers and other tensors that it writes are
+    variables; what it only reads is constant. It cannot read a value (``item()``, ``numpy()``, ``if`` on a tensor), and numbers that it
+    computes in Python stay as they were. Rates and step counts of optimizers and random numbers are those of each call.
+    """
+
+    def __init__(self, function):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._signature = inspect.signature(function)
+        self._graphs = {}
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        inputs = []
+        given = tuple((name, _take(value, inputs)) for name, value in bound.arguments.items())
+        key = (given, tuple(_type(t) for t in inputs), tuple(_oflow._modes()))
+        try:
+            hash(key)
+        except TypeError:
+            named = [name for name, value in bound.arguments.items() if not _hashable(value)]
+            raise TypeError(
+                f"a graph is captured for each value of its arguments other than tensors, so they must be hashable: {', '.join(named)} is not"
+            ) from None
+        found = self._graphs.pop(key, None)
+        if found is None:
+            found = self._capture(given, inputs)
+        # The one that was used last stands last.
+        self._graphs[key] = found
+        if len(self._graphs) > MOST:
+            self._graphs.pop(next(iter(self._graphs)))
+        graph, shape, optimizers = found
+        for optimizer in optimizers:
+            # Groups may have other options than at the last call.
+            optimizer._ready()
+        return _give(shape, graph.run(inputs))
+
+    def _capture(self, given, inputs):
+        results = []
+
+        def body(symbols):
+            arguments = inspect.BoundArguments(self._signature, {})
+            for name, shape in given:
+                arguments.arguments[name] = _give(shape, symbols)
+            made = []
+            results.append(_take(self._function(*arguments.args, **arguments.kwargs), made))
+            del arguments
+            # Symbols in cycles of objects do not outlive the capture.
+            gc.collect()
+            return made
+
+        names = {}
+        for name, shape in given:
+            _names(name, shape, names)
+        before, _thread.optimizers = getattr(_thread, "optimizers", None), []
+        try:
+            graph = _oflow._Graph([names[n] for n in range(len(inputs))], inputs, body)
+            return graph, results[0], _thread.optimizers
+        finally:
+            _thread.optimizers = before
+
+    def explain(self):
+        """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
+        return "\n".join(graph.explain() for graph, *_ in self._graphs.values())
+
+
+def _hashable(value):
+    try:
+        hash(_take(value, []))
+    except TypeError:
+        return False
+    return True
+
+
+def graph(function):
+    """Captures a function as a graph at its first call: see :class:`oflow.Graph`."""
+    return Graph(function)

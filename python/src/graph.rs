@@ -1,0 +1,75 @@
+//! Captured functions: `oflow.graph`. Arguments, results and the graphs of one function are in `oflow/_graph.py`.
+
+use crate::errors::{OrRaise, from_callback};
+use crate::tensor::Tensor;
+use crate::{context, site};
+use oflow::graph::{Graph, GraphOptions};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::sync::{Mutex, PoisonError};
+
+/// A captured function of a list of tensors, which returns a list of tensors.
+#[pyclass(frozen, module = "oflow", name = "_Graph")]
+pub struct _Graph {
+    graph: Mutex<Graph<Vec<oflow::Tensor>>>,
+}
+
+/// The tensors of a list.
+fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<oflow::Tensor>> {
+    let one = |o: PyResult<Bound<'_, PyAny>>| {
+        let o = o?;
+        let t = o.cast::<Tensor>().map_err(|_| PyTypeError::new_err("a graph takes and returns lists of Tensors"))?;
+        Ok(t.get().inner().clone())
+    };
+    list.try_iter()?.map(one).collect()
+}
+
+fn list<'py>(py: Python<'py>, all: Vec<oflow::Tensor>) -> PyResult<Bound<'py, PyList>> {
+    let objects = all.into_iter().map(|t| Py::new(py, Tensor::of(t))).collect::<PyResult<Vec<_>>>()?;
+    PyList::new(py, objects)
+}
+
+#[pymethods]
+impl _Graph {
+    /// Captures `body`, which is given symbols like the examples.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        names: Vec<String>,
+        examples: &Bound<'_, PyAny>,
+        body: &Bound<'_, PyAny>,
+    ) -> PyResult<_Graph> {
+        context::enter(py)?;
+        let examples = tensors(examples)?;
+        let scope = site::caller(py).scope();
+        let built = Graph::build(
+            |g| {
+                let inputs: oflow::Result<Vec<oflow::Tensor>> =
+                    names.iter().zip(&examples).map(|(name, t)| g.input(name, t)).collect();
+                let inputs = inputs?;
+                // Its calls have lines of their own.
+                drop(scope);
+                let made = || tensors(&body.call1((list(py, inputs)?,))?);
+                made().map_err(from_callback)
+            },
+            GraphOptions::default(),
+        );
+        Ok(_Graph { graph: Mutex::new(built.or_raise(py)?) })
+    }
+    /// Runs the graph on inputs.
+    fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        context::enter(py)?;
+        let (inputs, site) = (tensors(inputs)?, site::caller(py));
+        let outs = py.detach(|| {
+            let _scope = site.scope();
+            let refs: Vec<&oflow::Tensor> = inputs.iter().collect();
+            self.graph.lock().unwrap_or_else(PoisonError::into_inner).run(&refs)
+        });
+        list(py, outs.or_raise(py)?)
+    }
+    /// The description of the graph.
+    fn explain(&self) -> String {
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner).explain()
+    }
+}
