@@ -27,6 +27,8 @@ pub(crate) struct Replay {
     origin: Origin,
     /// Versions that the constants had when it was captured, by number among the values from outside.
     versions: Vec<u64>,
+    /// Whether each tensor from outside required a gradient then.
+    trained: Vec<bool>,
     /// Values that end with each node.
     ends: Vec<SmallVec<[ValueId; 2]>>,
     /// Plan of each call that kernels carry out.
@@ -47,6 +49,7 @@ impl Replay {
         Ok(Replay {
             origin: ctx.origin(),
             versions: captured.outside.iter().map(Tensor::version).collect(),
+            trained: captured.outside.iter().map(Tensor::requires_grad).collect(),
             ends: program.last_uses(),
             plans,
             hash: program.global_hash(),
@@ -150,6 +153,9 @@ impl Replay {
                     _ => Error::argument(format!("a tensor of the graph, {}, is {have} now", described(want))),
                 });
             }
+            if o.kind == OutsideKind::Variable {
+                self.check_variable(i, t)?;
+            }
             if o.kind == OutsideKind::Constant && t.version() != self.versions[i] {
                 return Err(Error::argument(format!(
                     "{t:?}, a constant of the graph that it read first at {}, was written since the graph was captured",
@@ -160,6 +166,22 @@ impl Replay {
             values[o.value.index()] = Some(t.clone());
         }
         Ok(values)
+    }
+
+    /// Refuses a variable that the program trains no more, or trains now.
+    fn check_variable(&self, i: usize, t: &Tensor) -> Result<()> {
+        let again = "build the graph again after such a change";
+        if let Some(replaced) = t.replaced() {
+            return Err(Error::argument(format!(
+                "{t:?} is a variable of the graph, but at {replaced} its module got another tensor in its place"
+            ))
+            .help(again));
+        }
+        if t.requires_grad() != self.trained[i] {
+            let now = if self.trained[i] { "no longer requires" } else { "requires" };
+            return Err(Error::argument(format!("{t:?}, a variable of the graph, {now} a gradient")).help(again));
+        }
+        Ok(())
     }
 
     /// States of the generators when the run begins; they advance by what the run draws.

@@ -1,7 +1,6 @@
 //! Graphs: a captured step has the bits of the step itself, whatever trains; what a closure cannot do is an error, and nothing of a capture
 //! stays.
 
-use oflow::Generator;
 use oflow::functional::CrossEntropyOptions;
 use oflow::graph::{Graph, GraphOptions};
 use oflow::nn::{BatchNorm, Dropout, Linear, Module, ZeroOptions, checkpoint, zero};
@@ -11,6 +10,7 @@ use oflow::optim::{
 };
 use oflow::prelude::*;
 use oflow::state::{SaveState, Stateful as _};
+use oflow::{BackwardOptions, Generator};
 use oflow_tests::programs::round_trip;
 
 /// Steps that are compared.
@@ -273,6 +273,68 @@ fn recipes_of_training_are_the_same_steps() {
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
+        same("a function of the program's own, and hooks of gradients", at, || {
+            let made = job(at, &adamw())?;
+            let _hook = made.model.a.weight.register_hook(|g| g.mul(0.5).map(Some))?;
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let h = model.a.forward(x)?;
+                let saved = h.detach();
+                let doubled = oflow::apply_custom(
+                    "cube",
+                    &[&h],
+                    |ins| Ok(vec![ins[0].mul(ins[0])?.mul(ins[0])?]),
+                    move |grads| Ok(vec![grads[0].as_ref().map(|g| g.mul(&saved.square()?.mul(3.0)?)).transpose()?]),
+                )?;
+                let loss = model.b.forward(&doubled[0])?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..made })
+        })?;
+        same("the gradient of a gradient", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let loss = model.forward(x)?.cross_entropy(y)?;
+                let recorded = BackwardOptions { create_graph: true, ..Default::default() };
+                let found = oflow::functional::grad(&[&loss], &[&model.a.weight], &recorded)?;
+                let penalty = found[0].as_ref().map_or_else(|| loss.mul(0.0), |g| g.square()?.sum(()));
+                let loss = loss.add(&penalty?)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("packed activations", at, || {
+            let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let pack = |t: &Tensor| if t.dtype() == DType::F32 { t.cast(DType::F16) } else { Ok(t.clone()) };
+                let unpack = |t: &Tensor| if t.dtype() == DType::F16 { t.cast(DType::F32) } else { Ok(t.clone()) };
+                let loss = oflow::saved_tensors_hooks(pack, unpack, || model.forward(x)?.cross_entropy(y))?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
+        same("a requested layout", at, || {
+            let global = at.0.as_ref().map(|(mesh, _)| NdSbp::broadcast(mesh.axes()));
+            let step = move |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
+                let h = model.a.forward(x)?;
+                let h = match &global {
+                    Some(whole) => with_sbp(whole, || h.relu())?,
+                    None => h.relu()?,
+                };
+                let loss = model.b.forward(&h)?.cross_entropy(y)?;
+                opt.zero_grad();
+                loss.backward()?;
+                opt.step()?;
+                Ok(loss)
+            };
+            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+        })?;
         same("an average of the weights", at, || {
             let made = job(at, &adamw())?;
             let ema = Ema::new(made.model.parameters(), 0.8)?;
@@ -503,6 +565,19 @@ fn a_capture_leaves_every_tensor_as_it_was() {
 }
 
 #[test]
+fn a_panic_in_the_closure_gives_everything_back() {
+    let w = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    w.sum(()).unwrap().backward().unwrap();
+    let build = || {
+        Graph::build(|_| -> Result<Tensor> { panic!("{:?}", w.mul(2.0)?.sum(())?.backward()) }, GraphOptions::default())
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(build)).is_err());
+    assert_eq!(w.grad().unwrap().to_vec::<f32>().unwrap(), [1.0; 2]);
+    assert_eq!(w.mul(2.0).unwrap().to_vec::<f32>().unwrap(), [2.0; 2]);
+    assert!(Graph::build(|_| w.mul(2.0), GraphOptions::default()).is_ok());
+}
+
+#[test]
 fn runs_refuse_other_inputs_and_constants_that_were_written() {
     let x = ones([3], Device::Cpu).unwrap();
     let c = ones([3], Device::Cpu).unwrap();
@@ -512,6 +587,20 @@ fn runs_refuse_other_inputs_and_constants_that_were_written() {
     assert!(e.contains("the graph has 1 inputs (\"x\"), 0 given"), "{e}");
     let e = graph.run(&[&ones([4], Device::Cpu).unwrap()]).err().unwrap().to_string();
     assert!(e.contains("input \"x\" of the graph is f32[4] on cpu, but it was captured with f32[3] on cpu"), "{e}");
+    let w = ones([3], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let mut trains = Graph::build(
+        |g| {
+            g.input("x", &x)?.mul(&w)?.sum(())?.backward()?;
+            w.grad().ok_or_else(|| Error::argument("no gradient"))
+        },
+        GraphOptions::default(),
+    )
+    .unwrap();
+    assert_eq!(trains.run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
+    let frozen = w.clone().requires_grad_(false).unwrap();
+    let e = trains.run(&[&x]).err().unwrap().to_string();
+    assert!(e.contains("no longer requires a gradient") && e.contains("build the graph again"), "{e}");
+    drop(frozen);
     c.add_(1.0).unwrap();
     let e = graph.run(&[&x]).err().unwrap().to_string();
     assert!(e.contains("a constant of the graph") && e.contains("was written since"), "{e}");
