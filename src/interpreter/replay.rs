@@ -3,7 +3,7 @@
 
 use super::boxing::{BoxingReason, check_world, plan_cx};
 use super::cache::DispatchPlan;
-use super::call::Call;
+use super::call::{Call, Outputs};
 use super::capture::Captured;
 use super::layout::to_layout;
 use super::read::logical_bytes;
@@ -232,8 +232,24 @@ impl Replay {
                     Some(to_layout(BoxingReason::Needed(op), &source, &ty.placement, &ty.sbp, node.site)?);
                 Ok(())
             }
+            Work::Call(call) if node.writes.is_empty() => {
+                let outs = {
+                    let there = |v: &Option<ValueId>| match v {
+                        None => Ok(None),
+                        Some(v) => values[v.index()].as_ref().map(Some).ok_or_else(missing),
+                    };
+                    let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::new();
+                    for v in &node.inputs {
+                        inputs.push(there(v)?);
+                    }
+                    self.call(ctx, n, (node, call), &inputs, None, generators)?
+                };
+                for (v, t) in node.outputs.iter().zip(outs) {
+                    values[v.index()] = Some(t);
+                }
+                Ok(())
+            }
             Work::Call(call) => {
-                let runtime = self.runtime(call, generators)?;
                 let tensor = |v: &Option<ValueId>| match v {
                     None => Ok(None),
                     Some(v) => values[v.index()].clone().map(Some).ok_or_else(missing),
@@ -247,16 +263,7 @@ impl Replay {
                 }
                 let inputs: SmallVec<[Option<&Tensor>; 4]> = owned.iter().map(Option::as_ref).collect();
                 let given = call.into.then(|| written.first()).flatten();
-                let made = Call::of(call.op, &inputs, call.attrs.clone(), runtime, node.site)
-                    .target(call.target.as_ref())
-                    .given(given);
-                let outs = match &self.plans[n] {
-                    None => made.run()?,
-                    Some(plan) => {
-                        let mut made = made;
-                        run_captured(ctx, &mut made, plan).map_err(|e| e.in_call(|| made.short()))?
-                    }
-                };
+                let outs = self.call(ctx, n, (node, call), &inputs, given, generators)?;
                 for (v, t) in node.outputs.iter().zip(outs) {
                     values[v.index()] = Some(t);
                 }
@@ -265,6 +272,25 @@ impl Replay {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Makes a call on these tensors.
+    fn call(
+        &self,
+        ctx: &RankCtx,
+        n: usize,
+        (node, call): (&Node, &CallNode),
+        inputs: &[Option<&Tensor>],
+        given: Option<&Tensor>,
+        generators: &[GeneratorState],
+    ) -> Result<Outputs> {
+        let runtime = self.runtime(call, generators)?;
+        let mut made =
+            Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref()).given(given);
+        match &self.plans[n] {
+            None => made.run(),
+            Some(plan) => run_captured(ctx, &mut made, plan).map_err(|e| e.in_call(|| made.short())),
         }
     }
 
