@@ -148,13 +148,40 @@ impl<R: OptimizerRule> Numbers<R> {
 
 type Shared<R> = Arc<Mutex<Numbers<R>>>;
 
-fn lock<R>(numbers: &Shared<R>) -> MutexGuard<'_, Numbers<R>> {
+fn lock<R>(numbers: &Mutex<Numbers<R>>) -> MutexGuard<'_, Numbers<R>> {
     numbers.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// The numbers of an optimizer of any settings. What a captured step does with them is compiled once.
+trait StepNumbers: Send + Sync {
+    fn check(&self, site: CallSite) -> Result<()>;
+    fn op(&self) -> Result<&'static Op>;
+    fn advance(&self, i: usize) -> StepCount;
+    fn settings(&self, at: StepCount) -> RuntimeAttrs;
+    fn lr(&self) -> f64;
+}
+
+impl<R: OptimizerRule> StepNumbers for Mutex<Numbers<R>> {
+    fn check(&self, site: CallSite) -> Result<()> {
+        lock(self).check(site)
+    }
+    fn op(&self) -> Result<&'static Op> {
+        lock(self).options.op()
+    }
+    fn advance(&self, i: usize) -> StepCount {
+        lock(self).advance(i)
+    }
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
+        lock(self).options.settings(at)
+    }
+    fn lr(&self) -> f64 {
+        lock(self).options.lr()
+    }
+}
+
 /// A step that a graph has captured. At each run it counts the step and computes the settings of its calls.
-struct CapturedStep<R> {
-    numbers: Shared<R>,
+struct CapturedStep {
+    numbers: Arc<dyn StepNumbers>,
     op: &'static Op,
     /// Parameters of each call, by number.
     groups: Vec<Vec<usize>>,
@@ -164,7 +191,7 @@ struct CapturedStep<R> {
     halves: Mutex<Vec<(Tensor, u64)>>,
 }
 
-impl<R: OptimizerRule> HostObject for CapturedStep<R> {
+impl HostObject for CapturedStep {
     fn advance(&self, site: CallSite) -> Result<()> {
         let halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
         if let Some((p, _)) = halves.iter().find(|(p, version)| p.version() != *version) {
@@ -174,20 +201,16 @@ impl<R: OptimizerRule> HostObject for CapturedStep<R> {
             .at(site)
             .help("build the graph again, or train without `master_weights`"));
         }
-        let mut numbers = lock(&self.numbers);
-        numbers.check(site)?;
-        if !std::ptr::eq(numbers.options.op()?, self.op) {
-            return Err(Error::argument(format!(
-                "the settings need {} now, not {}",
-                numbers.options.op()?.name(),
-                self.op.name()
-            ))
-            .at(site)
-            .help("build the graph again after such a change"));
+        self.numbers.check(site)?;
+        let op = self.numbers.op()?;
+        if !std::ptr::eq(op, self.op) {
+            return Err(Error::argument(format!("the settings need {} now, not {}", op.name(), self.op.name()))
+                .at(site)
+                .help("build the graph again after such a change"));
         }
         let mut now = vec![];
         for group in &self.groups {
-            let counts: Vec<StepCount> = group.iter().map(|i| numbers.advance(*i)).collect();
+            let counts: Vec<StepCount> = group.iter().map(|i| self.numbers.advance(*i)).collect();
             if counts.iter().any(|c| *c != counts[0]) {
                 return Err(Error::unsupported(
                     "parameters that step together in the graph have taken different numbers of steps",
@@ -201,13 +224,12 @@ impl<R: OptimizerRule> HostObject for CapturedStep<R> {
         Ok(())
     }
     fn numbers(&self, call: u32) -> Result<RuntimeAttrs> {
-        let options = lock(&self.numbers).options;
         if call % 2 == 1 {
-            return Ok(smallvec![options.lr().into()]);
+            return Ok(smallvec![self.numbers.lr().into()]);
         }
         let now = self.now.lock().unwrap_or_else(|e| e.into_inner());
         let count = now.get(call as usize / 2).copied();
-        count.map(|c| options.settings(c)).ok_or_else(|| Error::registry("a captured step has no such call"))
+        count.map(|c| self.numbers.settings(c)).ok_or_else(|| Error::registry("a captured step has no such call"))
     }
     fn done(&self) {
         let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
@@ -351,7 +373,11 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         let counts = options.counts_steps();
         let groups = groups(params, |p| &p.target, |p| (counts.then_some(p.count.steps), p.count.is_new));
         let host = match is_capturing() {
-            true => host_of_capture(options.op()?.name(), &self.captured(&options, &groups)?, site)?,
+            true => {
+                let masters = options.master_weights();
+                let step = captured(self.numbers.clone(), masters, &self.parameters, &groups)?;
+                host_of_capture(options.op()?.name(), &step, site)?
+            }
             false => None,
         };
         for (n, group) in groups.iter().enumerate() {
@@ -373,18 +399,20 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
     }
 }
 
-impl<R: OptimizerRule> Stepper<R> {
-    /// The step of these groups, for a graph that captures it.
-    fn captured(&self, options: &R, groups: &[Vec<ParamState<'_>>]) -> Result<Arc<dyn HostObject>> {
-        let numbers = |group: &Vec<ParamState<'_>>| group.iter().map(|p| p.number).collect::<Vec<_>>();
-        let all = groups.iter().flatten().map(|p| &self.parameters[p.number]);
-        let halves = all.filter(|p| options.master_weights() && p.dtype().is_half());
-        Ok(Arc::new(CapturedStep {
-            numbers: self.numbers.clone(),
-            op: options.op()?,
-            groups: groups.iter().map(numbers).collect(),
-            now: Mutex::default(),
-            halves: Mutex::new(halves.map(|p| (p.clone(), p.version())).collect()),
-        }))
-    }
+/// The step of these groups, for a graph that captures it.
+fn captured(
+    numbers: Arc<dyn StepNumbers>,
+    masters: bool,
+    parameters: &[Tensor],
+    groups: &[Vec<ParamState<'_>>],
+) -> Result<Arc<dyn HostObject>> {
+    let all = groups.iter().flatten().map(|p| &parameters[p.number]);
+    let halves = all.filter(|p| masters && p.dtype().is_half());
+    Ok(Arc::new(CapturedStep {
+        op: numbers.op()?,
+        numbers,
+        groups: groups.iter().map(|group| group.iter().map(|p| p.number).collect()).collect(),
+        now: Mutex::default(),
+        halves: Mutex::new(halves.map(|p| (p.clone(), p.version())).collect()),
+    }))
 }

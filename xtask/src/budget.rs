@@ -10,7 +10,8 @@ use std::process::Command;
 /// Packages of `oflaunch` and of all that it needs, build scripts included.
 const PACKAGES: usize = 161;
 /// Lines of LLVM code that a library is made of before optimisation. A change of the compiler moves them a little.
-const LINES: &[(&str, usize)] = &[("oflow", 4_000_000), ("oflow-kernels", 1_800_000)];
+// Graphs (programs and their text, capture, replay) brought 4,000,000 to 4,100,000.
+const LINES: &[(&str, usize)] = &[("oflow", 4_100_000), ("oflow-kernels", 1_800_000)];
 /// A ceiling this many percent above the count is to be lowered.
 const SLACK: usize = 10;
 
