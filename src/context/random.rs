@@ -34,7 +34,8 @@ impl GeneratorState {
 /// they do not depend on placement or SBP, and for a local tensor they are the same on every rank. A clone shares the stream.
 ///
 /// The state is part of the program: each rank makes its own generator with the same seed, and all ranks draw for the same global
-/// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing. A graph draws at each run what the calls would draw.
+/// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing. A graph
+/// draws at each run what its calls would draw.
 ///
 /// ```
 /// use oflow::{Generator, prelude::*};

@@ -13,6 +13,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
+use crate::program::BoxedFor;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, ReshardKey, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
@@ -30,6 +31,15 @@ pub(crate) enum BoxingReason {
 }
 
 impl BoxingReason {
+    /// Who asked for a change of layout, as a captured program says it; `None` if the program did.
+    pub(super) fn boxed_for(self) -> Option<BoxedFor> {
+        match self {
+            BoxingReason::Asked(_) => None,
+            BoxingReason::Needed(op) => Some(BoxedFor::Op(op)),
+            BoxingReason::Gradient => Some(BoxedFor::Gradient),
+        }
+    }
+
     /// The op, for tags and comm records.
     pub(super) fn op(self) -> &'static str {
         match self {

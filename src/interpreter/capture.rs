@@ -197,9 +197,10 @@ impl HostCalls {
 pub(crate) fn guarded<R>(flag: &Tensor, site: CallSite, f: impl FnOnce() -> Result<R>) -> Result<R> {
     let capture = current()?;
     let flag = capture.output(flag, site)?;
-    if capture.0.borrow_mut().guard.replace(flag).is_some() {
+    if capture.0.borrow().guard.is_some() {
         return Err(Error::unsupported("a guarded step inside of another").at(site));
     }
+    capture.0.borrow_mut().guard = Some(flag);
     let made = f();
     capture.0.borrow_mut().guard = None;
     made
@@ -428,6 +429,7 @@ impl State {
             target: call.target.cloned(),
             into: call.given.is_some(),
             signature: issued.plan.and_then(|p| p.chosen.clone()),
+            boxed_for: issued.boxed_for,
         };
         // A result that is boxed to the layout that the program asks for is two nodes.
         let boxed = issued.plan.filter(|_| call.target.is_none()).and_then(result_boxing);

@@ -14,6 +14,7 @@ use crate::context::{Moments, is_observed, observe_by_scopes};
 use crate::error::{CallSite, Result};
 use crate::placement::Placement;
 use crate::plan::Plan;
+use crate::program::BoxedFor;
 use crate::tensor::{GlobalRef, Saved, Tensor, next_stamp};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -175,6 +176,8 @@ pub(super) struct Issued<'a> {
     pub(super) plan: Option<&'a Plan>,
     /// The copies to which inputs were boxed; shorter than the inputs where no later one is boxed.
     pub(super) boxed: &'a [Option<Tensor>],
+    /// Of a change of layout that the program did not ask for: who did.
+    pub(super) boxed_for: Option<BoxedFor>,
 }
 
 /// Shows a call that has been issued. One that writes in place is shown to a capture only.

@@ -5,16 +5,17 @@ use super::boxing::{BoxingReason, check_world, plan_cx};
 use super::cache::DispatchPlan;
 use super::call::{Call, Outputs};
 use super::capture::Captured;
+use super::comm_trace::BackwardScope;
 use super::layout::to_layout;
 use super::read::logical_bytes;
-use super::stages::run_captured;
+use super::stages::{run_captured, run_captured_layout};
 use crate::context::{GeneratorState, RankCtx, current, no_grad, nothing_asked};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::RuntimeAttrs;
 use crate::plan::{Input, Request, Target, TypeRef, Where, plan};
-use crate::program::{CallNode, GeneratorId, Node, OutsideKind, Program, ValueId, Work, described};
+use crate::program::{BoxedFor, CallNode, GeneratorId, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
@@ -190,6 +191,11 @@ impl Replay {
         for (g, draws) in self.program().draws.iter().enumerate() {
             let own = (g as u32).checked_sub(GeneratorId::FIRST_OWN).map(|own| &self.captured.generators[own as usize]);
             let state = match (g as u32, own) {
+                // The first draw, which refuses the generator of another rank.
+                (_, Some(own)) if *draws > 0 => {
+                    let (seed, ordinal) = own.draw()?;
+                    GeneratorState { seed, ordinal }
+                }
                 (_, Some(own)) => own.state(),
                 (n, None) if GeneratorId(n) == GeneratorId::GLOBAL => ctx.generator(),
                 _ => ctx.local_generator(),
@@ -221,6 +227,7 @@ impl Replay {
         values: &mut [Option<Tensor>],
     ) -> Result<()> {
         let missing = || Error::registry(format!("a value that node {n} of a program needs is missing"));
+        let _backward = node.backward.then(BackwardScope::enter);
         match &node.work {
             Work::Host(id) => self.captured.hosts[id.0 as usize].advance(node.site),
             Work::Box(op) => {
@@ -289,7 +296,15 @@ impl Replay {
         let mut made =
             Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref()).given(given);
         match &self.plans[n] {
-            None => made.run(),
+            None => {
+                let what = call.op.layout.ok_or_else(|| Error::registry("a call of a program has no plan"))?;
+                let cause = match call.boxed_for {
+                    Some(BoxedFor::Gradient) => BoxingReason::Gradient,
+                    Some(BoxedFor::Op(op)) => BoxingReason::Needed(op),
+                    None => BoxingReason::Asked(what.function()),
+                };
+                run_captured_layout(&mut made, what, cause).map_err(|e| e.in_call(|| made.short()))
+            }
             Some(plan) => run_captured(ctx, &mut made, plan).map_err(|e| e.in_call(|| made.short())),
         }
     }

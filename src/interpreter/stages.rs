@@ -34,6 +34,7 @@ use super::view::local_view;
 use super::writes::{begin_write, check_writes};
 use crate::context::{RankCtx, here, here_as_rank};
 use crate::error::Result;
+use crate::ops::LayoutOp;
 use crate::plan::Where;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -130,6 +131,16 @@ pub(super) fn run_decided(
     carry_out(ctx, call, &decided.plan, tag.as_ref(), boxed)
 }
 
+/// A change of layout of a captured program, for the reason that it had: all stages but rewrite and record.
+pub(super) fn run_captured_layout(call: &mut Call<'_>, what: LayoutOp, cause: BoxingReason) -> Result<Outputs> {
+    observers::before(call)?;
+    call.check_values()?;
+    let mut outs = layout::run(call, what, cause)?;
+    observers::made(call, &outs)?;
+    observers::results(call, &mut outs)?;
+    Ok(outs)
+}
+
 /// A call of a captured program, whose plan is made: all stages but rewrite, decide and record.
 #[inline(never)]
 pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan) -> Result<Outputs> {
@@ -146,7 +157,7 @@ pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &Dispatc
     };
     let mut boxed = Boxed::new();
     let mut outs = run_decided(ctx, call, decided, global, &mut boxed)?;
-    observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed })?;
+    observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed, boxed_for: None })?;
     observers::made(call, &outs)?;
     observers::results(call, &mut outs)?;
     Ok(outs)
@@ -174,7 +185,7 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
     };
     let mut boxed = Boxed::new();
     let outs = run_decided(&ctx, call, &decided, global, &mut boxed)?;
-    observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed })?;
+    observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed, boxed_for: None })?;
     if call.recording {
         // As they were boxed for the kernel.
         let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The origin of a storage or a tensor: the program, with data, or one dry run or capture, without; of a global tensor also the context of the rank
-/// whose shard it has. An op on tensors that were made elsewhere is an error.
+/// The origin of a storage or a tensor: the program, with data, or one dry run or capture, without; of a global tensor also the context of the
+/// rank whose shard it has. An op on tensors that were made elsewhere is an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// Number of the dry run or capture in this process, with the bit [`CAPTURE`] of a capture; 0: data. One word, because each call copies

@@ -21,5 +21,5 @@ mod types;
 mod verify;
 
 pub use types::{
-    CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
 };

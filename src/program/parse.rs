@@ -2,7 +2,9 @@
 //! the text instead.
 
 use super::text::NONE;
-use super::types::{CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write};
+use super::types::{
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write,
+};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, lookup, split_outside};
 use crate::placement::Device;
@@ -180,6 +182,7 @@ impl Reader {
             target: None,
             into: false,
             signature: None,
+            boxed_for: None,
         };
         rest = attributes(&mut call, rest.trim_start())?;
         let (words, types) = match rest.split_once(": ") {
@@ -191,6 +194,13 @@ impl Reader {
         let (mut words, mut lowering, mut old) = (words.trim(), None, vec![]);
         if let Some((before, n)) = words.split_once("lowered ") {
             lowering = Some(number(n, "the number of a lowering")?);
+            words = before.trim();
+        }
+        if let Some((before, who)) = words.split_once("for ") {
+            call.boxed_for = Some(match who.trim() {
+                "a gradient" => BoxedFor::Gradient,
+                op => BoxedFor::Op(boxing_op(op)?),
+            });
             words = before.trim();
         }
         for (word, into) in [("into ", true), ("over ", false)] {

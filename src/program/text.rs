@@ -1,6 +1,6 @@
 //! The text of a program: one line for each value from outside and each node.
 
-use super::types::{CallNode, Node, Program, ValueId, Work, described};
+use super::types::{BoxedFor, CallNode, Node, Program, ValueId, Work, described};
 use crate::intern::FixedHasher;
 use crate::ops::{AttrDef, AttrValue};
 use crate::plan::Target;
@@ -104,6 +104,11 @@ impl Program {
                 if !node.writes.is_empty() {
                     let how = if call.into { "into" } else { "over" };
                     write!(f, " {how} {}", list(node.writes.iter().map(|w| Some(w.old))))?;
+                }
+                match call.boxed_for {
+                    Some(BoxedFor::Gradient) => f.write_str(" for a gradient")?,
+                    Some(BoxedFor::Op(op)) => write!(f, " for {op}")?,
+                    None => {}
                 }
                 if let Some(lowering) = call.signature.as_ref().and_then(|s| s.lowering) {
                     write!(f, " lowered {lowering}")?;

@@ -86,6 +86,15 @@ pub struct Write {
     pub new: ValueId,
 }
 
+/// Who asked for a change of layout, if not the program: policies of communication tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoxedFor {
+    /// The complete gradient of a leaf goes to the leaf's layout.
+    Gradient,
+    /// An op of that name needs it.
+    Op(&'static str),
+}
+
 /// A call of an op.
 #[derive(Clone)]
 pub struct CallNode {
@@ -105,6 +114,8 @@ pub struct CallNode {
     pub into: bool,
     /// Layouts of a call on global tensors; `None` of a local call and of a change of layout.
     pub signature: Option<NdSignature>,
+    /// Of a change of layout that the program did not ask for.
+    pub boxed_for: Option<BoxedFor>,
 }
 
 /// Work of a node.

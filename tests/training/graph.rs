@@ -630,6 +630,20 @@ fn hooks_policies_and_the_search_for_nan_see_the_calls_of_a_run() {
         let e = boxing_policy(Policy::Deny).run(|| graph.run(&[&x])).expect_err("boxings are denied");
         assert!(e.to_string().contains("boxing is denied here") && at(&e), "{e}");
 
+        // What the program did not ask for is denied in a run too.
+        let (p, split) = (ones([6, 2], (&mesh, sbp![B]))?.requires_grad_(true)?, ones([4, 2], (&mesh, sbp![S(0)]))?);
+        let mut trains = Graph::build(
+            |g| {
+                g.input("x", &x)?.matmul(&p)?.mul(&split)?.sum(())?.backward()?;
+                p.grad().ok_or_else(|| Error::argument("no gradient"))
+            },
+            GraphOptions::default(),
+        )?;
+        assert!(trains.explain().contains(" for a gradient"), "{}", trains.explain());
+        let e = boxing_policy(Policy::Deny).run(|| trains.run(&[&x])).expect_err("the boxing of a gradient is denied");
+        assert!(e.to_string().contains("the gradient of a leaf") && e.to_string().contains("in backward"), "{e}");
+        assert!(boxing_policy(Policy::Allow).run(|| trains.run(&[&x])).is_ok());
+
         let found = oflow::detect_anomaly().run(|| graph.run(&[&x.mul(-1.0)?]));
         let e = found.expect_err("the logarithm of a negative number is found");
         assert!(e.to_string().contains("log") && at(&e), "{e}");

@@ -62,7 +62,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Resul
         LayoutOp::FromBoxes => one(boxes::from_boxes(call)?),
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
-    observers::issued(call, &outs, &Issued { plan: None, boxed: &[] })?;
+    observers::issued(call, &outs, &Issued { plan: None, boxed: &[], boxed_for: cause.boxed_for() })?;
     if call.recording {
         record(call, call.inputs, &outs, Withheld::default())?;
     }
