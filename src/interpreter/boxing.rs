@@ -31,7 +31,7 @@ pub(crate) enum BoxingReason {
 }
 
 impl BoxingReason {
-    /// Who asked for a change of layout, as a captured program says it; `None` if the program did.
+    /// The reason as a captured program has it; `None` if the program asked.
     pub(super) fn boxed_for(self) -> Option<BoxedFor> {
         match self {
             BoxingReason::Asked(_) => None,

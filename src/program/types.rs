@@ -86,7 +86,7 @@ pub struct Write {
     pub new: ValueId,
 }
 
-/// Who asked for a change of layout, if not the program: policies of communication tell them apart.
+/// Reason of a change of layout that the program did not ask for: policies of communication tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoxedFor {
     /// The complete gradient of a leaf goes to the leaf's layout.
