@@ -1,18 +1,42 @@
-//! Issues a call: random ops draw their numbers, and a call on global tensors takes its place in the stream of global ops, which ranks
-//! compare.
+//! Issues a call, and lets it run: random ops draw their numbers, and a call on global tensors takes its place in the stream of global ops,
+//! which ranks compare.
 
 use super::cache::DispatchPlan;
-use super::call::Call;
+use super::call::{Call, Outputs};
+use super::run::{Boxed, carry_out};
+use super::view::local_view;
+use super::writes::begin_write;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::Result;
 use crate::intern::FixedHasher;
 use oflow_kernels::Scalar;
+use smallvec::smallvec;
 use std::hash::Hasher;
+
+/// The stages issue and run, of a call that is decided. Copies to which its inputs are boxed are put into `boxed`.
+#[inline(always)]
+pub(super) fn issue_and_run(
+    ctx: &RankCtx,
+    call: &mut Call<'_>,
+    decided: &DispatchPlan,
+    global: bool,
+    boxed: &mut Boxed,
+) -> Result<Outputs> {
+    let tag = issue(ctx, call, decided, global)?;
+    if !global
+        && call.op.view.is_some()
+        && let Some(view) = local_view(call, &decided.plan)?
+    {
+        return Ok(smallvec![view]);
+    }
+    let _writing = begin_write(call, global);
+    carry_out(ctx, call, &decided.plan, tag.as_ref(), boxed)
+}
 
 /// Draws the numbers of a random op and numbers a global call. Returns the number of a global call, none of a local one.
 #[inline(always)]
-pub(super) fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: bool) -> Result<Option<Tag>> {
+fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: bool) -> Result<Option<Tag>> {
     if !global {
         draw(ctx, call, false);
         return Ok(None);

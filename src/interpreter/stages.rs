@@ -21,23 +21,22 @@ use super::call::{Call, Outputs, Rewrite, Rewritten};
 use super::capture::SYMBOLS;
 use super::complex_lowering::COMPLEX_LOWERING;
 use super::decide::decide;
-use super::issue::issue;
+use super::issue::issue_and_run;
 use super::key::key_of;
 use super::layout;
 use super::observers::{self, Issued};
 use super::overwritten::KEEP_OVERWRITTEN;
 use super::record::record;
-use super::run::{Boxed, carry_out};
+use super::run::Boxed;
 use super::state::planned;
 use super::unshard::UNSHARD;
-use super::view::local_view;
-use super::writes::{begin_write, check_writes};
+use super::writes::check_writes;
 use crate::context::{RankCtx, here, here_as_rank};
 use crate::error::Result;
 use crate::ops::LayoutOp;
 use crate::plan::Where;
 use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// Makes the table of rewrites, and the question that every call asks.
 macro_rules! rewrites {
@@ -111,26 +110,6 @@ fn stages(call: &mut Call<'_>) -> Result<Outputs> {
     Ok(outs)
 }
 
-/// The stages issue and run, of a call that is decided. Copies to which its inputs are boxed are put into `boxed`.
-#[inline(always)]
-pub(super) fn run_decided(
-    ctx: &RankCtx,
-    call: &mut Call<'_>,
-    decided: &DispatchPlan,
-    global: bool,
-    boxed: &mut Boxed,
-) -> Result<Outputs> {
-    let tag = issue(ctx, call, decided, global)?;
-    if !global
-        && call.op.view.is_some()
-        && let Some(view) = local_view(call, &decided.plan)?
-    {
-        return Ok(smallvec![view]);
-    }
-    let _writing = begin_write(call, global);
-    carry_out(ctx, call, &decided.plan, tag.as_ref(), boxed)
-}
-
 /// A change of layout of a captured program, for the reason that it had: all stages but rewrite and record.
 pub(super) fn run_captured_layout(call: &mut Call<'_>, what: LayoutOp, cause: BoxingReason) -> Result<Outputs> {
     observers::before(call)?;
@@ -156,7 +135,7 @@ pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &Dispatc
         Where::Local(_) => false,
     };
     let mut boxed = Boxed::new();
-    let mut outs = run_decided(ctx, call, decided, global, &mut boxed)?;
+    let mut outs = issue_and_run(ctx, call, decided, global, &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed, boxed_for: None })?;
     observers::made(call, &outs)?;
     observers::results(call, &mut outs)?;
@@ -184,7 +163,7 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
         Where::Local(_) => false,
     };
     let mut boxed = Boxed::new();
-    let outs = run_decided(&ctx, call, &decided, global, &mut boxed)?;
+    let outs = issue_and_run(&ctx, call, &decided, global, &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed, boxed_for: None })?;
     if call.recording {
         // As they were boxed for the kernel.
