@@ -35,7 +35,21 @@ def _take(value, tensors):
         return (type(value), tuple(_take(v, tensors) for v in value))
     if isinstance(value, dict):
         return (dict, tuple((k, _take(v, tensors)) for k, v in value.items()))
-    return ("value", value)
+    return ("value", _Constant(value))
+
+
+class _Constant:
+    """A plain value. 1, 1.0 and True are other values here, as are 0.0 and -0.0: calls of ops tell them apart."""
+
+    def __init__(self, value):
+        self.value = value
+        self._key = (type(value), value, repr(value) if isinstance(value, (float, complex)) else None)
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __eq__(self, other):
+        return isinstance(other, _Constant) and self._key == other._key
 
 
 def _give(shape, tensors):
@@ -44,7 +58,7 @@ def _give(shape, tensors):
     if kind == "tensor":
         return tensors[inside]
     if kind == "value":
-        return inside
+        return inside.value
     if kind is dict:
         return {k: _give(v, tensors) for k, v in inside}
     members = [_give(v, tensors) for v in inside]

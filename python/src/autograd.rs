@@ -74,7 +74,7 @@ fn optional(o: &Bound<'_, PyAny>, who: &str) -> PyResult<Option<oflow::Tensor>> 
 }
 
 /// One tensor, or a list of them.
-fn tensors(o: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<oflow::Tensor>> {
+pub fn tensors(o: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<oflow::Tensor>> {
     if let Ok(t) = o.cast::<Tensor>() {
         return Ok(vec![t.get().inner().clone()]);
     }

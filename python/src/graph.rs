@@ -1,10 +1,10 @@
 //! Captured functions: `oflow.graph`. Arguments, results and the graphs of one function are in `oflow/_graph.py`.
 
+use crate::autograd::tensors;
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::graph::{Graph, GraphOptions};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,6 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "oflow", name = "_Graph")]
 pub struct _Graph {
     graph: Mutex<Graph<Vec<oflow::Tensor>>>,
-}
-
-/// The tensors of a list.
-fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<oflow::Tensor>> {
-    let one = |o: PyResult<Bound<'_, PyAny>>| {
-        let o = o?;
-        let t = o.cast::<Tensor>().map_err(|_| PyTypeError::new_err("a graph takes and returns lists of Tensors"))?;
-        Ok(t.get().inner().clone())
-    };
-    list.try_iter()?.map(one).collect()
 }
 
 fn list<'py>(py: Python<'py>, all: Vec<oflow::Tensor>) -> PyResult<Bound<'py, PyList>> {
@@ -41,7 +31,7 @@ impl _Graph {
         body: &Bound<'_, PyAny>,
     ) -> PyResult<_Graph> {
         context::enter(py)?;
-        let examples = tensors(examples)?;
+        let examples = tensors(examples, "the inputs of a graph")?;
         let scope = site::caller(py).scope();
         let built = Graph::build(
             |g| {
@@ -50,7 +40,7 @@ impl _Graph {
                 let inputs = inputs?;
                 // Its calls have lines of their own.
                 drop(scope);
-                let made = || tensors(&body.call1((list(py, inputs)?,))?);
+                let made = || tensors(&body.call1((list(py, inputs)?,))?, "the results of a graph");
                 made().map_err(from_callback)
             },
             GraphOptions::default(),
@@ -60,7 +50,7 @@ impl _Graph {
     /// Runs the graph on inputs.
     fn run<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         context::enter(py)?;
-        let (inputs, site) = (tensors(inputs)?, site::caller(py));
+        let (inputs, site) = (tensors(inputs, "the inputs of a graph")?, site::caller(py));
         let outs = py.detach(|| {
             let _scope = site.scope();
             let refs: Vec<&oflow::Tensor> = inputs.iter().collect();

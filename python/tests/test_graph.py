@@ -78,6 +78,29 @@ def test_arguments_and_results_have_structure():
     assert f((x, x), more={"x": y})[0]["more"].tolist() == [-1, 0, 1] and '"more.x"' in f.explain()
 
 
+def test_equal_numbers_of_other_kinds_are_other_arguments():
+    @flow.graph
+    def f(x, by):
+        return x * by
+
+    x = flow.tensor([1, 2])
+    assert f(x, 1).dtype is flow.int64 and f(x, 1.0).dtype is flow.float32 and f(x, True).dtype is flow.int64
+    y = flow.ones(1)
+    assert [np.signbit(f(y, by).item()) for by in (0.0, -0.0, 0.0)] == [False, True, False]
+
+
+def test_an_input_has_no_gradient():
+    f = flow.graph(lambda x: (x * 2).sum())
+    x = flow.ones(2, requires_grad=True)
+    with pytest.raises(flow.AutogradError, match="requires a gradient, which a graph does not compute for inputs"):
+        f(x)
+    f(x.detach())
+    with pytest.raises(flow.AutogradError, match="does not compute for inputs"):
+        f(x)
+    with flow.no_grad():
+        assert f(x).item() == 4
+
+
 def test_modes_are_part_of_what_is_captured():
     w = flow.ones(2, requires_grad=True)
     calls = []

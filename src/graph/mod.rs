@@ -44,7 +44,8 @@
 //! # What a closure cannot do
 //!
 //! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, or
-//! call an op whose result has a length that depends on values. Each is an error at its line. After a capture, also after one that failed, every tensor of the program is as before.
+//! call an op whose result has a length that depends on values. Each is an error at its line. An input has no gradient. After a capture, also
+//! after one that failed, every tensor of the program is as before.
 
 mod outputs;
 

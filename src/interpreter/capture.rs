@@ -17,7 +17,8 @@ use super::comm_trace::in_backward;
 use super::observers::{Issued, Observer, hide, observe};
 use super::writes::{writes, written};
 use crate::context::{
-    Generator, Moments, enter_outer, generator_of_seed, here, is_observed, no_grad, nothing_asked, symbolic_seed,
+    Generator, Moments, enter_outer, generator_of_seed, grad_enabled, here, is_observed, no_grad, nothing_asked,
+    symbolic_seed,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::ops::RuntimeAttrs;
@@ -49,7 +50,7 @@ pub(crate) trait HostObject: Send + Sync {
 
 /// A captured program, with the objects of the process that it names by number.
 pub(crate) struct Captured {
-    /// The program.
+    /// Calls that were captured.
     pub(crate) program: Program,
     /// The tensor of each value from outside; of an input the one that it was captured with.
     pub(crate) outside: Vec<Tensor>,
@@ -244,6 +245,14 @@ fn symbols(call: &Call<'_>) -> Result<Rewritten> {
     Ok(Rewritten::Tensors(inputs, call.given.map(symbol).transpose()?))
 }
 
+/// The error of an input whose gradient would be lost.
+pub(super) fn no_gradient(name: &str, t: &Tensor) -> Error {
+    Error::autograd(format!(
+        "input {name:?} of the graph, {t:?}, requires a gradient, which a graph does not compute for inputs"
+    ))
+    .help("give the graph `detach()` of it; a leaf that the closure uses itself is trained")
+}
+
 fn address(t: &Tensor) -> usize {
     t.weak().number()
 }
@@ -284,6 +293,9 @@ impl Capture {
         }
         if example.is_symbol() {
             return Err(Error::argument(format!("input {name:?} is made in the graph itself")).at(site));
+        }
+        if grad_enabled() && example.requires_grad() {
+            return Err(no_gradient(name, example).at(site));
         }
         let own = example.value();
         if known.is_some() {

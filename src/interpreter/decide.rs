@@ -8,19 +8,13 @@ use super::state::state;
 use crate::context::{AskedSbp, RankCtx};
 use crate::control::flight::OpText;
 use crate::error::Result;
+use crate::ops::Op;
 use crate::placement::Placement;
 use crate::plan::{Plan, Step, Target, Where, hint_of, plan};
 
-/// The plan of a call that is not in the cache.
-#[cold]
-pub(super) fn decide(
-    ctx: &RankCtx,
-    call: &Call<'_>,
-    place: Where<'_>,
-    asked: Option<&AskedSbp>,
-) -> Result<DispatchPlan> {
-    let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
-    call.op.check_there()?;
+/// Refuses a call whose op, ranks or device are not there; opens the device of this rank's part.
+pub(super) fn check_there(ctx: &RankCtx, op: &Op, place: Where<'_>) -> Result<()> {
+    op.check_there()?;
     let device = match place {
         Where::Local(device) => Some(device),
         Where::Global(p) => {
@@ -31,6 +25,19 @@ pub(super) fn decide(
     if let Some(device) = device {
         ctx.device(device)?;
     }
+    Ok(())
+}
+
+/// The plan of a call that is not in the cache.
+#[cold]
+pub(super) fn decide(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    place: Where<'_>,
+    asked: Option<&AskedSbp>,
+) -> Result<DispatchPlan> {
+    let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
+    check_there(ctx, call.op, place)?;
     let plan = call.with_request(place, asked, |r| plan(&plan_cx(ctx), r))?;
     tracing::trace!(op = call.op.name(), %plan, "plan");
     let text = match place {

@@ -1,15 +1,16 @@
 //! Runs a captured program call by call, with the plans that its signatures say and without recording for backward. It gives the bits that
 //! the captured calls give when they are made by the program itself.
 
-use super::boxing::{BoxingReason, check_world, plan_cx};
+use super::boxing::{BoxingReason, plan_cx};
 use super::cache::DispatchPlan;
 use super::call::{Call, Outputs};
-use super::capture::Captured;
+use super::capture::{Captured, no_gradient};
 use super::comm_trace::BackwardScope;
+use super::decide::check_there;
 use super::layout::to_layout;
 use super::read::logical_bytes;
 use super::stages::{run_captured, run_captured_layout};
-use crate::context::{GeneratorState, RankCtx, current, no_grad, nothing_asked};
+use crate::context::{GeneratorState, RankCtx, current, grad_enabled, no_grad, nothing_asked};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
@@ -142,6 +143,9 @@ impl Replay {
                 _ => kept,
             };
             t.check_origin()?;
+            if o.kind == OutsideKind::Input && grad_enabled() && t.requires_grad() {
+                return Err(no_gradient(&o.name, t));
+            }
             let have = t.type_ref().map_or_else(|| format!("{t:?}"), |ty| described(&ty));
             if have != described(want) {
                 return Err(match o.kind {
@@ -340,7 +344,6 @@ impl Replay {
 fn planned(ctx: &RankCtx, program: &Program, node: &Node) -> Result<Option<DispatchPlan>> {
     let Some(call) = node.call().filter(|c| c.op.layout.is_none()) else { return Ok(None) };
     let make = || -> Result<DispatchPlan> {
-        call.op.check_there()?;
         let into = call.into.then(|| node.writes.first().map(|w| w.old)).flatten();
         let input = |v: &Option<ValueId>| {
             let v = (*v)?;
@@ -358,16 +361,7 @@ fn planned(ctx: &RankCtx, program: &Program, node: &Node) -> Result<Option<Dispa
             (None, Some(v)) => of_type(v),
             (None, None) => return Err(Error::argument("a call without inputs has no target")),
         };
-        let device = match place {
-            Where::Local(device) => Some(device),
-            Where::Global(p) => {
-                check_world(ctx, p)?;
-                p.position(ctx.rank()).map(|_| p.device())
-            }
-        };
-        if let Some(device) = device {
-            ctx.device(device)?;
-        }
+        check_there(ctx, call.op, place)?;
         let target = match &call.target {
             Some(Target::Global(_, sbp)) => Some(sbp),
             _ => None,

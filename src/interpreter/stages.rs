@@ -123,11 +123,11 @@ pub(super) fn run_captured_layout(call: &mut Call<'_>, what: LayoutOp, cause: Bo
 /// A call of a captured program, whose plan is made: all stages but rewrite, decide and record.
 #[inline(never)]
 pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan) -> Result<Outputs> {
-    let global = call.place()?;
+    let place = call.place()?;
     observers::before(call)?;
     call.check_values()?;
     check_writes(call)?;
-    let global = match global {
+    let global = match place {
         Where::Global(p) => {
             observers::planned(call, &decided.plan, p)?;
             true

@@ -153,12 +153,17 @@ impl Net {
     }
 }
 
-fn train(model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let loss = model.forward(x)?.cross_entropy_with(y, &CrossEntropyOptions::default())?;
+/// Backward from a loss and the optimizer's step: the loss.
+fn stepped(opt: &mut dyn Optimizer, loss: Tensor) -> Result<Tensor> {
     opt.zero_grad();
     loss.backward()?;
     opt.step()?;
     Ok(loss)
+}
+
+fn train(model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let loss = model.forward(x)?.cross_entropy_with(y, &CrossEntropyOptions::default())?;
+    stepped(opt, loss)
 }
 
 fn job(at: &At, config: &OptimizerConfig) -> Result<Job<Net>> {
@@ -238,20 +243,14 @@ fn recipes_of_training_are_the_same_steps() {
                     model.forward(x)?
                 };
                 let loss = logits.cast(DType::F32)?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
         same("recomputation", at, || {
             let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
                 let loss = checkpoint(|x: &Tensor| model.forward(x), x)?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
@@ -266,10 +265,7 @@ fn recipes_of_training_are_the_same_steps() {
             let step = move |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
                 let noise = rand(x.shape(), target.clone().generator(&g))?;
                 let loss = model.forward(&x.add(&noise)?)?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
@@ -286,10 +282,7 @@ fn recipes_of_training_are_the_same_steps() {
                     move |grads| Ok(vec![grads[0].as_ref().map(|g| g.mul(&saved.square()?.mul(3.0)?)).transpose()?]),
                 )?;
                 let loss = model.b.forward(&doubled[0])?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..made })
         })?;
@@ -300,10 +293,7 @@ fn recipes_of_training_are_the_same_steps() {
                 let found = oflow::functional::grad(&[&loss], &[&model.a.weight], &recorded)?;
                 let penalty = found[0].as_ref().map_or_else(|| loss.mul(0.0), |g| g.square()?.sum(()));
                 let loss = loss.add(&penalty?)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
@@ -312,10 +302,7 @@ fn recipes_of_training_are_the_same_steps() {
                 let pack = |t: &Tensor| if t.dtype() == DType::F32 { t.cast(DType::F16) } else { Ok(t.clone()) };
                 let unpack = |t: &Tensor| if t.dtype() == DType::F16 { t.cast(DType::F32) } else { Ok(t.clone()) };
                 let loss = oflow::saved_tensors_hooks(pack, unpack, || model.forward(x)?.cross_entropy(y))?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
@@ -328,10 +315,7 @@ fn recipes_of_training_are_the_same_steps() {
                     None => h.relu()?,
                 };
                 let loss = model.b.forward(&h)?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
         })?;
@@ -359,10 +343,7 @@ fn halves_with_masters_are_the_same_steps() {
                 let opt = Groups::new(vec![config(&format!(r#"{{"kind": "{kind}"}}"#)).build(model.parameters())]);
                 let step = |model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor| {
                     let loss = model.forward(&x.cast(DType::BF16)?)?.cast(DType::F32)?.cross_entropy(y)?;
-                    opt.zero_grad();
-                    loss.backward()?;
-                    opt.step()?;
-                    Ok(loss)
+                    stepped(opt, loss)
                 };
                 Ok(Job { model, opt, step: Box::new(step), written: vec![] })
             })?;
@@ -408,10 +389,7 @@ fn running_statistics_are_variables() {
             let written = model.named_buffers().into_iter().map(|(_, b)| b.tensor().clone()).collect();
             let step = |model: &Normed, opt: &mut Groups, x: &Tensor, y: &Tensor| {
                 let loss = model.out.forward(&model.norm.forward(x)?)?.cross_entropy(y)?;
-                opt.zero_grad();
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                stepped(opt, loss)
             };
             Ok(Job { model, opt, step: Box::new(step), written })
         })
@@ -581,8 +559,15 @@ fn a_panic_in_the_closure_gives_everything_back() {
 fn runs_refuse_other_inputs_and_constants_that_were_written() {
     let x = ones([3], Device::Cpu).unwrap();
     let c = ones([3], Device::Cpu).unwrap();
+    let leaf = x.to_leaf(true).unwrap();
+    let build = || Graph::build(|g| g.input("x", &leaf)?.mul(&c), GraphOptions::default());
+    let e = build().err().unwrap().to_string();
+    assert!(e.contains("requires a gradient, which a graph does not compute for inputs"), "{e}");
     let mut graph = Graph::build(|g| g.input("x", &x)?.mul(&c), GraphOptions::default()).unwrap();
     assert_eq!(graph.run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [1.0; 3]);
+    let e = graph.run(&[&leaf]).err().unwrap().to_string();
+    assert!(e.contains("requires a gradient, which a graph does not compute for inputs"), "{e}");
+    assert!(no_grad().run(|| graph.run(&[&leaf])).is_ok());
     let e = graph.run(&[]).err().unwrap().to_string();
     assert!(e.contains("the graph has 1 inputs (\"x\"), 0 given"), "{e}");
     let e = graph.run(&[&ones([4], Device::Cpu).unwrap()]).err().unwrap().to_string();
