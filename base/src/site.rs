@@ -31,6 +31,11 @@ impl CallSite {
         CallSite { file, line, scope: NAME.get() }
     }
 
+    /// A line as texts tell it: its file, and the path of its name scope. Each text is kept once, as those of [`name_scope`] are.
+    pub fn told(file: &str, line: u32, scope: &str) -> CallSite {
+        CallSite { file: NameScope::of(file).path(), line, scope: NameScope::of(scope) }
+    }
+
     /// Returns the line that called the current function, which must be `#[track_caller]`. Inside a [`CallSite::scope`] of this
     /// thread it is the line of the scope.
     #[track_caller]
@@ -123,10 +128,13 @@ pub struct NameScope(u32);
 /// More paths are not kept: a program that counts its steps in a name would fill the memory.
 const PATHS: usize = 1 << 16;
 
-/// Stands for all paths beyond [`PATHS`].
+/// Nor are longer ones, in bytes.
+const LONGEST: usize = 4096;
+
+/// Stands for all others.
 const BEYOND: NameScope = NameScope(u32::MAX);
 
-/// Paths by text; the number of one is its place, from 1. They live as long as the process.
+/// Paths by text, and files that texts told; the number of one is its place, from 1. They live as long as the process.
 static ALL: LazyLock<RwLock<FixedMap<&'static str, ()>>> = LazyLock::new(|| RwLock::new(FixedMap::default()));
 
 impl NameScope {
@@ -143,14 +151,18 @@ impl NameScope {
     }
 
     fn inner(self, name: &str) -> NameScope {
-        let text;
-        let path = match self.path() {
-            "" => name,
-            outer => {
-                text = format!("{outer}.{name}");
-                &text
-            }
-        };
+        match self.path() {
+            "" => Self::of(name),
+            _ if self == BEYOND => BEYOND,
+            outer => Self::of(&format!("{outer}.{name}")),
+        }
+    }
+
+    /// The scope of a path.
+    fn of(path: &str) -> NameScope {
+        if path.is_empty() {
+            return NameScope::default();
+        }
         let number = |i: usize| NameScope(i as u32 + 1);
         if let Some(i) = ALL.read().unwrap_or_else(|e| e.into_inner()).get_index_of(path) {
             return number(i);
@@ -158,7 +170,7 @@ impl NameScope {
         let mut all = ALL.write().unwrap_or_else(|e| e.into_inner());
         match all.get_index_of(path) {
             Some(i) => number(i),
-            None if all.len() >= PATHS || self == BEYOND => BEYOND,
+            None if all.len() >= PATHS || path.len() > LONGEST => BEYOND,
             None => number(all.insert_full(String::leak(path.to_string()), ()).0),
         }
     }
@@ -226,5 +238,9 @@ mod tests {
         // A path has one number.
         let _again = name_scope("blocks.3");
         assert_eq!(NAME.get(), NameScope(1));
+        let told = CallSite::told("a.rs", 7, "blocks.3");
+        assert_eq!((told, told.scope), (CallSite { scope: NameScope(1), ..CallSite::at("a.rs", 7) }, NameScope(1)));
+        assert_eq!(CallSite::told("a.rs", 7, ""), CallSite::at("a.rs", 7));
+        assert_eq!(CallSite::told(&"x".repeat(LONGEST + 1), 7, "").file, "...");
     }
 }

@@ -3,11 +3,33 @@
 //! The generated code is committed, so a build needs neither protoc nor a build script. `cargo xtask codegen` remakes it
 //! and a test of `xtask` fails when it has drifted from the `.proto` files.
 
+use prost::{DecodeError, Message};
+
 /// Service and messages of the control plane (`control.proto`).
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 #[rustfmt::skip]
 pub mod control {
     include!("gen/oflow.control.v1.rs");
+}
+
+/// Messages of captured programs (`graph.proto`).
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+#[rustfmt::skip]
+pub mod graph {
+    include!("gen/oflow.graph.v1.rs");
+}
+
+/// Returns the bytes of a program's message. It stands here because generic code is compiled in the crate that calls it.
+pub fn write_program(program: &graph::Program) -> Vec<u8> {
+    program.encode_to_vec()
+}
+
+/// Reads the message of a program. Memory is bounded by the number of bytes, and so is the depth of lists.
+///
+/// # Errors
+/// With the reason, if the bytes are no such message.
+pub fn read_program(bytes: &[u8]) -> Result<graph::Program, DecodeError> {
+    graph::Program::decode(bytes)
 }
 
 /// Largest control message either side accepts. Values are rendezvous data: ids, addresses, small tables.

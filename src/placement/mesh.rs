@@ -56,7 +56,8 @@ impl Placement {
         Self::new(device, &ranks, &[world])
     }
 
-    fn build(
+    /// Makes a mesh of `ranks` with axes of these sizes, each with a name or without.
+    pub(crate) fn build(
         device: Device,
         ranks: Vec<usize>,
         dims: SmallVec<[usize; 4]>,

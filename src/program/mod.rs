@@ -13,12 +13,16 @@
 //!
 //! **Guards** are the one decision of a program: a node under a guard does nothing where a truth value is false.
 //!
+//! A program is written as text (`text.rs`, `parse.rs`) and as bytes (`wire.rs`). Both readers end in [`Program::verify`].
+//!
 //! The room is pure: it knows ops, layouts and plans, and no tensors.
 
+mod build;
 mod parse;
 mod text;
 mod types;
 mod verify;
+mod wire;
 
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,

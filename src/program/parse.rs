@@ -1,17 +1,16 @@
 //! Reads the text of a program: what [`text`](super::text) writes, without the lines of the program that was captured. Calls get the lines of
 //! the text instead.
 
+use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
 use super::text::NONE;
 use super::types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write,
 };
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, lookup, split_outside};
+use crate::ops::{AttrDef, AttrKind, AttrValue, split_outside};
 use crate::placement::Device;
-use crate::plan::{Target, TypeRef, intern_global, intern_local};
-use crate::sbp::NdSbp;
+use crate::plan::{Target, TypeRef};
 use oflow_kernels::{DType, Dims, Scalar};
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -172,18 +171,7 @@ impl Reader {
             self.push(Work::Box(op), parts, backward, site);
             return Ok(());
         }
-        let op = op_of(name)?;
-        let mut call = CallNode {
-            op,
-            attrs: Attrs::new(),
-            runtime: RuntimeAttrs::new(),
-            draw: None,
-            host: None,
-            target: None,
-            into: false,
-            signature: None,
-            boxed_for: None,
-        };
+        let mut call = call_of(name)?;
         rest = attributes(&mut call, rest.trim_start())?;
         let (words, types) = match rest.split_once(": ") {
             Some((words, types)) => (words, types),
@@ -199,7 +187,7 @@ impl Reader {
         if let Some((before, who)) = words.split_once("for ") {
             call.boxed_for = Some(match who.trim() {
                 "a gradient" => BoxedFor::Gradient,
-                op => BoxedFor::Op(boxing_op(op)?),
+                op => boxed_for_op(op)?,
             });
             words = before.trim();
         }
@@ -216,7 +204,8 @@ impl Reader {
         };
         parts.outputs = defined[..made].iter().copied().collect();
         parts.writes = old.into_iter().zip(&defined[made..]).map(|(old, new)| Write { old, new: *new }).collect();
-        call.signature = self.signature(&call, &parts, lowering)?;
+        let layout = |v: ValueId| self.types.get(&v.0)?.global().map(|g| &g.sbp);
+        call.signature = signature_of(&call, &parts, lowering, &layout)?;
         self.push(Work::Call(Box::new(call)), parts, backward, site);
         Ok(())
     }
@@ -228,32 +217,6 @@ impl Reader {
         }
         defined.iter().zip(types).try_for_each(|(v, t)| self.define(*v, type_of(t)?))
     }
-
-    /// The signature of a call on global tensors: their layouts, and the lowering.
-    fn signature(&self, call: &CallNode, p: &Parts, lowering: Option<u8>) -> Result<Option<NdSignature>> {
-        let layout = |v: ValueId| self.types.get(&v.0)?.global().map(|g| &g.sbp);
-        let first = p.inputs.iter().flatten().chain(p.writes.iter().map(|w| &w.old)).find_map(|v| layout(*v));
-        let Some(axes) = first.filter(|_| call.op.layout.is_none() && call.target.is_none()).map(|n| n.len()) else {
-            return Ok(None);
-        };
-        let of = |v: ValueId| layout(v).cloned().ok_or_else(|| wrong("a global tensor", &v.to_string()));
-        let input = |v: &Option<ValueId>| v.map_or_else(|| Ok(NdSbp::broadcast(axes)), of);
-        let into = p.writes.iter().filter(|_| call.into).map(|w| w.new);
-        Ok(Some(NdSignature {
-            inputs: p.inputs.iter().map(input).collect::<Result<_>>()?,
-            outputs: into.chain(p.outputs.iter().copied()).map(of).collect::<Result<_>>()?,
-            lowering,
-        }))
-    }
-}
-
-/// Values of a node.
-#[derive(Default)]
-struct Parts {
-    inputs: SmallVec<[Option<ValueId>; 4]>,
-    outputs: SmallVec<[ValueId; 2]>,
-    writes: SmallVec<[Write; 1]>,
-    guard: Option<ValueId>,
 }
 
 /// `%3`
@@ -267,26 +230,6 @@ fn text(s: &str) -> Result<String> {
     serde_json::from_str(s.trim()).map_err(|_| wrong("a text in quotes", s))
 }
 
-/// The op of a full name, in the version that it has here.
-fn op_of(name: &str) -> Result<&'static Op> {
-    let (of_domain, version) = cut(name, "@", "an op with its version")?;
-    let unknown = || Error::registry(format!("the program calls {name}, which is not registered"));
-    let op = lookup(of_domain.strip_prefix("oflow.").unwrap_or(of_domain))?.ok_or_else(unknown)?;
-    match op.full_name() == name {
-        true => Ok(op),
-        false => Err(Error::registry(format!("the program calls {name}, but here it is version {}", op.version))
-            .help(format!("capture it again, or load the library that has version {version}"))),
-    }
-}
-
-/// The op for which a boxing is.
-fn boxing_op(name: &str) -> Result<&'static str> {
-    match name.trim() {
-        "parameter" => Ok("parameter"),
-        name => Ok(lookup(name)?.ok_or_else(|| wrong("an op", name))?.name()),
-    }
-}
-
 /// `f32[2, 3] on cpu`, `f32[2, 3] [S(0)] on cpu[2]`
 fn type_of(s: &str) -> Result<TypeRef> {
     let s = s.trim();
@@ -296,15 +239,11 @@ fn type_of(s: &str) -> Result<TypeRef> {
     let dtype: DType = dtype.parse()?;
     let size = |n: &str| number(n, "a size");
     let shape = split_outside(shape, ',').map(size).collect::<Result<Dims>>()?;
-    let ty = crate::ops::TensorType::checked(&shape, dtype)?;
-    match layout.trim() {
-        "" => Ok(TypeRef::Local(intern_local(&shape, dtype, place.parse()?))),
-        layout => {
-            let (sbp, placement) = (layout.parse::<NdSbp>()?, place.parse()?);
-            crate::sbp::check_layout(&shape, dtype, &placement, &sbp)?;
-            Ok(TypeRef::Global(intern_global(ty, &placement, &sbp)))
-        }
-    }
+    let on = match layout.trim() {
+        "" => Target::Local(place.parse()?),
+        layout => Target::Global(place.parse()?, layout.parse()?),
+    };
+    type_on(&shape, dtype, &on)
 }
 
 /// `on cpu`, `as [B] on cpu[2]`, or nothing.
@@ -322,7 +261,6 @@ fn target(s: &str) -> Result<Option<Target>> {
 
 /// Reads the attributes, if there are any, and returns the text behind them.
 fn attributes<'a>(call: &mut CallNode, s: &'a str) -> Result<&'a str> {
-    let sig = &call.op.sig;
     let (list, rest) = match s.strip_prefix('{') {
         Some(inside) => {
             let mut quoted = false;
@@ -335,46 +273,34 @@ fn attributes<'a>(call: &mut CallNode, s: &'a str) -> Result<&'a str> {
         }
         None => ("", s),
     };
-    let mut given = split_outside(list, ',').map(|pair| pair.split_once('=').unwrap_or((pair, ""))).peekable();
-    for d in &sig.attrs {
-        match given.next_if(|(name, _)| *name == d.name) {
-            Some((_, v)) => call.attrs.push(attribute(d, v)?),
-            // Calls may leave out the last ones.
-            None if d.default == Some(AttrValue::Absent) => break,
-            None => return Err(wrong(&format!("attribute '{}'", d.name), list)),
-        }
-    }
-    let mut ordinal = None;
-    for d in &sig.runtime {
-        let found = given.next_if(|(name, _)| *name == d.name);
-        let (_, v) = found.ok_or_else(|| wrong(&format!("attribute '{}'", d.name), list))?;
-        let scalar = if let Some(host) = v.strip_prefix("host ") {
-            let (host, n) = cut(host, ".", "the call of a host object")?;
-            call.host = Some((HostId(number(host, "a host object")?), number(n, "the call of a host object")?));
+    let given = split_outside(list, ',').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let (mut host, mut generator, mut ordinal) = (None, None, None);
+    let read = |d: &AttrDef, v: &str| {
+        if let Some(call) = v.strip_prefix("host ") {
+            let (id, n) = cut(call, ".", "the call of a host object")?;
+            host = Some((HostId(number(id, "a host object")?), number(n, "the call of a host object")?));
             // Its kind is that of the declaration; its value is asked for at each run.
-            of_kind(d)
-        } else if let Some(generator) = v.strip_prefix("generator ") {
-            let generator = GeneratorId(number(generator, "a generator")?);
-            call.draw = Some(Draw { generator, ordinal: 0 });
-            Scalar::Int(0)
-        } else if let Some(draw) = v.strip_prefix("draw ") {
+            return Ok(of_kind(d));
+        }
+        if let Some(id) = v.strip_prefix("generator ") {
+            generator = Some(GeneratorId(number(id, "a generator")?));
+            return Ok(Scalar::Int(0));
+        }
+        if let Some(draw) = v.strip_prefix("draw ") {
             ordinal = Some(number(draw, "the number of a draw")?);
-            Scalar::Int(0)
-        } else {
-            let v = attribute(d, v)?;
-            v.to_scalar().ok_or_else(|| wrong(&format!("a number for '{}'", d.name), &v.to_string()))?
-        };
-        call.runtime.push(scalar);
-    }
-    match (&mut call.draw, ordinal) {
-        (Some(draw), Some(n)) => draw.ordinal = n,
-        (None, None) => {}
+            return Ok(Scalar::Int(0));
+        }
+        let v = attribute(d, v)?;
+        v.to_scalar().ok_or_else(|| wrong(&format!("a number for '{}'", d.name), &v.to_string()))
+    };
+    (call.attrs, call.runtime) = take_attributes(call.op, given, attribute, read)?;
+    call.host = host;
+    call.draw = match (generator, ordinal) {
+        (Some(generator), Some(ordinal)) => Some(Draw { generator, ordinal }),
+        (None, None) => None,
         _ => return Err(wrong("a generator with the number of a draw", list)),
-    }
-    match given.next() {
-        None => Ok(rest),
-        Some((more, _)) => Err(wrong(&format!("the attributes of {}", call.op.name()), more)),
-    }
+    };
+    Ok(rest)
 }
 
 /// A number of the kind of an attribute.

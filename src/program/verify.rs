@@ -1,7 +1,7 @@
 //! Checks that a program is one: values are defined once and before they are used, what was written over is not read, layouts are those of
 //! the signatures.
 
-use super::types::{CallNode, Node, Program, ValueId, Work, described};
+use super::types::{CallNode, Draw, HostId, Node, Program, ValueId, Work, described};
 use crate::error::{Error, Result};
 use crate::plan::TypeRef;
 use oflow_kernels::DType;
@@ -47,6 +47,9 @@ impl Program {
             node.defines().try_for_each(|v| define(&mut seen, v)).map_err(|e| e.at(node.site))?;
             node.outputs.iter().for_each(|v| made_under[v.index()] = node.guard);
         }
+        if let Some(n) = seen.iter().position(|s| *s == Seen::No) {
+            return Err(wrong(&format!("{} is not defined", ValueId(n as u32))));
+        }
         match self.outputs.iter().find(|v| made_under.get(v.index()).is_some_and(Option::is_some)) {
             Some(v) => Err(wrong(&format!("{v}, which is returned, is made under a guard"))),
             None => self.outputs.iter().try_for_each(|v| used(&seen, *v)),
@@ -70,18 +73,36 @@ impl Program {
         }
         match &node.work {
             Work::Call(call) => self.verify_call(node, call),
-            Work::Box(_) => match (node.inputs.as_slice(), node.outputs.as_slice()) {
-                ([Some(from)], [to]) if self.ty(*from).ty() == self.ty(*to).ty() && self.ty(*to).global().is_some() => {
+            Work::Box(_) => match (node.inputs.as_slice(), node.outputs.as_slice(), node.writes.as_slice()) {
+                ([Some(from)], [to], [])
+                    if self.ty(*from).ty() == self.ty(*to).ty() && self.ty(*to).global().is_some() =>
+                {
                     Ok(())
                 }
                 _ => Err(wrong("a boxing keeps shape and dtype of one global tensor")),
             },
-            Work::Host(id) if (id.0 as usize) < self.hosts.len() => Ok(()),
-            Work::Host(id) => Err(wrong(&format!("the program has no host object {}", id.0))),
+            Work::Host(id) if node.inputs.is_empty() && node.defines().next().is_none() => self.verify_host(*id),
+            Work::Host(_) => Err(wrong("a host object reads and makes no values")),
+        }
+    }
+
+    fn verify_host(&self, id: HostId) -> Result<()> {
+        match self.hosts.get(id.0 as usize) {
+            Some(_) => Ok(()),
+            None => Err(wrong(&format!("the program has no host object {}", id.0))),
         }
     }
 
     fn verify_call(&self, node: &Node, call: &CallNode) -> Result<()> {
+        call.host.map_or(Ok(()), |(id, _)| self.verify_host(id))?;
+        if let Some(Draw { generator, ordinal }) = call.draw
+            && self.draws.get(generator.0 as usize).is_none_or(|n| ordinal >= *n)
+        {
+            return Err(wrong(&format!("a run does not take draw {ordinal} of generator {}", generator.0)));
+        }
+        if call.into && node.writes.is_empty() {
+            return Err(wrong("output 0 is to be written into a tensor, and none is"));
+        }
         let Some(sig) = &call.signature else { return Ok(()) };
         let layout = |v: ValueId| self.ty(v).global().map(|g| &g.sbp);
         for (i, (v, want)) in node.inputs.iter().zip(&sig.inputs).enumerate() {

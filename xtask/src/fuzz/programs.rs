@@ -1,4 +1,4 @@
-//! Texts of captured programs.
+//! Texts and bytes of captured programs.
 
 use oflow::functional::ones;
 use oflow::graph::{Graph, GraphOptions};
@@ -37,6 +37,23 @@ pub fn recorded() -> Vec<Vec<u8>> {
     let mut all = vec![global.join("\n").into_bytes()];
     all.extend(step().map(String::into_bytes));
     all
+}
+
+/// The same programs as bytes.
+pub fn encoded() -> Vec<Vec<u8>> {
+    let bytes = |text: Vec<u8>| Some(std::str::from_utf8(&text).ok()?.parse::<Program>().ok()?.encode());
+    recorded().into_iter().filter_map(bytes).collect()
+}
+
+/// Bytes. What is read is written, and read again, as bytes and as text.
+pub fn bytes(input: &[u8]) -> Result<bool, String> {
+    let Ok(program) = Program::decode(input) else { return Ok(false) };
+    let written = program.encode();
+    let again = Program::decode(&written).map_err(|e| format!("{e}\n{program}"))?;
+    if again.encode() != written || again.to_string() != program.to_string() {
+        return Err(format!("another program is read of\n{program}"));
+    }
+    Ok(true)
 }
 
 /// A text. What is read is written, and read again.

@@ -93,6 +93,11 @@ pub const TARGETS: &[Target] = &[
     bytes("ops: declarations in a .cu file", || in_folder(ops::cuda_file, ops::cuda_files)),
     bytes("ops: structs of a shared library", || of(ops::library, oflow::libraries::fuzz::recorded())),
     bytes("programs: texts of captured programs", || of(programs::text, programs::recorded())),
+    Target {
+        name: "programs: bytes of captured programs",
+        // A node of two bytes is some hundred in memory, and a program is held four times here.
+        kind: InputSource::Bytes { start: || of(programs::bytes, programs::encoded()), memory: 8 * MEMORY },
+    },
     // From the disk.
     Target {
         name: "disk: memory files of flight recorders",
