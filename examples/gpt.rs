@@ -86,18 +86,21 @@ fn main() -> Result<()> {
     let mut training = setup.start(steps, &mut [("model", &mut model), ("opt", &mut opt), ("data", &mut batches)])?;
     for step in training.steps() {
         let [seen, next] = &batches.next()?[..] else { continue };
-        let loss = {
-            let _guard = autocast(precision);
-            model.forward(seen)?.cross_entropy_with(next, &CrossEntropyOptions { dim: -1, ..Default::default() })?
-        };
-        opt.zero_grad();
-        training.scaler.scale(&loss)?.backward()?;
-        training.scaler.unscale(&opt)?;
-        if clip > 0.0 {
-            clip_grad_norm(&model.parameters(), clip)?;
-        }
         opt.set_lr(lr * schedule.at(step));
-        training.scaler.step(&mut opt)?;
+        let loss = training.step([seen, next], |[seen, next], scaler| {
+            let loss = {
+                let _guard = autocast(precision);
+                model.forward(seen)?.cross_entropy_with(next, &CrossEntropyOptions { dim: -1, ..Default::default() })?
+            };
+            opt.zero_grad();
+            scaler.scale(&loss)?.backward()?;
+            scaler.unscale(&opt)?;
+            if clip > 0.0 {
+                clip_grad_norm(&model.parameters(), clip)?;
+            }
+            scaler.step(&mut opt)?;
+            Ok(loss)
+        })?;
         training.after(step, &loss, &[("model", &model), ("opt", &opt), ("data", &batches)])?;
     }
     let outcome = training.finish()?;

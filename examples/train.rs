@@ -72,14 +72,17 @@ fn main() -> Result<()> {
     let mut training = setup.start(total, &mut [("model", &mut model), ("opt", &mut opt), ("data", &mut batches)])?;
     for step in training.steps() {
         let [x, y] = &batches.next()?[..] else { continue };
-        let loss = {
-            let _guard = autocast(precision);
-            model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
-        };
-        opt.zero_grad();
-        training.scaler.scale(&loss)?.backward()?;
         opt.set_lr(lr * schedule.at(step));
-        training.scaler.step(&mut opt)?;
+        let loss = training.step([x, y], |[x, y], scaler| {
+            let loss = {
+                let _guard = autocast(precision);
+                model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
+            };
+            opt.zero_grad();
+            scaler.scale(&loss)?.backward()?;
+            scaler.step(&mut opt)?;
+            Ok(loss)
+        })?;
         training.after(step, &loss, &[("model", &model), ("opt", &opt), ("data", &batches)])?;
     }
     let outcome = training.finish()?;

@@ -9,6 +9,8 @@ export OFLOW_CASES=all
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
 
 cargo test --test builtin_ops --test declarations --test meta --test boxing --test cuda
+# Random programs, trainings in parts and every example as graphs.
+cargo test --test tensors --test training --test launcher -- graph
 # Twenty thousand random calls under valgrind, and a million without.
 OFLOW_CALLS_HERE=20000 scripts/memcheck.sh
 OFLOW_CALLS=1000000 cargo test --test calls random

@@ -1,6 +1,6 @@
 //! The frame around a training loop: mesh and precision from the command line, checkpoints, measurements, output.
 //!
-//! [`Setup`] reads the common options, [`Training`] accompanies the loop, [`Outcome`] prints the result.
+//! [`Setup`] reads the common options, [`Training`] accompanies the loop and captures its step if asked to, [`Outcome`] prints the result.
 
 use super::meter::{self, Meter};
 use super::options::{Options, Parallel};
@@ -8,9 +8,12 @@ use super::progress::Progress;
 use super::saving::{History, Saving};
 use super::scaler::LossScaler;
 use oflow::World;
+use oflow::graph::{Graph, GraphOptions};
 use oflow::nn::Module;
 use oflow::prelude::*;
 use oflow::state::Stateful;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -20,6 +23,7 @@ pub const OPTIONS: &str = "\
   --device D       cpu or cuda (one GPU per rank)  [default: cpu]
   --autocast T     bf16 or f16: precision of products; weights stay f32  [default: off]
   --dtype T        f32 or f64: of weights and activations  [default: f32]
+  --graph          captures the step as a graph and runs that: the same losses, bit for bit
   --seed N         seed of weights, dropout and order  [default: 0]
   --log-every N    prints the loss every N steps; between two the host does not wait for the device  [default: 1]
   --checkpoint DIR saves model, optimizer, position in the data and random state to DIR, in the background
@@ -44,6 +48,7 @@ pub struct Setup {
     /// Seed of weights, dropout and order.
     pub seed: u64,
     device: Device,
+    captures: bool,
     log_every: usize,
     speaks: bool,
     saving: Saving,
@@ -65,6 +70,7 @@ impl Setup {
             dtype: o.dtype()?,
             seed: o.or("--seed", 0)?,
             device,
+            captures: o.flag("--graph"),
             log_every: o.count("--log-every", 1)?,
             speaks: world.rank() == 0,
             saving: Saving::from_options(&mut o)?,
@@ -100,14 +106,16 @@ impl Setup {
         let mut meter = Meter::new((first + WARMUP).min(total.saturating_sub(1)));
         meter.mark(first);
         let progress = Progress::new(total, self.speaks);
-        Ok(Training { setup: self, first, total, history, meter, progress, began: Instant::now(), scaler })
+        let (graphs, began) = (BTreeMap::new(), Instant::now());
+        Ok(Training { setup: self, first, total, history, meter, progress, began, scaler, graphs })
     }
 }
 
 /// A training in progress.
 pub struct Training {
-    /// Loss scaling, which only f16 needs.
-    pub scaler: LossScaler,
+    scaler: LossScaler,
+    /// Captured steps, by the shapes of their batches: the last batch of an epoch may be smaller.
+    graphs: BTreeMap<Vec<Vec<usize>>, Graph>,
     setup: Setup,
     first: usize,
     total: usize,
@@ -121,6 +129,34 @@ impl Training {
     /// The steps to run: from 0, or from the step of the checkpoint that was loaded.
     pub fn steps(&self) -> Range<usize> {
         self.first..self.total
+    }
+
+    /// Takes one step on a batch. `step` gets the batch and the loss scaling, which only f16 needs, and returns the loss, a scalar. With
+    /// `--graph` it is called once for each shape of a batch.
+    ///
+    /// # Errors
+    /// Those of `step`, and if it does what a graph cannot do.
+    #[track_caller]
+    pub fn step<const N: usize>(
+        &mut self,
+        batch: [&Tensor; N],
+        step: impl FnOnce([&Tensor; N], &mut LossScaler) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        if !self.setup.captures {
+            return step(batch, &mut self.scaler);
+        }
+        let graph = match self.graphs.entry(batch.map(|t| t.shape().to_vec()).to_vec()) {
+            Entry::Occupied(captured) => captured.into_mut(),
+            Entry::Vacant(new) => new.insert(Graph::build(
+                |g| {
+                    let input = |(i, t): (usize, &&Tensor)| g.input(&format!("column {i}"), t);
+                    let inputs = batch.iter().enumerate().map(input).collect::<Result<Vec<_>>>()?;
+                    step(std::array::from_fn(|i| &inputs[i]), &mut self.scaler)
+                },
+                GraphOptions::default(),
+            )?),
+        };
+        graph.run(&batch)
     }
 
     /// Call it at the end of each step. Logs `loss`, a scalar, and saves `state` if a save is due.

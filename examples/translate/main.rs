@@ -78,18 +78,21 @@ fn main() -> Result<()> {
     let mut training = setup.start(steps, &mut [("model", &mut model), ("opt", &mut opt), ("data", &mut batches)])?;
     for step in training.steps() {
         let [source, seen, next] = &batches.next()?[..] else { continue };
-        let loss = {
-            let _guard = autocast(precision);
-            let mut cache = model.encode(source)?;
-            let o = CrossEntropyOptions { ignore_index: Some(IGNORED), dim: -1, ..Default::default() };
-            model.decode(seen, &mut cache)?.cross_entropy_with(next, &o)?
-        };
-        opt.zero_grad();
-        training.scaler.scale(&loss)?.backward()?;
-        training.scaler.unscale(&opt)?;
-        oflow::optim::clip_grad_norm(&model.parameters(), 1.0)?;
         opt.set_lr(lr * schedule.at(step));
-        training.scaler.step(&mut opt)?;
+        let loss = training.step([source, seen, next], |[source, seen, next], scaler| {
+            let loss = {
+                let _guard = autocast(precision);
+                let mut cache = model.encode(source)?;
+                let o = CrossEntropyOptions { ignore_index: Some(IGNORED), dim: -1, ..Default::default() };
+                model.decode(seen, &mut cache)?.cross_entropy_with(next, &o)?
+            };
+            opt.zero_grad();
+            scaler.scale(&loss)?.backward()?;
+            scaler.unscale(&opt)?;
+            oflow::optim::clip_grad_norm(&model.parameters(), 1.0)?;
+            scaler.step(&mut opt)?;
+            Ok(loss)
+        })?;
         training.after(step, &loss, &[("model", &model), ("opt", &opt), ("data", &batches)])?;
     }
     let outcome = training.finish()?;

@@ -1,9 +1,11 @@
 //! Random programs as graphs: each is run as it is and captured, three times from the same state, and gives the same bits: results, leaves,
-//! gradients that it used, generators. What a graph refuses is what it says that it refuses.
+//! gradients that it used, generators. What a graph refuses is what it says that it refuses. A capture, also one that fails, leaves every
+//! tensor as it was.
 
-use oflow::graph::{Graph, GraphOptions};
+use oflow::graph::{Graph, GraphBuilder, GraphOptions};
 use oflow::prelude::*;
 use oflow::testing::Random;
+use oflow::{BackwardOptions, functional};
 use oflow_tests::{cases, programs::round_trip};
 
 /// Tensors that a program finds: inputs of a run, leaves, a buffer, a constant.
@@ -203,6 +205,18 @@ fn outcome(world: &World, mut run: impl FnMut(usize) -> Result<Vec<Tensor>>) -> 
     Ok(all)
 }
 
+/// All that can be told of tensors without changing them: values, versions, gradients, edges of the graph, and the generators.
+fn fingerprint<'a>(all: impl Iterator<Item = &'a Tensor>) -> Result<Vec<String>> {
+    let mut told = vec![];
+    for t in all {
+        let grad = t.grad().map(|g| Ok::<_, Error>((g.version(), bits(&g)?))).transpose()?;
+        told.push(format!("{t:?} {:?} {} {:?} {grad:?}", t.made_by(), t.version(), bits(t)?));
+    }
+    let ctx = oflow::context::current();
+    told.push(format!("{:?} {:?}", ctx.generator(), ctx.local_generator()));
+    Ok(told)
+}
+
 /// What a graph says that it cannot do and eager calls can: writes through local views, and reads of views of written memory.
 const REFUSED: [&str; 4] = [
     "a graph does not write through it",
@@ -223,10 +237,27 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
     let want = outcome(&eager, |n| program(at, seed, &eager, &at.inputs(&eager, n)?));
     let own = at.world(seed)?;
     let inputs = at.inputs(&own, 0)?;
-    let built = Graph::build(
-        |g| program(at, seed, &own, &[g.input("a", &inputs[0])?, g.input("b", &inputs[1])?]),
-        GraphOptions::default(),
-    );
+    // Gradients from before, views, and a call that waits for its backward.
+    own.leaves.iter().try_for_each(|p| p.set_grad(Some(p.detach().add(seed as i64)?)))?;
+    let waits = own.leaves[0].square()?.sum(())?;
+    let others = [own.buffer.detach(), own.leaves[1].t()?, own.buffer.narrow(0, 1, 2)?, waits.clone()];
+    let World { leaves, buffer, constant, .. } = &own;
+    let all = || fingerprint(leaves.iter().chain(&inputs).chain(&others).chain([buffer, constant]));
+    let capture = |fails: bool| {
+        let closure = |g: &GraphBuilder<'_>| {
+            let outs = program(at, seed, &own, &[g.input("a", &inputs[0])?, g.input("b", &inputs[1])?])?;
+            if fails { Err(Error::value("on purpose")) } else { Ok(outs) }
+        };
+        Graph::build(closure, GraphOptions::default())
+    };
+    let before = all()?;
+    assert!(capture(true).is_err());
+    assert_eq!(all()?, before, "program {seed}: what a capture that fails leaves");
+    let built = capture(false);
+    assert_eq!(all()?, before, "program {seed}: what a capture leaves");
+    let found = functional::grad(&[&waits], &[&leaves[0]], &BackwardOptions::default())?[0].clone();
+    assert_eq!(found.map(|g| bits(&g)).transpose()?, Some(bits(&leaves[0].detach().mul(2.0)?)?), "program {seed}");
+    drop((waits, others));
     let have = built.and_then(|mut graph| {
         round_trip(graph.program());
         let text = graph.explain();

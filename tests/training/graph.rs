@@ -28,16 +28,16 @@ struct Job<M> {
 
 /// Where tensors are made: on the CPU, or on a mesh.
 #[derive(Clone)]
-struct At(Option<(Placement, NdSbp)>);
+pub struct At(pub Option<(Placement, NdSbp)>);
 
 impl At {
-    fn target(&self) -> oflow::functional::TargetSpec {
+    pub fn target(&self) -> oflow::functional::TargetSpec {
         match &self.0 {
             Some((mesh, _)) => (mesh, NdSbp::broadcast(mesh.axes())).into_target(),
             None => Device::Cpu.into_target(),
         }
     }
-    fn batch(&self, step: usize) -> Result<(Tensor, Tensor)> {
+    pub fn batch(&self, step: usize) -> Result<(Tensor, Tensor)> {
         let x = (0..8 * 6).map(|i| ((i * 7 + step * 5) % 13) as f32 / 13.0 - 0.5).collect();
         let y = (0..8).map(|i| ((i * 3 + step) % 4) as i64).collect();
         let (x, y) = (from_vec::<f32>(x, [8, 6], Device::Cpu)?, from_vec::<i64>(y, [8], Device::Cpu)?);
@@ -48,7 +48,7 @@ impl At {
     }
 }
 
-fn bits(t: &Tensor) -> Result<Vec<u64>> {
+pub fn bits(t: &Tensor) -> Result<Vec<u64>> {
     Ok(t.cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
 }
 
@@ -128,7 +128,7 @@ fn same<M: Module>(what: &str, at: &At, make: impl Fn() -> Result<Job<M>>) -> Re
     Ok(())
 }
 
-struct Net {
+pub struct Net {
     a: Linear,
     b: Linear,
     dropout: Dropout,
@@ -136,7 +136,7 @@ struct Net {
 oflow::module!(Net { a, b });
 
 impl Net {
-    fn new(at: &At, dropout: f64) -> Result<Net> {
+    pub fn new(at: &At, dropout: f64) -> Result<Net> {
         let t = at.target();
         let mut net = Net { a: Linear::new(6, 12, &t)?, b: Linear::new(12, 4, &t)?, dropout: Dropout::new(dropout) };
         if let Some((mesh, _)) = &at.0
@@ -147,7 +147,7 @@ impl Net {
         }
         Ok(net)
     }
-    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let h = self.dropout.forward(&self.a.forward(x)?.gelu()?)?;
         self.b.forward(&h)
     }

@@ -1,7 +1,11 @@
-//! The module trains on two ranks as on one.
+//! The module trains on two ranks as on one, and as a graph as without.
 
-use custom_op::{leaky_relu, matmul_scale, train};
+use custom_op::{Mlp, leaky_relu, matmul_scale, train};
+use oflow::graph::{Graph, GraphOptions};
+use oflow::nn::Module;
+use oflow::optim::{Optimizer, Sgd, SgdOptions};
 use oflow::prelude::*;
+use oflow::program::Program;
 
 #[test]
 fn two_ranks_train_as_one_does() -> Result<()> {
@@ -18,6 +22,47 @@ fn two_ranks_train_as_one_does() -> Result<()> {
         let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-4 * (1.0 + a.abs());
         assert!(alone.iter().zip(&other).all(near), "{alone:?}\n{other:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_graph_of_these_ops_has_their_bits() -> Result<()> {
+    custom_op::register()?;
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = randn([32, 8], (&mesh, sbp![S(0)]))?;
+        let trained = |captured: bool| -> Result<Vec<f32>> {
+            manual_seed(7);
+            let model = Mlp::new([8, 16, 2], (&mesh, sbp![B]))?;
+            let mut sgd = Sgd::new(model.parameters(), SgdOptions::default());
+            let mut step = |x: &Tensor| -> Result<Tensor> {
+                let loss = model.forward(x)?.square()?.mean(())?;
+                sgd.zero_grad();
+                loss.backward()?;
+                sgd.step()?;
+                Ok(loss)
+            };
+            let mut graph = None;
+            if captured {
+                let built = Graph::build(|g| step(&g.input("x", &x)?), GraphOptions::default())?;
+                let program = Program::decode(&built.program().encode())?;
+                assert!(program.to_string().contains("custom.matmul_scale@1("), "{program}");
+                graph = Some(built);
+            }
+            let mut all = vec![];
+            for _ in 0..20 {
+                let loss = match &mut graph {
+                    Some(graph) => graph.run(&[&x])?,
+                    None => step(&x)?,
+                };
+                all.push(loss.item()? as f32);
+            }
+            all.extend(model.up.to_vec::<f32>()?);
+            Ok(all)
+        };
+        assert_eq!(trained(true)?, trained(false)?);
+        Ok(())
+    })?;
     Ok(())
 }
 

@@ -1,0 +1,76 @@
+//! The training examples with `--graph`: losses and saved state of the step itself, bit for bit.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex};
+
+use crate::common::*;
+use oflow::checkpoint::list;
+
+/// The training examples, and options that make their models small. Of the first a batch of an epoch is smaller than the others.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("train.rs", "--hidden 32"),
+    ("gpt.rs", "--layers 2 --dim 32 --heads 4 --seq 16 --batch 4 --dropout 0.1 --sample 0"),
+    ("convnet.rs", "--channels 4"),
+    ("moe.rs", "--width 16 --hidden 16 --experts 4"),
+    ("translate/main.rs", "--width 16 --heads 4 --layers 1 --letters 4 --longest 4 --batch 16"),
+];
+
+fn executable(program: &str) -> String {
+    static BUILT: LazyLock<Mutex<BTreeMap<String, String>>> = LazyLock::new(Mutex::default);
+    let mut all = BUILT.lock().unwrap();
+    let build = || built(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(program), &["--", "--help"]);
+    all.entry(program.to_string()).or_insert_with(build).clone()
+}
+
+/// The losses of a run, and the bytes of each tensor file of the checkpoint that it saves in the end.
+fn trained(program: &str, ranks: &str, args: &[&str]) -> (BTreeMap<usize, f64>, BTreeMap<String, Vec<u8>>) {
+    let folder = Folder::new();
+    let exe = executable(program);
+    let save = ["--checkpoint", "c", "--save-every", args[1]];
+    let output = run(&folder, &[&["-n", ranks, "--threads", "1", &exe, "--"], args, &save].concat());
+    assert_eq!(code(&output), 0, "{program} on {ranks}, {args:?}: {}", stderr(&output));
+    let saved = list(&folder.path().join("c")).unwrap().pop().unwrap().path;
+    let files = fs::read_dir(saved).unwrap().map(|f| f.unwrap().path());
+    let tensors = files.filter(|f| f.extension().is_some_and(|e| e == "safetensors"));
+    let bytes = |f: std::path::PathBuf| (f.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&f).unwrap());
+    (losses_of(&stdout(&output)), tensors.map(bytes).collect())
+}
+
+fn same(program: &str, ranks: &str, steps: usize, more: &str) {
+    let small = PROGRAMS.iter().find(|(name, _)| *name == program).unwrap().1;
+    let steps = steps.to_string();
+    let args: Vec<&str> = ["--steps", &steps].into_iter().chain(small.split(' ')).chain(more.split(' ')).collect();
+    let (losses, tensors) = trained(program, ranks, &args);
+    assert!(losses.len().to_string() == steps && !tensors.is_empty(), "{program}: {losses:?}");
+    let (of_graph, of_graph_tensors) = trained(program, ranks, &[&args[..], &["--graph"]].concat());
+    assert_eq!(of_graph, losses, "{program} {more} on {ranks} ranks");
+    assert!(of_graph_tensors == tensors, "{program} {more} on {ranks} ranks: other weights or another state");
+}
+
+#[test]
+fn examples_train_as_graphs_with_the_bits_of_their_steps() {
+    // 24 steps are more than an epoch: the last batch is smaller, and has a graph of its own.
+    same("train.rs", "2", 24, "--parallel tp");
+    same("gpt.rs", "4", 8, "--parallel 2d --zero 2");
+    if !std::env::var("OFLOW_CASES").is_ok_and(|v| v == "all") {
+        return;
+    }
+    for (program, _) in PROGRAMS {
+        for (ranks, ways) in [("1", &["single"][..]), ("2", &["dp", "tp"]), ("4", &["dp", "tp", "2d"])] {
+            for way in ways {
+                same(program, ranks, 50, &format!("--parallel {way}"));
+            }
+        }
+        for precision in ["f16", "bf16"] {
+            same(program, "2", 50, &format!("--parallel dp --autocast {precision}"));
+        }
+    }
+    for more in ["--zero 1", "--zero 2", "--zero 3", "--zero 3 --recompute", "--recompute", "--preset gpt2 --vocab 256"]
+    {
+        same("gpt.rs", "2", 50, &format!("--parallel dp {more}"));
+        same("gpt.rs", "4", 50, &format!("--parallel 2d {more}"));
+    }
+    same("convnet.rs", "4", 50, "--parallel 2d --spatial");
+}
