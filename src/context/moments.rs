@@ -27,6 +27,9 @@ impl Moments {
     /// As `ISSUED`, of every call and boxing, also one that writes in place or is not shown to other observers: a graph is captured.
     pub(crate) const CAPTURED: Moments = Moments(64);
 
+    /// Every moment.
+    pub(crate) const ANY: Moments = Moments(127);
+
     /// The moments of both sets.
     pub(crate) const fn and(self, other: Moments) -> Moments {
         Moments(self.0 | other.0)

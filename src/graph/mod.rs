@@ -52,10 +52,10 @@ mod outputs;
 pub use outputs::GraphOutput;
 
 use crate::error::{CallSite, Result};
+pub use crate::interpreter::{ArenaSize, GraphPlan};
 use crate::interpreter::{Capture, Replay, capture};
 use crate::program::{OutsideKind, Program};
 use crate::tensor::Tensor;
-use std::fmt::Write;
 use std::marker::PhantomData;
 
 /// Options of [`Graph::build`].
@@ -125,21 +125,28 @@ impl<O: GraphOutput> Graph<O> {
         self.replay.program()
     }
 
-    /// Describes the graph: how many values it has from outside, calls and boxings, and the program's text.
+    /// Describes the graph: how many values it has from outside, calls and boxings, the plan of this rank, and the program's text.
     pub fn explain(&self) -> String {
         let program = self.program();
         let count = |kind| program.outside_of(kind).count();
         let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
-        let mut text = String::new();
-        let _infallible = writeln!(
-            text,
-            "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward\n{program}",
+        let mut text = format!(
+            "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward\n",
             count(OutsideKind::Input),
             count(OutsideKind::Variable),
             count(OutsideKind::Constant),
             program.nodes.len(),
             program.nodes.iter().filter(|n| n.backward).count(),
         );
+        if let Some(plan) = self.plan() {
+            text.push_str(&format!("plan: {plan}\n"));
+        }
+        text.push_str(&program.to_string());
         text
+    }
+
+    /// Returns what this rank needs to run the graph; `None` where runs are call by call (`OFLOW_GRAPH=replay`).
+    pub fn plan(&self) -> Option<GraphPlan> {
+        self.replay.sizes()
     }
 }

@@ -7,21 +7,21 @@ pub trait GraphOutput: Sized {
     /// Adds its tensors to a list, in order.
     fn take(self, to: &mut Vec<Tensor>);
     /// The same value of other tensors; `None` if there are too few.
-    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Self>;
+    fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Self>;
 }
 
 impl GraphOutput for Tensor {
     fn take(self, to: &mut Vec<Tensor>) {
         to.push(self);
     }
-    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Tensor> {
+    fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Tensor> {
         from.next()
     }
 }
 
 impl GraphOutput for () {
     fn take(self, _to: &mut Vec<Tensor>) {}
-    fn give(_from: &mut std::vec::IntoIter<Tensor>) -> Option<()> {
+    fn give(_from: &mut dyn Iterator<Item = Tensor>) -> Option<()> {
         Some(())
     }
 }
@@ -30,7 +30,7 @@ impl GraphOutput for Vec<Tensor> {
     fn take(self, to: &mut Vec<Tensor>) {
         to.extend(self);
     }
-    fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Vec<Tensor>> {
+    fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Vec<Tensor>> {
         Some(from.collect())
     }
 }
@@ -43,7 +43,7 @@ macro_rules! tuples {
                 let ($($member,)+) = self;
                 to.extend([$($member),+]);
             }
-            fn give(from: &mut std::vec::IntoIter<Tensor>) -> Option<Self> {
+            fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Self> {
                 Some(($(tuples!(= from $member),)+))
             }
         }

@@ -10,6 +10,7 @@ use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
 use crate::context::{Policy, RankCtx, policy};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::Storage;
 use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
@@ -17,7 +18,9 @@ use crate::program::BoxedFor;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, ReshardKey, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
+use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// The reason for which bytes move between ranks.
 #[derive(Clone, Copy)]
@@ -188,22 +191,33 @@ pub(super) fn run_boxing(
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-    log_boxing(ctx, &b.plan, tag);
-    let stopwatch = note(ctx, &b.plan, tag);
-    let instruction = Instruction {
-        work: Work::Boxing(BoxWork {
-            plan: b.plan.clone(),
-            tag: *tag,
-            src: src.as_ref().map(|s| s.view()),
-            dst: dst.as_ref().map(|d| d.view()),
-            stopwatch,
-        }),
-        stream: StreamKind::Comm,
-        reads: src.iter().map(|s| s.storage.clone()).collect(),
-        writes: dst.iter().map(|d| d.storage.clone()).collect(),
-    };
-    ctx.submit_boxing(b.plan.src.placement.device(), b.plan.dst.placement.device(), instruction)?;
+    let storages = |l: &Option<LocalTensor>| l.iter().map(|l| l.storage.clone()).collect::<SmallVec<[Storage; 2]>>();
+    let (reads, writes) = (storages(&src).into_iter().collect(), storages(&dst));
+    issue_boxing(ctx, &b.plan, (src.as_ref(), dst.as_ref()), (reads, writes), tag)?;
     Ok(dst)
+}
+
+/// Issues a boxing from this rank's shard to its new one. The storages are those that it reads and writes.
+pub(super) fn issue_boxing(
+    ctx: &RankCtx,
+    plan: &Arc<BoxingPlan>,
+    (src, dst): (Option<&LocalTensor>, Option<&LocalTensor>),
+    (reads, writes): (SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>),
+    tag: &Tag,
+) -> Result<()> {
+    log_boxing(ctx, plan, tag);
+    let stopwatch = note(ctx, plan, tag);
+    let (src, dst) = (src.map(LocalTensor::view), dst.map(LocalTensor::view));
+    let work = Work::Boxing(BoxWork { plan: plan.clone(), tag: *tag, src, dst, stopwatch });
+    let instruction = Instruction { work, stream: StreamKind::Comm, reads, writes };
+    ctx.submit_boxing(plan.src.placement.device(), plan.dst.placement.device(), instruction)
+}
+
+/// The text of a boxing in the dispatch stream; `from` is its source as messages write it.
+pub(super) fn boxing_text(reason: BoxingReason, from: &str, b: &PlannedBoxing) -> String {
+    let (source, target) = (&b.plan.src.placement, &b.plan.dst.placement);
+    let on = if source == target { String::new() } else { format!(" on {source}") };
+    format!("{}({from}{on}, {}) on {target}", reason.op(), b.plan.dst.sbp)
 }
 
 /// Boxing in which nothing moves. Shards of a tensor without elements still have other sizes in another layout.
@@ -225,11 +239,7 @@ pub(super) fn box_as(
     site: CallSite,
 ) -> Result<Tensor> {
     check(reason, &b.plan)?;
-    let text = || {
-        let (from, to) = (&b.plan.src.placement, &b.plan.dst.placement);
-        let from = if from == to { String::new() } else { format!(" on {from}") };
-        format!("{}({}{from}, {}) on {to}", reason.op(), t.short(), b.plan.dst.sbp)
-    };
+    let text = || boxing_text(reason, &t.short(), b);
     let tag = ctx.next_described(reason.op(), key, site, &text);
     Ok(Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, &tag)?))
 }

@@ -14,16 +14,17 @@ use oflow_kernels::Scalar;
 use smallvec::smallvec;
 use std::hash::Hasher;
 
-/// The stages issue and run, of a call that is decided. Copies to which its inputs are boxed are put into `boxed`.
+/// The stages issue and run, of a call that is decided. A call on global tensors is numbered; in a run of a captured program only where ranks
+/// exchange something for it. Copies to which its inputs are boxed are put into `boxed`.
 #[inline(always)]
 pub(super) fn issue_and_run(
     ctx: &RankCtx,
     call: &mut Call<'_>,
     decided: &DispatchPlan,
-    global: bool,
+    (global, numbered): (bool, bool),
     boxed: &mut Boxed,
 ) -> Result<Outputs> {
-    let tag = issue(ctx, call, decided, global)?;
+    let tag = issue(ctx, call, decided, (global, numbered))?;
     if !global
         && call.op.view.is_some()
         && let Some(view) = local_view(call, &decided.plan)?
@@ -36,7 +37,12 @@ pub(super) fn issue_and_run(
 
 /// Draws the numbers of a random op and numbers a global call. Returns the number of a global call, none of a local one.
 #[inline(always)]
-fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: bool) -> Result<Option<Tag>> {
+fn issue(
+    ctx: &RankCtx,
+    call: &mut Call<'_>,
+    decided: &DispatchPlan,
+    (global, numbered): (bool, bool),
+) -> Result<Option<Tag>> {
     if !global {
         draw(ctx, call, false);
         return Ok(None);
@@ -45,6 +51,9 @@ fn issue(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan, global: boo
         decided.plan.check_numbers(&call.runtime)?;
     }
     draw(ctx, call, true);
+    if !numbered {
+        return Ok(None);
+    }
     let key = with_runtime(decided.plan.stream_key, &call.runtime);
     Ok(Some(ctx.next_call(call.op.name(), key, call.site, &decided.text)))
 }
@@ -66,7 +75,7 @@ fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
 
 /// The key of a call with the values of its runtime attributes: a scalar operand or a seed that differs between ranks makes
 /// tensors differ that are to be equal.
-fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
+pub(super) fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
     let mut h = FixedHasher::default();
     h.write_u64(key);
     for scalar in runtime {

@@ -1,5 +1,11 @@
-//! Runs a captured program call by call, with the plans that its signatures say and without recording for backward. It gives the bits that
-//! the captured calls give when they are made by the program itself.
+//! Runs of a captured program: planned, or call by call with the plans that its signatures say. Both give the bits that the captured calls
+//! give when they are made by the program itself, and neither records for backward.
+//!
+//! A run is call by call ("replay") where somebody observes calls (hooks, lists of calls, boxing policies, the search for NaN, checks of
+//! data), where tensors from outside share memory that the program writes, and where `OFLOW_GRAPH=replay` says so.
+//!
+//! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
+//! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.
 
 use super::boxing::{BoxingReason, plan_cx};
 use super::cache::DispatchPlan;
@@ -7,20 +13,24 @@ use super::call::{Call, Outputs};
 use super::capture::{Captured, no_gradient};
 use super::comm_trace::BackwardScope;
 use super::decide::check_there;
+use super::issue::with_runtime;
 use super::layout::to_layout;
+use super::planned::{Fits, GraphPlan, Planned, boxing_reason};
 use super::read::logical_bytes;
 use super::stages::{run_captured, run_captured_layout};
-use crate::context::{GeneratorState, RankCtx, current, grad_enabled, no_grad, nothing_asked};
+use crate::context::{
+    DataCheck, GeneratorState, Moments, Policy, RankCtx, current, grad_enabled, is_observed, no_grad, nothing_asked,
+    policy,
+};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::RuntimeAttrs;
 use crate::plan::{Input, Request, Target, TypeRef, Where, plan};
-use crate::program::{BoxedFor, CallNode, GeneratorId, Node, OutsideKind, Program, ValueId, Work, described};
+use crate::program::{CallNode, GeneratorId, HostId, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 
 /// A captured program with what a run needs beside it.
 pub(crate) struct Replay {
@@ -31,32 +41,66 @@ pub(crate) struct Replay {
     versions: Vec<u64>,
     /// Whether each tensor from outside required a gradient then.
     trained: Vec<bool>,
+    /// Whether the program writes each tensor from outside.
+    written: Vec<bool>,
     /// Values that end with each node.
     ends: Vec<SmallVec<[ValueId; 2]>>,
     /// Plan of each call that kernels carry out.
     plans: Vec<Option<DispatchPlan>>,
+    /// Calls on global tensors that read the numbers of each host object.
+    host_calls: Vec<Vec<u32>>,
     /// Hash of what every rank's program must have alike.
     hash: Option<u64>,
+    /// Whether runs are call by call because the environment says so.
+    stepwise: bool,
+    /// The planned program; none during a run, and until the next one when tensors from outside have other strides.
+    planned: Option<Box<Planned>>,
+    /// Memory of the last run's state.
+    state: RunState,
 }
+
+/// State of a run.
+#[derive(Default)]
+pub(super) struct RunState {
+    /// Tensors of values. A planned run makes those that it needs.
+    pub(super) values: Vec<Option<Tensor>>,
+    /// States of the generators when the run began.
+    generators: SmallVec<[GeneratorState; 4]>,
+    /// Guards that have been read.
+    flags: SmallVec<[(ValueId, bool); 2]>,
+}
+
+/// Outputs of a run.
+pub(crate) type Returned = SmallVec<[Tensor; 2]>;
 
 impl Replay {
     /// Plans the calls of a program.
     ///
     /// # Errors
-    /// What planning refuses.
+    /// What planning refuses, and a value of `OFLOW_GRAPH` that is none.
     pub(crate) fn new(captured: Captured) -> Result<Replay> {
         let ctx = current();
         let program = &captured.program;
-        let plans = program.nodes.iter().map(|node| planned(&ctx, program, node)).collect::<Result<_>>()?;
-        Ok(Replay {
+        let plans: Vec<_> = program.nodes.iter().map(|node| planned(&ctx, program, node)).collect::<Result<_>>()?;
+        let writes = |v: ValueId| program.nodes.iter().any(|n| n.writes.iter().any(|w| w.old == v));
+        let mut replay = Replay {
             origin: ctx.origin(),
             versions: captured.outside.iter().map(Tensor::version).collect(),
             trained: captured.outside.iter().map(Tensor::requires_grad).collect(),
+            written: program.outside.iter().map(|o| writes(o.value)).collect(),
             ends: program.last_uses(),
-            plans,
+            host_calls: host_calls(program),
             hash: program.global_hash(),
+            stepwise: replays()?,
+            planned: None,
+            state: RunState::default(),
+            plans,
             captured,
-        })
+        };
+        if !replay.stepwise {
+            replay.planned = Some(Box::new(Planned::new(&ctx, &replay, &replay.plans)?));
+        }
+        Ok(replay)
     }
 
     /// The program.
@@ -64,46 +108,140 @@ impl Replay {
         &self.captured.program
     }
 
+    /// The tensors from outside.
+    pub(super) fn outside(&self) -> &[Tensor] {
+        &self.captured.outside
+    }
+
+    /// The plan of a node that kernels carry out.
+    pub(super) fn plan(&self, n: usize) -> Option<&DispatchPlan> {
+        self.plans[n].as_ref()
+    }
+
+    /// Values that end with a node.
+    pub(super) fn ends(&self, n: usize) -> &[ValueId] {
+        &self.ends[n]
+    }
+
+    /// Whether the program writes a tensor from outside.
+    pub(super) fn is_written(&self, outside: usize) -> bool {
+        self.written[outside]
+    }
+
+    /// The plan of this rank; none where runs are call by call.
+    pub(crate) fn sizes(&self) -> Option<GraphPlan> {
+        self.planned.as_ref().map(|p| p.describe())
+    }
+
+    /// An error of a node, with the call and its line.
+    #[cold]
+    pub(super) fn located(&self, n: usize, e: Error) -> Error {
+        let node = &self.program().nodes[n];
+        let types: Vec<String> = node
+            .inputs
+            .iter()
+            .map(|v| v.map_or_else(|| "none".to_string(), |v| self.program().ty(v).short()))
+            .collect();
+        let name = node.call().map_or("box", |c| c.op.name());
+        e.in_call(|| format!("{name}({})", types.join(", "))).at(node.site)
+    }
+
     /// Runs the program on inputs, and returns its outputs.
     ///
     /// # Errors
     /// On other inputs than it was captured with, and what its calls report, with their lines.
-    pub(crate) fn run(&self, inputs: &[&Tensor], site: CallSite) -> Result<Vec<Tensor>> {
+    pub(crate) fn run(&mut self, inputs: &[&Tensor], site: CallSite) -> Result<Returned> {
         let ctx = current();
         self.check_context(&ctx).map_err(|e| e.at(site))?;
-        let mut values = self.bind(inputs).map_err(|e| e.at(site))?;
+        let (mut state, mut planned) = (std::mem::take(&mut self.state), self.planned.take());
+        let done = self.run_in(&ctx, inputs, site, (&mut state, &mut planned));
+        state.values.clear();
+        (self.state, self.planned) = (state, planned);
+        done
+    }
+
+    fn run_in(
+        &self,
+        ctx: &RankCtx,
+        inputs: &[&Tensor],
+        site: CallSite,
+        (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
+    ) -> Result<Returned> {
+        self.bind(inputs, state).map_err(|e| e.at(site))?;
+        let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;
+        let mut fits = Fits::Shared;
+        if !self.stepwise && !observed {
+            if let Some(planned) = planned {
+                fits = planned.fits(ctx, self, state)?;
+            }
+            if planned.is_none() || fits == Fits::Otherwise {
+                let made = Planned::new(ctx, self, &self.plans).map_err(|e| e.at(site))?;
+                fits = made.fits(ctx, self, state)?;
+                *planned = Some(Box::new(made));
+            }
+        }
+        self.draw(ctx, state)?;
         // Ranks whose programs differ are told apart at the next collective, before the calls that differ.
         if let Some(hash) = self.hash {
             let nodes = self.program().nodes.len();
-            ctx.next_described("graph", hash, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
+            let key = self.with_generator(hash, state);
+            ctx.next_described("graph", key, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
         }
-        let generators = self.draw(&ctx)?;
         let (_quiet, _free) = (no_grad(), nothing_asked());
-        let mut flags: BTreeMap<ValueId, bool> = BTreeMap::new();
-        for (n, node) in self.program().nodes.iter().enumerate() {
-            let takes_place = match node.guard {
-                None => true,
-                Some(v) => match flags.get(&v) {
-                    Some(flag) => *flag,
-                    None => {
-                        let flag = self.flag(&values, v, node.site).map_err(|e| e.at(node.site))?;
-                        flags.insert(v, flag);
-                        flag
-                    }
-                },
-            };
-            match takes_place {
-                true => self.step(&ctx, n, node, &generators, &mut values).map_err(|e| e.at(node.site))?,
-                // What it would write over has its old value.
-                false => node.writes.iter().for_each(|w| values[w.new.index()] = values[w.old.index()].clone()),
-            }
-            for ended in &self.ends[n] {
-                values[ended.index()] = None;
-            }
+        match planned {
+            Some(planned) if fits == Fits::Yes => planned.run(ctx, self, state)?,
+            _ => self.replay(ctx, state)?,
         }
         self.captured.hosts.iter().for_each(|h| h.done());
         let missing = || Error::registry("a program did not make what it returns").at(site);
-        self.program().outputs.iter().map(|v| values[v.index()].clone().ok_or_else(missing)).collect()
+        self.program().outputs.iter().map(|v| state.values[v.index()].clone().ok_or_else(missing)).collect()
+    }
+
+    /// Runs the nodes call by call.
+    fn replay(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
+        for (n, node) in self.program().nodes.iter().enumerate() {
+            let takes_place = match node.guard {
+                None => true,
+                Some(v) => self.takes_place(state, v, node.site)?,
+            };
+            match takes_place {
+                true => self.step(ctx, n, node, state)?,
+                // What it would write over has its old value.
+                false => {
+                    node.writes.iter().for_each(|w| state.values[w.new.index()] = state.values[w.old.index()].clone());
+                }
+            }
+            for ended in &self.ends[n] {
+                state.values[ended.index()] = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a guard, once. The host waits for it, as it does where an eager program decides.
+    pub(super) fn takes_place(&self, state: &mut RunState, v: ValueId, site: CallSite) -> Result<bool> {
+        if let Some((_, flag)) = state.flags.iter().find(|(read, _)| *read == v) {
+            return Ok(*flag);
+        }
+        let read = || {
+            let flag = state.values[v.index()].as_ref();
+            let flag = flag.ok_or_else(|| Error::registry("a guard of a program is missing"))?;
+            Ok(logical_bytes(flag, site)?.first().is_some_and(|b| *b != 0))
+        };
+        let flag = read().map_err(|e: Error| e.at(site))?;
+        state.flags.push((v, flag));
+        Ok(flag)
+    }
+
+    /// The hash of a run: ranks that draw other numbers do not do the same.
+    fn with_generator(&self, hash: u64, state: &RunState) -> u64 {
+        let global = GeneratorId::GLOBAL.0 as usize;
+        match (self.program().draws.get(global), state.generators.get(global)) {
+            (Some(draws), Some(g)) if *draws > 0 => {
+                with_runtime(hash, &[Scalar::Int(g.seed as i64), Scalar::Int(g.ordinal as i64)])
+            }
+            _ => hash,
+        }
     }
 
     fn check_context(&self, ctx: &RankCtx) -> Result<()> {
@@ -121,10 +259,12 @@ impl Replay {
         Ok(())
     }
 
-    /// The values from outside.
-    fn bind(&self, inputs: &[&Tensor]) -> Result<Vec<Option<Tensor>>> {
+    /// Binds the values from outside.
+    fn bind(&self, inputs: &[&Tensor], state: &mut RunState) -> Result<()> {
         let program = self.program();
-        let mut values: Vec<Option<Tensor>> = vec![None; program.values.len()];
+        state.values.clear();
+        state.values.resize(program.values.len(), None);
+        state.flags.clear();
         let wanted = program.outside_of(OutsideKind::Input).count();
         if wanted != inputs.len() {
             let names: Vec<String> = program.outside_of(OutsideKind::Input).map(|o| format!("{:?}", o.name)).collect();
@@ -146,17 +286,8 @@ impl Replay {
             if o.kind == OutsideKind::Input && grad_enabled() && t.requires_grad() {
                 return Err(no_gradient(&o.name, t));
             }
-            let have = t.type_ref().map_or_else(|| format!("{t:?}"), |ty| described(&ty));
-            if have != described(want) {
-                return Err(match o.kind {
-                    OutsideKind::Input => Error::argument(format!(
-                        "input {:?} of the graph is {have}, but it was captured with {}",
-                        o.name,
-                        described(want)
-                    ))
-                    .help("capture a graph for each shape and layout"),
-                    _ => Error::argument(format!("a tensor of the graph, {}, is {have} now", described(want))),
-                });
+            if !t.type_ref().is_some_and(|ty| ty.same(want)) {
+                return Err(other_type(&o.name, o.kind, t, want));
             }
             if o.kind == OutsideKind::Variable {
                 self.check_variable(i, t)?;
@@ -168,9 +299,9 @@ impl Replay {
                 ))
                 .help("give the graph as an input what changes between runs"));
             }
-            values[o.value.index()] = Some(t.clone());
+            state.values[o.value.index()] = Some(t.clone());
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Refuses a variable that the program trains no more, or trains now.
@@ -190,11 +321,11 @@ impl Replay {
     }
 
     /// States of the generators when the run begins; they advance by what the run draws.
-    fn draw(&self, ctx: &RankCtx) -> Result<Vec<GeneratorState>> {
-        let mut states = vec![];
+    fn draw(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
+        state.generators.clear();
         for (g, draws) in self.program().draws.iter().enumerate() {
             let own = (g as u32).checked_sub(GeneratorId::FIRST_OWN).map(|own| &self.captured.generators[own as usize]);
-            let state = match (g as u32, own) {
+            let begun = match (g as u32, own) {
                 // The first draw, which refuses the generator of another rank.
                 (_, Some(own)) if *draws > 0 => {
                     let (seed, ordinal) = own.draw()?;
@@ -204,36 +335,37 @@ impl Replay {
                 (n, None) if GeneratorId(n) == GeneratorId::GLOBAL => ctx.generator(),
                 _ => ctx.local_generator(),
             };
-            let after = GeneratorState { ordinal: state.ordinal + draws, ..state };
+            let after = GeneratorState { ordinal: begun.ordinal + draws, ..begun };
             match (g as u32, own) {
                 _ if *draws == 0 => {}
                 (_, Some(own)) => own.set_state(after)?,
                 (n, None) if GeneratorId(n) == GeneratorId::GLOBAL => ctx.set_generator(after),
                 _ => ctx.set_local_generator(after),
             }
-            states.push(state);
+            state.generators.push(begun);
         }
-        Ok(states)
+        Ok(())
     }
 
-    /// Reads a guard. The host waits for it, as it does where an eager program decides.
-    fn flag(&self, values: &[Option<Tensor>], v: ValueId, site: CallSite) -> Result<bool> {
-        let flag = values[v.index()].as_ref().ok_or_else(|| Error::registry("a guard of a program is missing"))?;
-        Ok(logical_bytes(flag, site)?.first().is_some_and(|b| *b != 0))
+    /// Carries out a node on tensors.
+    ///
+    /// # Errors
+    /// What the call reports, with its line.
+    pub(super) fn step(&self, ctx: &RankCtx, n: usize, node: &Node, state: &mut RunState) -> Result<()> {
+        self.step_on(ctx, n, node, (&state.generators, &mut state.values)).map_err(|e| e.at(node.site))
     }
 
-    fn step(
+    fn step_on(
         &self,
         ctx: &RankCtx,
         n: usize,
         node: &Node,
-        generators: &[GeneratorState],
-        values: &mut [Option<Tensor>],
+        (generators, values): (&[GeneratorState], &mut [Option<Tensor>]),
     ) -> Result<()> {
         let missing = || Error::registry(format!("a value that node {n} of a program needs is missing"));
         let _backward = node.backward.then(BackwardScope::enter);
         match &node.work {
-            Work::Host(id) => self.captured.hosts[id.0 as usize].advance(node.site),
+            Work::Host(id) => self.advance(ctx, *id, node.site),
             Work::Box(op) => {
                 let from = node.inputs.first().copied().flatten().ok_or_else(missing)?;
                 let to = node.outputs.first().copied().ok_or_else(missing)?;
@@ -296,25 +428,42 @@ impl Replay {
         given: Option<&Tensor>,
         generators: &[GeneratorState],
     ) -> Result<Outputs> {
-        let runtime = self.runtime(call, generators)?;
+        let runtime = self.runtime_of(call, generators)?;
         let mut made =
             Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref()).given(given);
         match &self.plans[n] {
             None => {
                 let what = call.op.layout.ok_or_else(|| Error::registry("a call of a program has no plan"))?;
-                let cause = match call.boxed_for {
-                    Some(BoxedFor::Gradient) => BoxingReason::Gradient,
-                    Some(BoxedFor::Op(op)) => BoxingReason::Needed(op),
-                    None => BoxingReason::Asked(what.function()),
-                };
+                let cause = boxing_reason(call, what);
                 run_captured_layout(&mut made, what, cause).map_err(|e| e.in_call(|| made.short()))
             }
             Some(plan) => run_captured(ctx, &mut made, plan).map_err(|e| e.in_call(|| made.short())),
         }
     }
 
+    /// Lets a host object act. Ranks that give other numbers to calls on global tensors do not do the same.
+    fn advance(&self, ctx: &RankCtx, id: HostId, site: CallSite) -> Result<()> {
+        let (host, calls) = (&self.captured.hosts[id.0 as usize], &self.host_calls[id.0 as usize]);
+        host.advance(site)?;
+        if !calls.is_empty() {
+            let mut hash = 0;
+            for call in calls {
+                hash = with_runtime(hash, &host.numbers(*call)?);
+            }
+            ctx.next_op("graph numbers", hash, site);
+        }
+        Ok(())
+    }
+
     /// The runtime attributes of a call in this run.
-    fn runtime(&self, call: &CallNode, generators: &[GeneratorState]) -> Result<RuntimeAttrs> {
+    ///
+    /// # Errors
+    /// A host object has other settings than when the program was captured.
+    pub(super) fn runtime(&self, call: &CallNode, state: &RunState) -> Result<RuntimeAttrs> {
+        self.runtime_of(call, &state.generators)
+    }
+
+    fn runtime_of(&self, call: &CallNode, generators: &[GeneratorState]) -> Result<RuntimeAttrs> {
         if let Some((host, number)) = call.host {
             let numbers = self.captured.hosts[host.0 as usize].numbers(number)?;
             let kinds = |all: &RuntimeAttrs| all.iter().map(|s| s.kind()).collect::<SmallVec<[DTypeKind; 4]>>();
@@ -337,6 +486,43 @@ impl Replay {
             }
         }
         Ok(runtime)
+    }
+}
+
+/// Whether runs are call by call because the environment says so.
+fn replays() -> Result<bool> {
+    match std::env::var("OFLOW_GRAPH").as_deref() {
+        Err(_) | Ok("" | "plan") => Ok(false),
+        Ok("replay") => Ok(true),
+        Ok(other) => Err(Error::argument(format!("OFLOW_GRAPH={other:?} says nothing about graphs"))
+            .help("set it to `plan`, the default, or to `replay`, which runs graphs call by call")),
+    }
+}
+
+/// Calls on global tensors that read the numbers of each host object.
+fn host_calls(program: &Program) -> Vec<Vec<u32>> {
+    let mut calls = vec![vec![]; program.hosts.len()];
+    for node in program.nodes.iter().filter(|n| n.needs().any(|v| program.ty(v).global().is_some())) {
+        if let Some((host, number)) = node.call().and_then(|c| c.host)
+            && let Some(calls) = calls.get_mut(host.0 as usize)
+        {
+            calls.push(number);
+        }
+    }
+    calls
+}
+
+/// The error of a tensor of another type than a program was captured with.
+#[cold]
+fn other_type(name: &str, kind: OutsideKind, t: &Tensor, want: &TypeRef) -> Error {
+    let have = t.type_ref().map_or_else(|| format!("{t:?}"), |ty| described(&ty));
+    match kind {
+        OutsideKind::Input => Error::argument(format!(
+            "input {name:?} of the graph is {have}, but it was captured with {}",
+            described(want)
+        ))
+        .help("capture a graph for each shape and layout"),
+        _ => Error::argument(format!("a tensor of the graph, {}, is {have} now", described(want))),
     }
 }
 

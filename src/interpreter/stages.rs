@@ -135,7 +135,8 @@ pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &Dispatc
         Where::Local(_) => false,
     };
     let mut boxed = Boxed::new();
-    let mut outs = issue_and_run(ctx, call, decided, global, &mut boxed)?;
+    let numbered = global && decided.plan.communicates();
+    let mut outs = issue_and_run(ctx, call, decided, (global, numbered), &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed, boxed_for: None })?;
     observers::made(call, &outs)?;
     observers::results(call, &mut outs)?;
@@ -163,7 +164,7 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
         Where::Local(_) => false,
     };
     let mut boxed = Boxed::new();
-    let outs = issue_and_run(&ctx, call, &decided, global, &mut boxed)?;
+    let outs = issue_and_run(&ctx, call, &decided, (global, global), &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed, boxed_for: None })?;
     if call.recording {
         // As they were boxed for the kernel.

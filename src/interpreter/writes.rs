@@ -30,13 +30,23 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
 pub(super) fn begin_write<'a>(call: &'a Call<'a>, global: bool) -> Writing<'a> {
     if writes(call) {
         for t in written(call) {
-            t.clear_reshard_cache();
-            if global {
-                t.bump_global_version();
-            }
+            begin(t, global);
         }
     }
     Writing(call)
+}
+
+fn begin(t: &Tensor, global: bool) {
+    t.clear_reshard_cache();
+    if global {
+        t.bump_global_version();
+    }
+}
+
+/// Notes that a prebuilt kernel has written a tensor, as a call that writes it does.
+pub(super) fn note_write(t: &Tensor) -> Result<()> {
+    begin(t, t.is_global());
+    t.with_data(|l| l.map(|l| l.storage.bump_version())).map(drop)
 }
 
 /// A call whose writes have begun. When it is dropped, also after a step that failed, the cached copies of the written tensors that the call itself

@@ -3,7 +3,7 @@
 use super::block::{Block, Memory};
 use super::origin::Origin;
 use super::uses::{Ticket, Tickets, Uses};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::placement::Device;
 use oflow_kernels::Element;
 use std::any::Any;
@@ -66,6 +66,29 @@ impl Storage {
             origin: Origin::DATA,
             memory: Memory::External { _owner: owner },
         }))
+    }
+
+    /// Makes a storage of a part of this one, which has users and a version of its own and keeps the whole. Parts that overlap do not know
+    /// of each other's users: whoever makes them orders their uses.
+    ///
+    /// # Errors
+    /// If the bytes do not lie in the storage.
+    pub fn part(&self, offset: usize, bytes: usize) -> Result<Storage> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
+            return Err(Error::argument(format!("bytes {offset}..+{bytes} do not lie in {self:?}")));
+        }
+        Ok(Storage::new(Box::new(Block {
+            handles: AtomicUsize::new(1),
+            version: AtomicU64::new(0),
+            outside: AtomicBool::new(false),
+            uses: Uses::default(),
+            // A dry run has no bytes behind its addresses.
+            data: if self.origin().is_dry() { self.ptr() } else { self.ptr().wrapping_add(offset) },
+            bytes,
+            device: self.device(),
+            origin: self.origin(),
+            memory: Memory::External { _owner: Box::new(self.clone()) },
+        })))
     }
 
     /// Makes a storage from a vector without copying.

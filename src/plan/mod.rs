@@ -32,6 +32,7 @@
 //! sent where every rank has the whole input. A rank that finds an impossible length sends that, and all ranks return the
 //! same error. Such an op has no lowering and no view, cannot be called inside a lowering, and is refused in a dry run.
 
+mod arena;
 mod build;
 mod dynamic_shape;
 mod kernel;
@@ -40,6 +41,7 @@ mod request;
 mod step;
 mod types;
 
+pub use arena::{ARENA_ALIGN, Lifetime, Packing, pack};
 pub use build::{boxing_to, hint_of, plan, with_choice};
 pub use dynamic_shape::parts_of;
 pub use kernel::{KernelPlan, KernelTable};

@@ -55,6 +55,14 @@ impl TypeRef {
             TypeRef::Global(g) => &g.ty,
         }
     }
+    /// Whether both are the same type.
+    pub fn same(&self, other: &TypeRef) -> bool {
+        match (self, other) {
+            (TypeRef::Local(a), TypeRef::Local(b)) => a.id() == b.id(),
+            (TypeRef::Global(a), TypeRef::Global(b)) => a.id() == b.id(),
+            _ => false,
+        }
+    }
     /// The type of a global tensor.
     pub fn global(&self) -> Option<&GlobalRef> {
         match self {

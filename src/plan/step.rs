@@ -324,6 +324,11 @@ impl Plan {
         }
     }
 
+    /// Whether ranks exchange anything when it is carried out.
+    pub fn communicates(&self) -> bool {
+        !self.steps.iter().all(|s| matches!(s, Step::Kernel(_) | Step::Assign(_)))
+    }
+
     /// The boxings, in order.
     pub fn boxings(&self) -> impl Iterator<Item = &BoxStep> {
         self.steps.iter().filter_map(|s| match s {

@@ -89,6 +89,14 @@ pub trait Streams: Send + Sync {
     fn is_dry(&self) -> bool {
         false
     }
+    /// Whether kernels run on the thread that issues them: then one that has been issued is done.
+    fn computes_here(&self) -> bool {
+        false
+    }
+    /// Waits until no stream reads or writes the storage.
+    fn wait_unused(&self, _storage: &Storage) -> Result<()> {
+        self.synchronize()
+    }
 }
 
 /// The streams of one device of one rank.
@@ -123,6 +131,24 @@ impl Vm {
         };
         debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
         self.streams.submit(i)
+    }
+
+    /// Whether kernels run on the thread that issues them, and [`Vm::run_here`] may run them.
+    pub(crate) fn computes_here(&self) -> bool {
+        self.streams.computes_here()
+    }
+
+    /// Runs a kernel on this thread, as [`Vm::submit`] of an instruction would where [`computes_here`](Vm::computes_here) holds. The caller
+    /// holds the storages of its views and has waited for their users.
+    #[inline]
+    pub(crate) fn run_here(&self, kernel: &KernelWork) -> Result<()> {
+        self.kernels.fetch_add(1, Ordering::Relaxed);
+        kernel.run(None)
+    }
+
+    /// Waits until no stream reads or writes the storage.
+    pub(crate) fn wait_unused(&self, storage: &Storage) -> Result<()> {
+        self.streams.wait_unused(storage)
     }
 
     /// Waits until the bytes of a storage are final: all work issued so far that writes it is done.

@@ -32,11 +32,6 @@ impl HostStreams {
         Ok(HostStreams { mode, comm, memory: memory.clone(), threads })
     }
 
-    /// Waits until no stream reads or writes the storage.
-    fn wait_unused(&self, storage: &Storage) -> Result<()> {
-        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
-    }
-
     fn wait_all(&self, tickets: &Tickets) -> Result<()> {
         tickets.iter().try_for_each(|t| t.line.wait(t.seq))?;
         if tickets.is_empty() { Ok(()) } else { self.failed() }
@@ -106,6 +101,14 @@ impl Streams for HostStreams {
         // SAFETY: inside the storage (the caller checked), which no instruction uses any more; `from` is another memory.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), storage.ptr().add(offset), from.len()) };
         Ok(())
+    }
+
+    fn computes_here(&self) -> bool {
+        !matches!(self.mode, VmMode::Async { .. })
+    }
+
+    fn wait_unused(&self, storage: &Storage) -> Result<()> {
+        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::AttrValue;
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, dual};
-use crate::tensor::Tensor;
+use crate::tensor::{GlobalRef, Tensor};
 
 /// Layouts of a boxing, as its gradient comes back.
 struct Boxed<'a> {
@@ -38,6 +38,11 @@ pub(super) fn to_global_grad(call: &Call<'_>, cause: BoxingReason) -> Result<Ten
             box_as(&ctx, cause, dy, &b, layout_key(g, boxed.home.0, &to), call.site)
         }
     }
+}
+
+/// Whether the op `to_global_grad` leaves a gradient of that type as it is.
+pub(in super::super) fn gradient_stays(call: &Call<'_>, dy: &GlobalRef) -> Result<bool> {
+    Ok(call.stated("grad_sbp")?.is_none() && dy.placement == *call.placement("placement")?)
 }
 
 /// The op `box_many_grad`: those that move go together.

@@ -21,6 +21,7 @@ mod stated;
 mod to_global;
 mod value;
 
+pub(super) use back::gradient_stays;
 pub(super) use boxes::collect;
 pub(super) use many::{BoxTo, to_layouts};
 pub(crate) use to_global::layout_key;

@@ -1,0 +1,700 @@
+//! The lowering of a program for one rank: its calls become kernels and boxings over slots, windows onto the program's memory.
+//!
+//! A node is lowered when it is a boxing, or its plan has kernels and boxings only and its operands lie as they take them. Others (exchanges
+//! of halos, lengths that depend on values, copies between devices, writes to memory whose old value is needed) are carried out one by one
+//! on tensors, as a replay does.
+
+use super::super::boxing::{BoxingReason, boxing_text, boxing_to};
+use super::super::cache::DispatchPlan;
+use super::super::call::Call;
+use super::super::layout::{gradient_stays, layout_key};
+use crate::boxing::BoxingPlan;
+use crate::context::RankCtx;
+use crate::error::{CallSite, Error, Result};
+use crate::memory::Storage;
+use crate::ops::{LayoutOp, RuntimeAttrs, StreamKind};
+use crate::placement::Device;
+use crate::plan::{
+    BufferId, KernelPlan, KernelStep, LocalRef, Numbers, Plan, PlannedBoxing, Step, TypeRef, intern_local,
+};
+use crate::program::{BoxedFor, CallNode, Node, OutsideKind, Program, ValueId, Work};
+use crate::tensor::{LocalTensor, Tensor};
+use oflow_kernels::view::{copied, is_contiguous};
+use oflow_kernels::{DType, Strides};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Number of a piece of memory of a program.
+pub(super) type RootId = usize;
+
+/// Number of a slot.
+pub(super) type SlotId = usize;
+
+/// Where a piece of memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// That of a tensor from outside, by its number among the program's.
+    Outside(usize),
+    /// A part of the arena.
+    Arena,
+    /// Allocated in each run: a run returns it.
+    Fresh,
+    /// Known when a node that is carried out on tensors has made it.
+    Late,
+}
+
+/// A piece of memory of a program.
+pub(super) struct Root {
+    pub(super) home: Home,
+    pub(super) device: Device,
+    pub(super) bytes: usize,
+    /// Times of the first and of the last use.
+    pub(super) first: usize,
+    pub(super) last: usize,
+    /// Whether others than kernels of the compute stream use it.
+    pub(super) shared: bool,
+    /// Memory that it may be: itself, and what the node had read that has made it. Sorted.
+    may_be: SmallVec<[RootId; 2]>,
+}
+
+/// A window onto memory, of one value.
+pub(super) struct Slot {
+    pub(super) ty: LocalRef,
+    pub(super) root: RootId,
+    /// First element, counted from the first one of the root.
+    pub(super) offset: isize,
+    pub(super) strides: Strides,
+}
+
+/// One act of a planned program: a kernel or a boxing, over slots.
+pub(super) struct Act {
+    pub(super) what: What,
+    pub(super) site: CallSite,
+    /// Memory that it reads, and that it writes.
+    pub(super) reads: SmallVec<[RootId; 4]>,
+    pub(super) writes: SmallVec<[RootId; 2]>,
+    time: usize,
+}
+
+/// What an act does.
+pub(super) enum What {
+    Kernel(Kernel),
+    Box(Box<Boxing>),
+}
+
+/// A kernel over slots.
+pub(super) struct Kernel {
+    pub(super) plan: Arc<KernelPlan>,
+    /// Step of the node's plan, which says the runtime attributes; none of a copy.
+    pub(super) step: Option<usize>,
+    pub(super) device: Device,
+    pub(super) runtime: RuntimeAttrs,
+    pub(super) inputs: SmallVec<[Option<SlotId>; 4]>,
+    pub(super) outputs: SmallVec<[SlotId; 2]>,
+    pub(super) workspace: Option<RootId>,
+}
+
+/// A boxing over slots.
+pub(super) struct Boxing {
+    pub(super) plan: Arc<BoxingPlan>,
+    /// This rank's source and destination shard.
+    pub(super) from: Option<SlotId>,
+    pub(super) to: Option<SlotId>,
+    pub(super) backward: bool,
+    /// Its entry in the dispatch stream; none of a boxing inside a call, which has the call's.
+    pub(super) entry: Option<(&'static str, u64, String)>,
+}
+
+impl Act {
+    /// The kernel, if it is one.
+    pub(super) fn kernel(&self) -> Option<&Kernel> {
+        match &self.what {
+            What::Kernel(k) => Some(k),
+            What::Box(_) => None,
+        }
+    }
+}
+
+/// How a node is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// On tensors. What it writes over in this memory nobody needs: it may be written in place.
+    Stepwise(SmallVec<[RootId; 1]>),
+    /// By these acts; none where this rank has no part, or nothing is computed. Whether the call has an entry in the dispatch stream, for the
+    /// boxings inside it.
+    Acts(Range<usize>, bool),
+}
+
+/// A program lowered for one rank.
+#[derive(Default)]
+pub(super) struct Lowered {
+    pub(super) roots: Vec<Root>,
+    pub(super) slots: Vec<Slot>,
+    /// The slot of each value; none where this rank has no part of it.
+    pub(super) slot_of: Vec<Option<SlotId>>,
+    /// Whether each value is that of a tensor from outside: its own, or one that was written over it.
+    own: Vec<bool>,
+    pub(super) acts: Vec<Act>,
+    /// Per node.
+    pub(super) ways: Vec<Way>,
+    /// Pairs of memory: the first may be that of the second, which is made by a node that is carried out on tensors.
+    may_share: Vec<(RootId, RootId)>,
+    time: usize,
+}
+
+/// What a program is lowered with.
+pub(super) struct From<'a> {
+    pub(super) ctx: &'a RankCtx,
+    pub(super) program: &'a Program,
+    /// Plans of the calls that kernels carry out, by node.
+    pub(super) plans: &'a [Option<DispatchPlan>],
+    /// Tensors from outside.
+    pub(super) outside: &'a [Tensor],
+    /// Kernel that copies, of a device.
+    pub(super) copy: fn(Device) -> Result<Arc<KernelPlan>>,
+}
+
+/// The type of what this rank holds of a value.
+pub(super) fn local_type(rank: usize, ty: &TypeRef) -> Option<LocalRef> {
+    match ty {
+        TypeRef::Local(l) => Some(l.clone()),
+        TypeRef::Global(g) => Some(intern_local(&g.shard_dims(rank)?, g.ty.dtype, g.placement.device())),
+    }
+}
+
+impl Lowered {
+    /// Lowers a program.
+    ///
+    /// # Errors
+    /// A backend has no kernel that copies.
+    pub(super) fn new(from: &From<'_>) -> Result<Lowered> {
+        let program = from.program;
+        let values = program.values.len();
+        let mut l = Lowered { slot_of: vec![None; values], own: vec![false; values], ..Lowered::default() };
+        program.outside.iter().for_each(|o| l.own[o.value.index()] = true);
+        for (i, o) in program.outside.iter().enumerate() {
+            let made = from.outside[i].with_data(|t| t.map(|t| (t.ty.clone(), copied(&t.strides))))?;
+            let Some((ty, strides)) = made else { continue };
+            let root = l.root(Home::Outside(i), ty.device, ty.bytes);
+            // What is given at a run is made contiguous.
+            let strides = if o.kind == OutsideKind::Input { copied(&ty.strides) } else { strides };
+            l.slots.push(Slot { ty, root, offset: 0, strides });
+            l.slot_of[o.value.index()] = Some(l.slots.len() - 1);
+        }
+        let last = last_uses(program);
+        let handles = handed_out_views(program);
+        for (n, node) in program.nodes.iter().enumerate() {
+            let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time);
+            let kernels = match handles[n] {
+                true => None,
+                false => Native { l: &mut l, from, last: &last, n, node }.lower()?,
+            };
+            let way = match kernels {
+                Some(()) => {
+                    let numbered =
+                        node.call().is_some() && from.plans[n].as_ref().is_some_and(|p| p.plan.communicates());
+                    Way::Acts(before.2..l.acts.len(), numbered)
+                }
+                None => {
+                    l.roots.truncate(before.0);
+                    l.slots.truncate(before.1);
+                    l.acts.truncate(before.2);
+                    l.time = before.3;
+                    Way::Stepwise(l.stepwise(from, &last, (n, node)))
+                }
+            };
+            node.writes.iter().for_each(|w| l.own[w.new.index()] = l.own[w.old.index()]);
+            l.ways.push(way);
+        }
+        l.end(program);
+        Ok(l)
+    }
+
+    fn root(&mut self, home: Home, device: Device, bytes: usize) -> RootId {
+        let (root, now) = (self.roots.len(), self.time);
+        let may_be = SmallVec::from_elem(root, 1);
+        self.roots.push(Root { home, device, bytes, first: now, last: now, shared: false, may_be });
+        root
+    }
+
+    /// A slot of memory of its own.
+    fn slot(&mut self, home: Home, ty: &LocalRef) -> SlotId {
+        let root = self.root(home, ty.device, ty.bytes);
+        self.slots.push(Slot { ty: ty.clone(), root, offset: 0, strides: copied(&ty.strides) });
+        self.slots.len() - 1
+    }
+
+    fn used(&mut self, root: RootId) {
+        let now = self.time;
+        let r = &mut self.roots[root];
+        r.last = r.last.max(now);
+    }
+
+    pub(super) fn is_contiguous(&self, s: SlotId) -> bool {
+        let s = &self.slots[s];
+        is_contiguous(&s.ty.ty.shape, &s.strides)
+    }
+
+    /// A node that is carried out on tensors: what it makes is known then.
+    /// Returns the memory that it may write in place.
+    fn stepwise(&mut self, from: &From<'_>, last: &[usize], (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
+        let read: SmallVec<[RootId; 4]> =
+            node.needs().filter_map(|v| self.slot_of[v.index()]).map(|s| self.slots[s].root).collect();
+        for r in &read {
+            self.used(*r);
+            self.roots[*r].shared = true;
+        }
+        let mut in_place = SmallVec::new();
+        for w in &node.writes {
+            let old = self.slot_of[w.old.index()].map(|s| (s, self.slots[s].root));
+            let free = old.filter(|(_, root)| !self.is_needed(w.old, *root, last, n));
+            in_place.extend(free.map(|(_, root)| root));
+            let kept = free.filter(|(_, root)| matches!(self.roots[*root].home, Home::Outside(_)));
+            self.slot_of[w.new.index()] = kept.map(|(s, _)| s).or_else(|| self.late(from, w.new, &read));
+        }
+        for v in &node.outputs {
+            self.slot_of[v.index()] = self.late(from, *v, &read);
+        }
+        self.time += 1;
+        in_place
+    }
+
+    /// Whether a value in the memory of `v`, which a node writes, is needed after it, in the program or, as the value of another tensor from
+    /// outside, after the run.
+    fn is_needed(&self, v: ValueId, root: RootId, last: &[usize], n: usize) -> bool {
+        let of = |r: RootId| &self.roots[r].may_be;
+        let of_others =
+            |r: RootId| matches!(self.roots[r].home, Home::Outside(_)) && !(r == root && self.own[v.index()]);
+        if of(root).iter().any(|r| of_others(*r)) {
+            return true;
+        }
+        let there = |s: &Option<SlotId>| {
+            s.is_some_and(|s| of(self.slots[s].root).iter().any(|r| of(root).binary_search(r).is_ok()))
+        };
+        self.slot_of.iter().zip(last).any(|(s, last)| *last > n && there(s))
+    }
+
+    fn late(&mut self, from: &From<'_>, v: ValueId, read: &[RootId]) -> Option<SlotId> {
+        let ty = local_type(from.ctx.rank(), from.program.ty(v))?;
+        let slot = self.slot(Home::Late, &ty);
+        let root = self.slots[slot].root;
+        let mut may_be: SmallVec<[RootId; 2]> = read.iter().flat_map(|r| self.roots[*r].may_be.clone()).collect();
+        may_be.push(root);
+        may_be.sort_unstable();
+        may_be.dedup();
+        self.roots[root].may_be = may_be;
+        self.roots[root].shared = true;
+        self.may_share.extend(read.iter().map(|r| (*r, root)));
+        Some(slot)
+    }
+
+    /// The memory that a run returns is its own, and what shares memory lives as long as the other.
+    fn end(&mut self, program: &Program) {
+        for v in &program.outputs {
+            if let Some(s) = self.slot_of[v.index()] {
+                let root = self.slots[s].root;
+                self.used(root);
+                self.returned(root);
+            }
+        }
+        // What was made later comes first.
+        for (kept, by) in std::mem::take(&mut self.may_share).into_iter().rev() {
+            self.roots[kept].last = self.roots[kept].last.max(self.roots[by].last);
+            if self.roots[by].last >= self.time {
+                self.returned(kept);
+            }
+        }
+    }
+
+    fn returned(&mut self, root: RootId) {
+        let r = &mut self.roots[root];
+        if r.home == Home::Arena {
+            r.home = Home::Fresh;
+        }
+    }
+}
+
+/// The reason of a call that changes a layout.
+pub(in super::super) fn boxing_reason(call: &CallNode, what: LayoutOp) -> BoxingReason {
+    match call.boxed_for {
+        Some(BoxedFor::Gradient) => BoxingReason::Gradient,
+        Some(BoxedFor::Op(op)) => BoxingReason::Needed(op),
+        None => BoxingReason::Asked(what.function()),
+    }
+}
+
+/// The last node that needs each value; one after all nodes for what a run returns.
+fn last_uses(program: &Program) -> Vec<usize> {
+    let mut last = vec![0; program.values.len()];
+    for (n, node) in program.nodes.iter().enumerate() {
+        node.needs().chain(node.defines()).for_each(|v| last[v.index()] = n);
+    }
+    program.outputs.iter().for_each(|v| last[v.index()] = program.nodes.len());
+    last
+}
+
+/// Whether each node is a view op whose result a run returns, itself or through other such nodes: handles know that they are views.
+fn handed_out_views(program: &Program) -> Vec<bool> {
+    let mut handed = vec![false; program.values.len()];
+    program.outputs.iter().for_each(|v| handed[v.index()] = true);
+    let mut nodes = vec![false; program.nodes.len()];
+    for (n, node) in program.nodes.iter().enumerate().rev() {
+        let is_view = node.call().is_some_and(|c| c.op.view.is_some() && !c.into);
+        if is_view && node.outputs.iter().any(|v| handed[v.index()]) {
+            nodes[n] = true;
+            node.inputs.iter().flatten().for_each(|v| handed[v.index()] = true);
+        }
+    }
+    nodes
+}
+
+/// A node being lowered to kernels.
+struct Native<'a, 'b> {
+    l: &'a mut Lowered,
+    from: &'a From<'b>,
+    last: &'a [usize],
+    n: usize,
+    node: &'a Node,
+}
+
+impl Native<'_, '_> {
+    /// Adds the node's kernels; none where it is to be carried out on tensors.
+    fn lower(mut self) -> Result<Option<()>> {
+        let node = self.node;
+        if let Some(boxing) = self.boxing_of()? {
+            return self.boxing_node(boxing);
+        }
+        let (Work::Call(call), Some(decided)) = (&node.work, &self.from.plans[self.n]) else { return Ok(None) };
+        let plan = &decided.plan;
+        if !plan.steps.iter().all(|s| matches!(s, Step::Kernel(_) | Step::Assign(_) | Step::Box(_))) {
+            return Ok(None);
+        }
+        if !self.writes_are_plain(call) {
+            return Ok(None);
+        }
+        let mut at: Vec<Option<SlotId>> = vec![None; plan.buffers.len()];
+        for (b, v) in node.inputs.iter().enumerate() {
+            at[b] = v.and_then(|v| self.l.slot_of[v.index()]);
+        }
+        if plan.takes_part || plan.communicates() {
+            let given = call.into.then(|| self.l.slot_of[node.writes[0].old.index()]).flatten();
+            if call.into && given.is_none() && plan.takes_part {
+                return Ok(None);
+            }
+            for (s, step) in plan.steps.iter().enumerate() {
+                let done = match step {
+                    Step::Kernel(_) | Step::Assign(_) if !plan.takes_part => Some(()),
+                    Step::Kernel(k) => self.kernel(call, plan, (s, k), given, &mut at)?,
+                    Step::Assign(from) => self.assign(given, at[from.index()])?,
+                    Step::Box(b) => {
+                        at[b.makes.index()] = self.boxing(&b.boxing, at[b.from.index()], None);
+                        Some(())
+                    }
+                    _ => None,
+                };
+                if done.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if !call.into {
+            for (v, b) in node.outputs.iter().zip(&plan.outputs) {
+                self.l.slot_of[v.index()] = at[b.index()];
+            }
+        }
+        for w in &node.writes {
+            self.l.slot_of[w.new.index()] = self.l.slot_of[w.old.index()];
+        }
+        Ok(Some(()))
+    }
+
+    /// The boxing that the node is, with its entry in the dispatch stream: one of the program, for a call, or of a gradient that does not stay
+    /// where it is.
+    fn boxing_of(&self) -> Result<Option<(PlannedBoxing, BoxingReason, u64)>> {
+        let (node, program) = (self.node, self.from.program);
+        let reason = match &node.work {
+            Work::Box(op) => BoxingReason::Needed(op),
+            Work::Call(call) => match call.op.layout {
+                Some(what @ (LayoutOp::Box | LayoutOp::BoxGrad)) => boxing_reason(call, what),
+                _ => return Ok(None),
+            },
+            Work::Host(_) => return Ok(None),
+        };
+        let (Some(Some(from)), Some(to)) = (node.inputs.first(), node.outputs.first()) else { return Ok(None) };
+        let (Some(from), Some(to)) = (program.ty(*from).global(), program.ty(*to).global()) else { return Ok(None) };
+        if let Work::Call(call) = &node.work
+            && call.op.layout == Some(LayoutOp::BoxGrad)
+            && gradient_stays(&Call::of(call.op, &[], call.attrs.clone(), RuntimeAttrs::new(), node.site), from)?
+        {
+            return Ok(None);
+        }
+        let boxing = boxing_to(self.from.ctx, from, &to.placement, &to.sbp)?;
+        Ok(Some((boxing, reason, layout_key(from, &to.placement, &to.sbp))))
+    }
+
+    fn boxing_node(&mut self, (boxing, reason, key): (PlannedBoxing, BoxingReason, u64)) -> Result<Option<()>> {
+        let (Some(Some(from)), Some(to)) = (self.node.inputs.first(), self.node.outputs.first()) else {
+            return Ok(None);
+        };
+        let (from, text) =
+            (self.l.slot_of[from.index()], boxing_text(reason, &self.from.program.ty(*from).short(), &boxing));
+        self.l.slot_of[to.index()] = self.boxing(&boxing, from, Some((reason.op(), key, text)));
+        Ok(Some(()))
+    }
+
+    /// Boxes a slot. What stays where it is is the same slot.
+    fn boxing(
+        &mut self,
+        boxing: &PlannedBoxing,
+        from: Option<SlotId>,
+        entry: Option<(&'static str, u64, String)>,
+    ) -> Option<SlotId> {
+        let unmoved = from.filter(|s| {
+            let dims = &self.l.slots[*s].ty.ty.shape;
+            boxing.plan.is_identity() && boxing.local.as_ref().is_some_and(|l| l.ty.shape == *dims)
+        });
+        let to = unmoved.or_else(|| boxing.local.as_ref().map(|ty| self.l.slot(Home::Arena, ty)));
+        let root = |s: SlotId| self.l.slots[s].root;
+        let moves = !boxing.plan.is_identity();
+        let reads: SmallVec<[RootId; 4]> = from.filter(|_| moves).map(root).into_iter().collect();
+        let writes: SmallVec<[RootId; 2]> = to.filter(|_| moves).map(root).into_iter().collect();
+        for r in reads.iter().chain(&writes) {
+            self.l.used(*r);
+            self.l.roots[*r].shared = true;
+        }
+        let what = Boxing { plan: boxing.plan.clone(), from, to, backward: self.node.backward, entry };
+        let (site, time) = (self.node.site, self.l.time);
+        self.l.acts.push(Act { what: What::Box(Box::new(what)), site, time, reads, writes });
+        self.l.time += 1;
+        to
+    }
+
+    /// Whether the node writes memory of which nobody needs the old value, and of which its other inputs are no other windows.
+    fn writes_are_plain(&self, call: &CallNode) -> bool {
+        let l = &*self.l;
+        self.node.writes.iter().all(|w| {
+            let Some(target) = l.slot_of[w.old.index()] else { return true };
+            let root = l.slots[target].root;
+            let same = |s: SlotId| {
+                let (a, b) = (&l.slots[s], &l.slots[target]);
+                a.offset == b.offset && a.strides == b.strides && a.ty.id() == b.ty.id()
+            };
+            let inputs = self.node.inputs.iter().enumerate().filter(|(i, _)| !call.op.sig.mutates(*i));
+            let clear =
+                inputs.filter_map(|(_, v)| l.slot_of[(*v)?.index()]).all(|s| l.slots[s].root != root || same(s));
+            l.is_contiguous(target) && clear && !l.is_needed(w.old, root, self.last, self.n)
+        })
+    }
+
+    fn kernel(
+        &mut self,
+        call: &CallNode,
+        plan: &Plan,
+        (s, step): (usize, &KernelStep),
+        given: Option<SlotId>,
+        at: &mut [Option<SlotId>],
+    ) -> Result<Option<()>> {
+        if step.cross_device.is_some() {
+            return Ok(None);
+        }
+        let of_call = matches!(step.numbers, Numbers::OfCall);
+        let in_place = of_call && !self.node.writes.is_empty();
+        let given = given.filter(|_| in_place);
+        if !in_place && self.window(call, plan, step, at)? {
+            return Ok(Some(()));
+        }
+        let Some(kernel) = &step.kernel else {
+            if given.is_none() {
+                self.make(plan, &step.makes, at);
+            }
+            return Ok(Some(()));
+        };
+        let mut inputs: SmallVec<[Option<SlotId>; 4]> = SmallVec::new();
+        let (mut reads, mut writes): (SmallVec<[RootId; 4]>, SmallVec<[RootId; 2]>) = Default::default();
+        for (i, id) in step.inputs.iter().enumerate() {
+            let Some(mut slot) = id.and_then(|b| at[b.index()]) else {
+                inputs.push(None);
+                continue;
+            };
+            let mutable = step.op.writes_inputs() && step.op.sig.mutates(i);
+            if !step.op.traits.strided && !self.l.is_contiguous(slot) {
+                if mutable {
+                    return Ok(None);
+                }
+                slot = self.copy(slot)?;
+            }
+            let root = self.l.slots[slot].root;
+            if mutable {
+                writes.push(root)
+            } else {
+                reads.push(root)
+            }
+            inputs.push(Some(slot));
+        }
+        let outputs: SmallVec<[SlotId; 2]> = match given {
+            Some(given) => SmallVec::from_slice(&[given]),
+            None => self.make(plan, &step.makes, at),
+        };
+        writes.extend(outputs.iter().map(|s| self.l.slots[*s].root));
+        let workspace = (kernel.workspace > 0).then(|| self.l.root(Home::Arena, plan.device, kernel.workspace));
+        writes.extend(workspace);
+        let runtime = step.runtime(&call.runtime)?;
+        let operands = Operands { inputs, outputs, workspace, reads, writes };
+        self.push(kernel, Some(s), (plan.device, runtime), operands);
+        Ok(Some(()))
+    }
+
+    /// Memory for what a step makes.
+    fn make(&mut self, plan: &Plan, makes: &[BufferId], at: &mut [Option<SlotId>]) -> SmallVec<[SlotId; 2]> {
+        let mut made = SmallVec::new();
+        for b in makes {
+            if let Some(ty) = &plan.buffers[b.index()].local {
+                let slot = self.l.slot(Home::Arena, ty);
+                at[b.index()] = Some(slot);
+                made.push(slot);
+            }
+        }
+        made
+    }
+
+    /// Makes the result of a view op another window onto the memory of its input, where strides can say it.
+    fn window(&mut self, call: &CallNode, plan: &Plan, step: &KernelStep, at: &mut [Option<SlotId>]) -> Result<bool> {
+        let local = plan.steps.len() == 1 && plan.buffers.iter().all(|b| b.global.is_none());
+        let (Some(view), Some(Some(from)), [made]) = (&step.op.view, step.inputs.first(), step.makes.as_slice()) else {
+            return Ok(false);
+        };
+        if !(step.view || local) {
+            return Ok(false);
+        }
+        let (Some(source), Some(ty)) = (at[from.index()], &plan.buffers[made.index()].local) else { return Ok(false) };
+        let attrs = match &step.kernel {
+            Some(kernel) => &kernel.attrs,
+            None if local => &call.attrs,
+            None => return Ok(false),
+        };
+        let (shape, source) = (&ty.ty.shape, &self.l.slots[source]);
+        let Some((by, strides)) = view(&source.ty.ty.shape, &source.strides, attrs, shape) else { return Ok(false) };
+        // Without elements nothing is addressed, and the place may lie outside.
+        let offset = source.offset + if shape.contains(&0) { 0 } else { by };
+        let slot = Slot { ty: ty.clone(), root: source.root, offset, strides };
+        self.l.slots.push(slot);
+        at[made.index()] = Some(self.l.slots.len() - 1);
+        Ok(true)
+    }
+
+    /// A contiguous copy.
+    fn copy(&mut self, from: SlotId) -> Result<SlotId> {
+        let ty = self.l.slots[from].ty.clone();
+        let to = self.l.slot(Home::Arena, &ty);
+        self.copy_into(from, to)?;
+        Ok(to)
+    }
+
+    fn copy_into(&mut self, from: SlotId, to: SlotId) -> Result<()> {
+        let device = self.l.slots[from].ty.device;
+        let operands = Operands {
+            inputs: SmallVec::from_slice(&[Some(from)]),
+            outputs: SmallVec::from_slice(&[to]),
+            workspace: None,
+            reads: SmallVec::from_slice(&[self.l.slots[from].root]),
+            writes: SmallVec::from_slice(&[self.l.slots[to].root]),
+        };
+        self.push(&(self.from.copy)(device)?, None, (device, RuntimeAttrs::new()), operands);
+        Ok(())
+    }
+
+    /// Copies a result into the tensor that the call writes.
+    fn assign(&mut self, given: Option<SlotId>, from: Option<SlotId>) -> Result<Option<()>> {
+        let (Some(to), Some(from)) = (given, from) else { return Ok(None) };
+        self.copy_into(from, to)?;
+        Ok(Some(()))
+    }
+
+    fn push(
+        &mut self,
+        plan: &Arc<KernelPlan>,
+        step: Option<usize>,
+        (device, runtime): (Device, RuntimeAttrs),
+        operands: Operands,
+    ) {
+        let on_compute = plan.stream == StreamKind::Compute;
+        for r in operands.reads.iter().chain(&operands.writes) {
+            self.l.used(*r);
+            self.l.roots[*r].shared |= !on_compute;
+        }
+        let (plan, site, time) = (plan.clone(), self.node.site, self.l.time);
+        let Operands { inputs, outputs, workspace, reads, writes } = operands;
+        let what = What::Kernel(Kernel { plan, step, device, runtime, inputs, outputs, workspace });
+        self.l.acts.push(Act { what, site, time, reads, writes });
+        self.l.time += 1;
+    }
+}
+
+/// Operands of a kernel, with the memory that it reads and writes.
+struct Operands {
+    inputs: SmallVec<[Option<SlotId>; 4]>,
+    outputs: SmallVec<[SlotId; 2]>,
+    workspace: Option<RootId>,
+    reads: SmallVec<[RootId; 4]>,
+    writes: SmallVec<[RootId; 2]>,
+}
+
+impl Lowered {
+    /// Lets outputs of kernels take the memory of values that end with them, where the kernel proposes it.
+    pub(super) fn reuse(&mut self) {
+        let mut taken: Vec<RootId> = (0..self.roots.len()).collect();
+        for k in 0..self.acts.len() {
+            let act = &mut self.acts[k];
+            for r in act.reads.iter_mut().chain(&mut act.writes) {
+                *r = taken[*r];
+            }
+            let act = &self.acts[k];
+            let Some(kernel) = act.kernel() else { continue };
+            let slot = |s: SlotId| &self.slots[s];
+            let found = kernel.plan.inplace.iter().find_map(|(i, o)| {
+                let (from, to) = (kernel.inputs.get(*i).copied()??, *kernel.outputs.get(*o)?);
+                let (a, b) = (slot(from), slot(to));
+                let (ra, rb) = (taken[a.root], b.root);
+                let whole = |s: &Slot, r: RootId| {
+                    s.offset == 0 && s.ty.bytes == self.roots[r].bytes && is_contiguous(&s.ty.ty.shape, &s.strides)
+                };
+                let once = act.reads.iter().chain(&act.writes).filter(|r| **r == ra).count() == 1;
+                let ends = self.roots[ra].last == act.time && self.roots[rb].first == act.time;
+                let arena = self.roots[ra].home == Home::Arena && self.roots[rb].home == Home::Arena;
+                (arena && ends && once && ra != rb && a.ty.id() == b.ty.id() && whole(a, ra) && whole(b, rb))
+                    .then_some((ra, rb))
+            });
+            if let Some((from, to)) = found {
+                taken[to] = from;
+                self.roots[from].last = self.roots[to].last;
+                self.roots[from].shared |= self.roots[to].shared;
+                for w in &mut self.acts[k].writes {
+                    *w = taken[*w];
+                }
+            }
+        }
+        for s in &mut self.slots {
+            s.root = taken[s.root];
+        }
+        for (r, root) in self.roots.iter_mut().enumerate() {
+            if taken[r] != r {
+                // Nobody uses it.
+                (root.bytes, root.first, root.last) = (0, 0, 0);
+            }
+        }
+    }
+
+    /// The memory of a slot, given that of its root and the number of the first element there.
+    pub(super) fn window_of(&self, slot: SlotId, storage: &Storage, first: usize) -> Result<LocalTensor> {
+        let s = &self.slots[slot];
+        let offset = first.checked_add_signed(s.offset);
+        let offset = offset.ok_or_else(|| Error::registry("a window of a program begins before its memory"))?;
+        LocalTensor::of_storage(&s.ty, storage.clone(), offset, copied(&s.strides))
+    }
+}
+
+/// Bytes as a tensor, for scratch memory.
+pub(super) fn bytes_type(bytes: usize, device: Device) -> LocalRef {
+    intern_local(&[bytes], DType::U8, device)
+}

@@ -1,0 +1,635 @@
+//! Planned execution: a captured program as prebuilt kernels and boxings over one arena for each device.
+//!
+//! A program is lowered for the rank ([`lower`]): its values become *slots*, windows onto *roots*, pieces of memory. A root is the memory of
+//! a tensor from outside, a part of the arena, memory that a run returns, or memory that a node makes which is carried out on tensors. The
+//! arena's parts get their offsets from their lifetimes ([`crate::plan::pack`]). So a run infers, chooses and allocates nothing for what
+//! kernels do, and reads no tensor handles: it patches the views of what has moved since the last run, and calls the kernels.
+//!
+//! **Order.** Kernels of one stream run in the order of the program, so memory may be used again as soon as its last kernel has been
+//! issued. Where another stream uses memory (boxings, copies), each part of the arena is a storage with users of its own, and a kernel that
+//! begins to use bytes again waits for the users of all parts that have had them.
+//!
+//! **Tensors from outside** are bound at each run. A global tensor that the program writes gets memory of its own first, if other handles
+//! share it, as a write does in an eager program.
+
+mod lower;
+
+use super::boxing::issue_boxing;
+use super::cache::DispatchPlan;
+use super::comm_trace::BackwardScope;
+use super::copy::contiguous;
+use super::issue::with_runtime;
+use super::replay::{Replay, RunState};
+use super::writes::note_write;
+use crate::backend;
+use crate::comm::Tag;
+use crate::context::RankCtx;
+use crate::error::{Error, Result};
+use crate::memory::Storage;
+use crate::ops::GivenValues;
+use crate::placement::Device;
+use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
+use crate::program::{CallNode, Node, OutsideKind, ValueId};
+use crate::tensor::{LocalTensor, Tensor};
+use crate::vm::{Instruction, KernelWork, Work};
+pub(super) use lower::boxing_reason;
+use lower::{From, Home, Kernel, Lowered, RootId, Way, What, bytes_type};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// An operand of a kernel.
+#[derive(Clone, Copy)]
+enum Operand {
+    Input(usize),
+    Output(usize),
+    Workspace,
+}
+
+/// The arena of a device.
+struct Arena {
+    device: Device,
+    packing: Packing,
+    /// Its memory, from the first run on.
+    memory: Option<Storage>,
+    /// The roots that it holds, in the order of the packing.
+    roots: Vec<RootId>,
+}
+
+/// Memory of a root in a run.
+struct Memory {
+    storage: Storage,
+    /// First element, in elements of the slots' dtype.
+    offset: usize,
+}
+
+/// Facts about a kernel that a run needs beside its work.
+#[derive(Default)]
+struct Around {
+    /// Memory that begins with it and is allocated in each run.
+    fresh: SmallVec<[RootId; 1]>,
+    /// Memory that other streams may use, and whether it is written.
+    waits: SmallVec<[(RootId, bool); 2]>,
+    /// Memory from outside that it writes, and that it reads.
+    outside: SmallVec<[(RootId, bool); 2]>,
+}
+
+/// Memory of one device that a graph needs on this rank, beside the tensors from outside and those that a run returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArenaSize {
+    /// Device that holds it.
+    pub device: Device,
+    /// How many values, temporaries and pieces of scratch memory have a part of it.
+    pub parts: usize,
+    /// Its size.
+    pub bytes: usize,
+    /// The most bytes of its parts that are in use at one time: no arena is smaller.
+    pub bound: usize,
+}
+
+/// What a rank needs to run a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphPlan {
+    /// Kernels that are prebuilt.
+    pub kernels: usize,
+    /// Boxings that are prebuilt.
+    pub boxings: usize,
+    /// Nodes that are carried out on tensors: settings of hosts, exchanges of halos, copies between devices, views that a run returns.
+    pub stepwise: usize,
+    /// The arena of each device. It is allocated at the first run and kept as long as the graph.
+    pub arenas: Vec<ArenaSize>,
+}
+
+/// `13 kernels, 4 boxings, 2 nodes on tensors, 4096 bytes on cpu for 9 values (1.00 of the bound)`.
+impl fmt::Display for GraphPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} kernels, {} boxings, {} nodes on tensors", self.kernels, self.boxings, self.stepwise)?;
+        for a in &self.arenas {
+            let gap = a.bytes as f64 / a.bound.max(1) as f64;
+            write!(f, ", {} bytes on {} for {} values ({gap:.2} of the bound)", a.bytes, a.device, a.parts)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether tensors from outside lie as a program was planned for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fits {
+    Yes,
+    /// With other strides than when it was planned.
+    Otherwise,
+    /// One that is written shares memory with another one.
+    Shared,
+}
+
+/// A program planned for this rank.
+pub(crate) struct Planned {
+    lowered: Lowered,
+    /// The kernels of the acts that are kernels.
+    works: Vec<Option<KernelWork>>,
+    around: Vec<Around>,
+    /// Operands that are windows onto each root.
+    operands: Vec<SmallVec<[(usize, Operand); 2]>>,
+    arenas: Vec<Arena>,
+    memory: Vec<Option<Memory>>,
+    /// Address for which the views of each root were made.
+    bound: Vec<usize>,
+}
+
+impl Planned {
+    /// Plans a program, for tensors from outside as they lie now.
+    ///
+    /// # Errors
+    /// A backend has no kernel that copies.
+    pub(super) fn new(ctx: &RankCtx, replay: &Replay, plans: &[Option<DispatchPlan>]) -> Result<Planned> {
+        let program = replay.program();
+        let from = From { ctx, program, plans, outside: replay.outside(), copy: backend::copy_plan };
+        let mut lowered = Lowered::new(&from)?;
+        lowered.reuse();
+        let arenas = arenas(&lowered);
+        let none = LocalTensor::alloc(ctx, &bytes_type(0, Device::Cpu))?;
+        let mut operands: Vec<SmallVec<[(usize, Operand); 2]>> = vec![SmallVec::new(); lowered.roots.len()];
+        let mut works = vec![];
+        for (k, act) in lowered.acts.iter().enumerate() {
+            let Some(kernel) = act.kernel() else {
+                works.push(None);
+                continue;
+            };
+            let root = |s: usize| lowered.slots[s].root;
+            for (i, s) in kernel.inputs.iter().enumerate() {
+                if let Some(s) = s {
+                    operands[root(*s)].push((k, Operand::Input(i)));
+                }
+            }
+            kernel.outputs.iter().enumerate().for_each(|(o, s)| operands[root(*s)].push((k, Operand::Output(o))));
+            if let Some(w) = kernel.workspace {
+                operands[w].push((k, Operand::Workspace));
+            }
+            works.push(Some(KernelWork {
+                plan: kernel.plan.clone(),
+                // Views are made when their memory is known.
+                inputs: kernel.inputs.iter().map(|_| None).collect(),
+                outputs: kernel.outputs.iter().map(|_| none.view()).collect(),
+                runtime: kernel.runtime.clone(),
+                workspace: None,
+                held: None,
+                site: act.site,
+            }));
+        }
+        let around = around(&lowered, &arenas);
+        let memory = lowered.roots.iter().map(|_| None).collect();
+        let bound = vec![0; lowered.roots.len()];
+        Ok(Planned { lowered, works, around, operands, arenas, memory, bound })
+    }
+
+    /// What a run needs.
+    pub(super) fn describe(&self) -> GraphPlan {
+        let arena = |a: &Arena| ArenaSize {
+            device: a.device,
+            parts: a.roots.len(),
+            bytes: a.packing.bytes,
+            bound: a.packing.bound,
+        };
+        GraphPlan {
+            kernels: self.works.iter().flatten().count(),
+            boxings: self.works.iter().filter(|w| w.is_none()).count(),
+            stepwise: self.lowered.ways.iter().filter(|w| matches!(w, Way::Stepwise(_))).count(),
+            arenas: self.arenas.iter().map(arena).collect(),
+        }
+    }
+
+    /// Binds the memory of a root: makes the views anew if it has moved.
+    fn bind(&mut self, root: RootId, storage: Storage, offset: usize) -> Result<()> {
+        // All slots of a root have one dtype, but scratch memory has none.
+        let size = |s: usize| self.lowered.slots[s].ty.ty.dtype.size();
+        let address = |(k, operand): &(usize, Operand)| {
+            let kernel = self.lowered.acts[*k].kernel()?;
+            let element = match operand {
+                Operand::Input(i) => kernel.inputs[*i].map_or(1, size),
+                Operand::Output(o) => size(kernel.outputs[*o]),
+                Operand::Workspace => 1,
+            };
+            // Null is the address of nothing.
+            Some(storage.ptr() as usize + offset * element)
+        };
+        let there = self.operands[root].first().and_then(address);
+        if let Some(there) = there
+            && std::mem::replace(&mut self.bound[root], there) != there
+        {
+            for (k, operand) in &self.operands[root] {
+                let (Some(kernel), Some(work)) = (self.lowered.acts[*k].kernel(), &mut self.works[*k]) else {
+                    continue;
+                };
+                let window = |s: usize| Ok::<_, Error>(self.lowered.window_of(s, &storage, offset)?.view());
+                match *operand {
+                    Operand::Input(i) => work.inputs[i] = kernel.inputs[i].map(window).transpose()?,
+                    Operand::Output(o) => work.outputs[o] = window(kernel.outputs[o])?,
+                    Operand::Workspace => {
+                        let ty = bytes_type(kernel.plan.workspace, storage.device());
+                        let strides = SmallVec::from_elem(1, 1);
+                        work.workspace = Some(LocalTensor::of_storage(&ty, storage.clone(), 0, strides)?.view());
+                    }
+                }
+            }
+        }
+        self.memory[root] = Some(Memory { storage, offset });
+        Ok(())
+    }
+}
+
+/// The arenas of a lowered program.
+fn arenas(lowered: &Lowered) -> Vec<Arena> {
+    let mut arenas: Vec<Arena> = vec![];
+    for (r, root) in lowered.roots.iter().enumerate().filter(|(_, r)| r.home == Home::Arena && r.bytes > 0) {
+        match arenas.iter_mut().find(|a| a.device == root.device) {
+            Some(a) => a.roots.push(r),
+            None => {
+                arenas.push(Arena { device: root.device, packing: Packing::default(), memory: None, roots: vec![r] })
+            }
+        }
+    }
+    for a in &mut arenas {
+        let lifetime = |r: &RootId| {
+            let r = &lowered.roots[*r];
+            Lifetime { bytes: r.bytes, first: r.first, last: r.last }
+        };
+        a.packing = pack(&a.roots.iter().map(lifetime).collect::<Vec<_>>());
+    }
+    arenas
+}
+
+/// What each kernel has to allocate and to wait for.
+fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
+    let mut around: Vec<Around> = lowered.acts.iter().map(|_| Around::default()).collect();
+    let root = |r: RootId| &lowered.roots[r];
+    let mut begun = vec![false; lowered.roots.len()];
+    let mut begins = vec![None; lowered.roots.len()];
+    for (k, kernel) in lowered.acts.iter().enumerate() {
+        let uses = kernel.reads.iter().map(|r| (*r, false)).chain(kernel.writes.iter().map(|w| (*w, true)));
+        for (r, written) in uses {
+            if !std::mem::replace(&mut begun[r], true) {
+                begins[r] = Some(k);
+                if root(r).home == Home::Fresh {
+                    around[k].fresh.push(r);
+                }
+            }
+            let outside = matches!(root(r).home, Home::Outside(_));
+            if outside || root(r).shared {
+                around[k].waits.push((r, written));
+            }
+            if outside {
+                around[k].outside.push((r, written));
+            }
+        }
+    }
+    for a in arenas {
+        let place = |i: usize| (a.packing.offsets[i], a.packing.offsets[i] + root(a.roots[i]).bytes);
+        let shared = (0..a.roots.len()).filter(|i| root(a.roots[*i]).shared);
+        for s in shared {
+            let (low, high) = place(s);
+            for other in (0..a.roots.len()).filter(|o| *o != s && place(*o).0 < high && low < place(*o).1) {
+                for (first, users) in [(s, other), (other, s)] {
+                    if let Some(k) = begins[a.roots[first]] {
+                        around[k].waits.push((a.roots[users], true));
+                    }
+                }
+            }
+        }
+    }
+    around
+}
+
+impl Planned {
+    /// Runs the program; the values from outside are bound in `state`.
+    ///
+    /// # Errors
+    /// What kernels and nodes report, with their lines.
+    pub(super) fn run(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
+        let done = self.bind_outside(ctx, replay, state).and_then(|()| self.nodes(ctx, replay, state));
+        // What the run held of others is theirs again.
+        for (m, root) in self.memory.iter_mut().zip(&self.lowered.roots) {
+            if root.home != Home::Arena {
+                *m = None;
+            }
+        }
+        done
+    }
+
+    /// Gives global tensors that the program writes memory of their own, and says whether a run of the plan can follow.
+    ///
+    /// # Errors
+    /// There is no memory for the copies.
+    pub(super) fn fits(&self, ctx: &RankCtx, replay: &Replay, state: &RunState) -> Result<Fits> {
+        let mut storages: SmallVec<[(usize, bool); 16]> = SmallVec::new();
+        for (i, o) in replay.program().outside.iter().enumerate() {
+            let (Some(slot), Some(t)) = (self.lowered.slot_of[o.value.index()], &state.values[o.value.index()]) else {
+                continue;
+            };
+            let (written, strides) = (replay.is_written(i), &self.lowered.slots[slot].strides);
+            let lies = |l: &LocalTensor| (l.strides == *strides, l.storage.id(), l.storage.holders());
+            let Some((alike, id, holders)) = t.with_data(|l| l.map(lies))? else { return Ok(Fits::Otherwise) };
+            if written && t.is_global() && holders > 1 {
+                let Some(l) = t.data()? else { return Ok(Fits::Otherwise) };
+                t.replace_shard(contiguous(ctx, &l)?);
+            } else {
+                storages.push((id, written));
+            }
+            if !alike && o.kind != OutsideKind::Input {
+                return Ok(Fits::Otherwise);
+            }
+        }
+        storages.sort_unstable();
+        let mut of_one = storages.chunk_by(|a, b| a.0 == b.0);
+        Ok(match of_one.any(|same| same.len() > 1 && same.iter().any(|(_, written)| *written)) {
+            true => Fits::Shared,
+            false => Fits::Yes,
+        })
+    }
+
+    fn bind_outside(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
+        for a in 0..self.arenas.len() {
+            if self.arenas[a].memory.is_none() {
+                let whole = ctx.device(self.arenas[a].device)?.alloc.alloc(self.arenas[a].packing.bytes)?;
+                for i in 0..self.arenas[a].roots.len() {
+                    let root = self.arenas[a].roots[i];
+                    let part = whole.part(self.arenas[a].packing.offsets[i], self.lowered.roots[root].bytes)?;
+                    self.bind(root, part, 0)?;
+                }
+                self.arenas[a].memory = Some(whole);
+            }
+        }
+        for r in 0..self.lowered.roots.len() {
+            match self.lowered.roots[r].home {
+                // Nothing is packed or written where there are no bytes.
+                Home::Arena | Home::Fresh if self.lowered.roots[r].bytes == 0 && self.memory[r].is_none() => {
+                    let device = self.lowered.roots[r].device;
+                    let none = ctx.device(device)?.alloc.alloc(0)?;
+                    self.bind(r, none, 0)?;
+                }
+                Home::Outside(i) => {
+                    let v = replay.program().outside[i].value;
+                    let Some(t) = &state.values[v.index()] else { continue };
+                    let strides = self.lowered.slot_of[v.index()].map(|s| &self.lowered.slots[s].strides);
+                    let fits = |l: &LocalTensor| strides.is_some_and(|s| *s == l.strides);
+                    let found = t.with_data(|l| l.map(|l| (fits(l), l.storage.clone(), l.offset)))?;
+                    match found {
+                        Some((true, storage, offset)) => self.bind(r, storage, offset)?,
+                        Some((false, ..)) => {
+                            let Some(l) = t.data()? else { continue };
+                            let l = contiguous(ctx, &l)?;
+                            self.bind(r, l.storage.clone(), l.offset)?;
+                        }
+                        None => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
+        let program = replay.program();
+        for (n, node) in program.nodes.iter().enumerate() {
+            let takes_place = match node.guard {
+                None => true,
+                Some(v) => {
+                    self.tensor_of(replay, state, v)?;
+                    replay.takes_place(state, v, node.site)?
+                }
+            };
+            match self.lowered.ways[n].clone() {
+                Way::Acts(range, numbered) => {
+                    if takes_place {
+                        self.numbers(replay, state, n, node)?;
+                        let tag = if numbered { self.entry(ctx, replay, state, n)? } else { None };
+                        for k in range {
+                            self.act(ctx, k, tag.as_ref()).map_err(|e| replay.located(n, e))?;
+                        }
+                    }
+                    for w in &node.writes {
+                        if let Some(t) = state.values[w.old.index()].take() {
+                            if takes_place {
+                                note_write(&t)?;
+                            }
+                            state.values[w.new.index()] = Some(t);
+                        }
+                    }
+                }
+                Way::Stepwise(in_place) => self.stepwise(ctx, replay, state, (n, node, takes_place), &in_place)?,
+            }
+            for ended in replay.ends(n) {
+                state.values[ended.index()] = None;
+            }
+        }
+        for v in &program.outputs {
+            self.tensor_of(replay, state, *v)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the kernels of a node the numbers of this run.
+    #[inline]
+    fn numbers(&mut self, replay: &Replay, state: &RunState, n: usize, node: &Node) -> Result<()> {
+        match node.call() {
+            Some(call) if call.host.is_some() || call.draw.is_some() => {
+                self.new_numbers(replay, state, n, (node, call))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn new_numbers(
+        &mut self,
+        replay: &Replay,
+        state: &RunState,
+        n: usize,
+        (node, call): (&Node, &CallNode),
+    ) -> Result<()> {
+        let runtime = replay.runtime(call, state).map_err(|e| e.at(node.site))?;
+        let Some(decided) = replay.plan(n) else { return Ok(()) };
+        let check = || {
+            if let Some(check) = &call.op.values {
+                let dtype = |v: &Option<ValueId>| Some(replay.program().ty((*v)?).ty().dtype);
+                let dtypes: SmallVec<[_; 4]> = node.inputs.iter().map(dtype).collect();
+                check(&GivenValues { op: call.op, dtypes: &dtypes, attrs: &call.attrs, runtime: &runtime })?;
+            }
+            if decided.plan.hands_on_numbers { decided.plan.check_numbers(&runtime) } else { Ok(()) }
+        };
+        check().map_err(|e| replay.located(n, e))?;
+        let Way::Acts(range, _) = self.lowered.ways[n].clone() else { return Ok(()) };
+        for k in range {
+            let step = self.lowered.acts[k].kernel().and_then(|k| decided.plan.steps.get(k.step?));
+            if let (Some(Step::Kernel(step)), Some(work)) = (step, &mut self.works[k]) {
+                work.runtime = step.runtime(&runtime)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry in the dispatch stream of a call for which ranks exchange something.
+    #[cold]
+    fn entry(&self, ctx: &RankCtx, replay: &Replay, state: &RunState, n: usize) -> Result<Option<Tag>> {
+        let node = &replay.program().nodes[n];
+        let (Some(call), Some(decided)) = (node.call(), replay.plan(n)) else { return Ok(None) };
+        let key = with_runtime(decided.plan.stream_key, &replay.runtime(call, state)?);
+        Ok(Some(ctx.next_call(call.op.name(), key, node.site, &decided.text)))
+    }
+
+    /// Runs an act, or issues it.
+    #[inline]
+    fn act(&mut self, ctx: &RankCtx, k: usize, tag: Option<&Tag>) -> Result<()> {
+        for f in 0..self.around[k].fresh.len() {
+            let root = self.around[k].fresh[f];
+            let (device, bytes) = (self.lowered.roots[root].device, self.lowered.roots[root].bytes);
+            let storage = ctx.device(device)?.alloc.alloc(bytes)?;
+            self.bind(root, storage, 0)?;
+        }
+        let around = &self.around[k];
+        let (Some(work), What::Kernel(kernel)) = (&self.works[k], &self.lowered.acts[k].what) else {
+            return self.boxing(ctx, k, tag);
+        };
+        let vm = &ctx.device(kernel.device)?.vm;
+        let storage = |r: RootId| self.memory[r].as_ref().map(|m| &m.storage).ok_or_else(unbound);
+        if !vm.computes_here() {
+            return self.issue(ctx, k, work, kernel);
+        }
+        for (r, written) in &around.waits {
+            let s = storage(*r)?;
+            if s.is_streamed() {
+                if *written { vm.wait_unused(s)? } else { vm.wait(s)? }
+            }
+        }
+        if around.outside.is_empty() {
+            return vm.run_here(work);
+        }
+        // Other threads have these tensors too: see `memory/uses.rs`.
+        let mut writing = SmallVec::<[_; 2]>::new();
+        let mut turns = SmallVec::<[_; 4]>::new();
+        for (r, written) in &around.outside {
+            let s = storage(*r)?;
+            let own = around.outside.iter().any(|(o, w)| *w && o == r);
+            match (written, own) {
+                (true, _) => writing.push(s.begin_write()?),
+                (false, false) => turns.push((s, s.turn()?)),
+                // What it writes itself it may read.
+                (false, true) => {}
+            }
+        }
+        vm.run_here(work)?;
+        turns.iter().try_for_each(|(s, turn)| s.still(*turn))
+    }
+
+    /// Issues a kernel to the streams of its device.
+    #[cold]
+    fn issue(&self, ctx: &RankCtx, k: usize, work: &KernelWork, kernel: &Kernel) -> Result<()> {
+        let again = KernelWork {
+            plan: work.plan.clone(),
+            inputs: work.inputs.clone(),
+            outputs: work.outputs.clone(),
+            runtime: work.runtime.clone(),
+            workspace: work.workspace.clone(),
+            held: None,
+            site: work.site,
+        };
+        let (reads, writes) = self.storages(k)?;
+        let stream = kernel.plan.stream;
+        ctx.device(kernel.device)?.vm.submit(Instruction { work: Work::Kernel(again), stream, reads, writes })
+    }
+
+    /// What an act reads and writes, for streams to wait for; also memory whose bytes it begins to use again.
+    fn storages(&self, k: usize) -> Result<(SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>)> {
+        let storage = |r: &RootId| self.memory[*r].as_ref().map(|m| m.storage.clone()).ok_or_else(unbound);
+        let act = &self.lowered.acts[k];
+        let mut writes: SmallVec<[Storage; 2]> = SmallVec::new();
+        let others = self.around[k].waits.iter().filter(|(_, written)| *written).map(|(r, _)| r);
+        for r in act.writes.iter().chain(others) {
+            let s = storage(r)?;
+            if !writes.iter().any(|w| w.same_block(&s)) {
+                writes.push(s);
+            }
+        }
+        Ok((act.reads.iter().map(storage).collect::<Result<_>>()?, writes))
+    }
+
+    /// Issues a boxing.
+    fn boxing(&self, ctx: &RankCtx, k: usize, tag: Option<&Tag>) -> Result<()> {
+        let act = &self.lowered.acts[k];
+        let What::Box(b) = &act.what else { return Ok(()) };
+        let tag = match (&b.entry, tag) {
+            (Some((op, key, text)), _) => ctx.next_described(op, *key, act.site, &|| text.clone()),
+            (None, Some(tag)) => *tag,
+            (None, None) => return Err(Error::registry("a boxing in the plan of a local call")),
+        };
+        if b.plan.is_identity() {
+            return Ok(());
+        }
+        let _backward = b.backward.then(BackwardScope::enter);
+        let shard = |s: Option<usize>| s.map(|s| self.local_of(s)).transpose();
+        let (reads, writes) = self.storages(k)?;
+        issue_boxing(ctx, &b.plan, (shard(b.from)?.as_ref(), shard(b.to)?.as_ref()), (reads, writes), &tag)
+    }
+
+    /// The memory of a slot.
+    fn local_of(&self, slot: usize) -> Result<LocalTensor> {
+        let memory = self.memory[self.lowered.slots[slot].root].as_ref().ok_or_else(unbound)?;
+        self.lowered.window_of(slot, &memory.storage, memory.offset)
+    }
+
+    /// Carries out a node on tensors.
+    fn stepwise(
+        &mut self,
+        ctx: &RankCtx,
+        replay: &Replay,
+        state: &mut RunState,
+        (n, node, takes_place): (usize, &Node, bool),
+        in_place: &[RootId],
+    ) -> Result<()> {
+        for v in node.needs() {
+            self.tensor_of(replay, state, v)?;
+        }
+        // Who holds memory is counted: what the call writes in place is held by its tensor only.
+        for root in in_place {
+            if self.lowered.roots[*root].home != Home::Arena {
+                self.memory[*root] = None;
+            }
+        }
+        match takes_place {
+            true => replay.step(ctx, n, node, state)?,
+            false => node.writes.iter().for_each(|w| {
+                state.values[w.new.index()] = state.values[w.old.index()].clone();
+            }),
+        }
+        let made: SmallVec<[ValueId; 4]> =
+            if takes_place { node.defines().collect() } else { node.writes.iter().map(|w| w.new).collect() };
+        for v in made {
+            let (Some(slot), Some(t)) = (self.lowered.slot_of[v.index()], &state.values[v.index()]) else { continue };
+            let root = self.lowered.slots[slot].root;
+            let Some(l) = t.data()? else { continue };
+            let l = if l.strides == self.lowered.slots[slot].strides { l } else { contiguous(ctx, &l)? };
+            self.bind(root, l.storage.clone(), l.offset)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tensor of a value, unless there is one.
+    fn tensor_of(&self, replay: &Replay, state: &mut RunState, v: ValueId) -> Result<()> {
+        if state.values[v.index()].is_some() {
+            return Ok(());
+        }
+        let local = self.lowered.slot_of[v.index()].map(|s| self.local_of(s)).transpose()?;
+        state.values[v.index()] = Some(match (replay.program().ty(v), local) {
+            (TypeRef::Global(g), local) => Tensor::from_shard(g.clone(), local),
+            (TypeRef::Local(_), Some(local)) => Tensor::from_local(local),
+            (TypeRef::Local(l), None) => {
+                return Err(Error::registry(format!("a value {} of a program has no memory", l.ty)));
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cold]
+fn unbound() -> Error {
+    Error::registry("memory of a planned program is used before it is known")
+}
