@@ -24,8 +24,8 @@ pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::runs_closures;
 pub(crate) use modes::{
-    AskedSbp, FromNumber, asked_again, asked_grad_sbp, asked_sbp, described, inner_calls, keeping, nothing_asked,
-    set_autocast, set_keeping, undetected,
+    AskedSbp, FromNumber, asked_grad_sbp, asked_sbp, described, inner_calls, keeping, nothing_asked, set_autocast,
+    undetected,
 };
 pub use modes::{
     ModeGuard, PinGuard, autocast_mode, detect_anomaly, enable_grad, grad_enabled, is_no_sync, keep_layouts, no_grad,

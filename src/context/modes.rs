@@ -372,16 +372,6 @@ pub(crate) fn nothing_asked() -> (FromNumber, ModeGuard) {
     (FromNumber::now(false), change(Mode::Autocast(Autocast::Off)))
 }
 
-/// Repeats a request that was made for a call, until the guard is dropped.
-pub(crate) fn asked_again(asked: &AskedSbp) -> PinGuard {
-    ask(asked.sbp.clone(), asked.op, asked.of_grad, asked.site)
-}
-
-/// Whether ops run on the layouts of their inputs where they can, until the guard is dropped.
-pub(crate) fn set_keeping(on: bool) -> ModeGuard {
-    change(Mode::Keep(on))
-}
-
 /// Suspends requests for functions until the guard is dropped, so that they do not apply to the ops that a function calls. Pins stay in
 /// force.
 #[inline]

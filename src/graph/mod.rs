@@ -131,12 +131,13 @@ impl<O: GraphOutput> Graph<O> {
         let count = |kind| program.outside_of(kind).count();
         let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
         let mut text = format!(
-            "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward\n",
+            "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward, {} of those recomputed\n",
             count(OutsideKind::Input),
             count(OutsideKind::Variable),
             count(OutsideKind::Constant),
             program.nodes.len(),
             program.nodes.iter().filter(|n| n.backward).count(),
+            program.nodes.iter().filter(|n| n.recomputed).count(),
         );
         if let Some(plan) = self.plan() {
             text.push_str(&format!("plan: {plan}\n"));

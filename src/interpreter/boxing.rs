@@ -174,7 +174,7 @@ pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> 
     let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
     t.cache_resharded(key, &out);
-    observers::boxed(tag.op, t, &out, &b.to, tag.site())?;
+    observers::boxed(tag.op, t, &out, tag.site())?;
     Ok(out)
 }
 

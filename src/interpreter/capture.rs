@@ -13,8 +13,8 @@
 //! is a variable of the program.
 
 use super::call::{Call, HostNumbers, OwnedInputs, Rewrite, Rewritten};
-use super::comm_trace::in_backward;
 use super::observers::{Issued, Observer, hide, observe};
+use super::program_builder::{ProgramBuilder, type_of};
 use super::writes::{writes, written};
 use crate::context::{
     Generator, Moments, enter_outer, generator_of_seed, grad_enabled, here, is_observed, no_grad, nothing_asked,
@@ -22,8 +22,8 @@ use crate::context::{
 };
 use crate::error::{CallSite, Error, Result};
 use crate::ops::RuntimeAttrs;
-use crate::plan::{For, Plan, TypeRef};
-use crate::program::{CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write};
+use crate::plan::TypeRef;
+use crate::program::{Draw, GeneratorId, HostId, OutsideKind, Program, ValueId, Work, Write};
 use crate::tensor::{Body, Edge, LocalTensor, Tensor, WeakTensor, borrow_slots, next_stamp, share_memory};
 use oflow_kernels::Scalar;
 use smallvec::{SmallVec, smallvec};
@@ -72,9 +72,7 @@ struct Met {
 /// State of a capture.
 #[derive(Default)]
 struct State {
-    program: Program,
-    /// Version and value of each number.
-    known: BTreeMap<u64, (u64, ValueId)>,
+    builder: ProgramBuilder,
     met: Vec<Met>,
     /// Place in `met` of each tensor and each symbol, by address.
     by_address: BTreeMap<usize, usize>,
@@ -82,8 +80,6 @@ struct State {
     made: Vec<(WeakTensor, CallSite)>,
     hosts: Vec<Arc<dyn HostObject>>,
     generators: Vec<(Generator, u64)>,
-    /// Guard of the nodes that are captured now.
-    guard: Option<ValueId>,
 }
 
 /// A capture in progress.
@@ -132,10 +128,11 @@ pub(crate) fn capture(f: impl FnOnce(&Capture) -> Result<Vec<ValueId>>, site: Ca
             return Err(e.at(site));
         }
         let mut state = capture.0.borrow_mut();
-        state.program.outputs = outputs;
+        state.builder.program.outputs = outputs;
         // Also those that no call has taken: a module draws where its rate is 0.
         let own = state.generators.iter().map(|(_, drawn)| *drawn);
-        state.program.draws = [ctx.generator().ordinal, ctx.local_generator().ordinal].into_iter().chain(own).collect();
+        state.builder.program.draws =
+            [ctx.generator().ordinal, ctx.local_generator().ordinal].into_iter().chain(own).collect();
     }
     let state = capture.0.take();
     state.finish()
@@ -166,17 +163,8 @@ pub(crate) fn host_of_capture(name: &str, object: &Arc<dyn HostObject>, site: Ca
     let mut state = capture.0.borrow_mut();
     let host = HostId(state.hosts.len() as u32);
     state.hosts.push(object.clone());
-    state.program.hosts.push(name.to_string());
-    let node = Node {
-        work: Work::Host(host),
-        inputs: smallvec![],
-        outputs: smallvec![],
-        writes: smallvec![],
-        guard: state.guard,
-        site,
-        backward: false,
-    };
-    state.program.nodes.push(node);
+    state.builder.program.hosts.push(name.to_string());
+    state.builder.push(Work::Host(host), smallvec![], smallvec![], smallvec![], site);
     Ok(Some(HostCalls(host)))
 }
 
@@ -198,12 +186,12 @@ impl HostCalls {
 pub(crate) fn guarded<R>(flag: &Tensor, site: CallSite, f: impl FnOnce() -> Result<R>) -> Result<R> {
     let capture = current()?;
     let flag = capture.output(flag, site)?;
-    if capture.0.borrow().guard.is_some() {
+    if capture.0.borrow().builder.guard.is_some() {
         return Err(Error::unsupported("a guarded step inside of another").at(site));
     }
-    capture.0.borrow_mut().guard = Some(flag);
+    capture.0.borrow_mut().builder.guard = Some(flag);
     let made = f();
-    capture.0.borrow_mut().guard = None;
+    capture.0.borrow_mut().builder.guard = None;
     made
 }
 
@@ -257,14 +245,6 @@ fn address(t: &Tensor) -> usize {
     t.weak().number()
 }
 
-/// The type of a tensor that has one.
-fn type_of(t: &Tensor) -> Result<TypeRef> {
-    match t.type_ref() {
-        Some(ty) => Ok(ty),
-        None => Err(t.data().err().unwrap_or_else(|| Error::unsupported("tensor without data"))),
-    }
-}
-
 impl Capture {
     /// The symbol of a tensor: itself, if it is one.
     fn symbol(&self, t: &Tensor, site: CallSite) -> Result<Tensor> {
@@ -281,11 +261,11 @@ impl Capture {
     /// Declares an input: the symbol that stands for it.
     pub(crate) fn input(&self, name: &str, example: &Tensor, site: CallSite) -> Result<Tensor> {
         let mut state = self.0.borrow_mut();
-        if state.program.outside_of(OutsideKind::Input).any(|o| o.name == name) {
+        if state.builder.program.outside_of(OutsideKind::Input).any(|o| o.name == name) {
             return Err(Error::argument(format!("the graph has an input {name:?} already")).at(site));
         }
         let known = state.by_address.get(&address(example)).map(|i| state.met[*i].outside);
-        let is_input = |i: usize| state.program.outside[i].kind == OutsideKind::Input;
+        let is_input = |i: usize| state.builder.program.outside[i].kind == OutsideKind::Input;
         if known.is_some_and(|outside| !outside.is_some_and(is_input)) {
             return Err(Error::argument(format!("the tensor of input {name:?} was used before it was declared"))
                 .at(site)
@@ -325,14 +305,14 @@ impl State {
         t.note_stamp();
         let stamp = t.stamp();
         // The program has the tensor itself: a handle of its value, as `detach` gives, is not written.
-        if !self.known.contains_key(&stamp)
+        if self.builder.known(stamp).is_none()
             && let Some(source) = t.numbered_source()
         {
             self.meet(&source, (kind, name.clone()), site)?;
         }
         // Another handle of a value that the program has: of `detach`, for example.
         let of = self.met.iter().position(|m| m.symbol.stamp() == stamp);
-        let symbol = match (of, self.known.get(&stamp), &ty) {
+        let symbol = match (of, self.builder.known(stamp), &ty) {
             (Some(i), ..) => self.met[i].symbol.value(),
             (None, None, TypeRef::Local(l)) => Tensor::from_local(LocalTensor::alloc(&ctx, l)?),
             (None, Some(_), TypeRef::Local(_)) => {
@@ -346,7 +326,7 @@ impl State {
                     Some(ty) => Some(LocalTensor::alloc(&ctx, &ty)?),
                     None => None,
                 };
-                Tensor::from_shard(g.clone(), shard).in_version(found.map_or(0, |(version, _)| *version), stamp)
+                Tensor::from_shard(g.clone(), shard).in_version(found.map_or(0, |(version, _)| version), stamp)
             }
         };
         symbol.set_stamp(stamp);
@@ -357,13 +337,12 @@ impl State {
         if let Some(how) = t.for_use() {
             symbol.set_for_use(how.clone());
         }
-        let outside = match self.known.contains_key(&stamp) {
-            true => None,
-            false => {
-                let value = self.program.add_value(ty);
-                self.known.insert(stamp, (symbol.version(), value));
-                self.program.outside.push(Outside { value, kind, name, site });
-                Some(self.program.outside.len() - 1)
+        let outside = match self.builder.known(stamp) {
+            Some(_) => None,
+            None => {
+                let value = self.builder.add_outside(ty, kind, name, site);
+                self.builder.set_known(stamp, symbol.version(), value);
+                Some(self.builder.program.outside.len() - 1)
             }
         };
         self.by_address.insert(address(t), self.met.len());
@@ -383,8 +362,8 @@ impl State {
     }
 
     fn id_in_version(&self, t: &Tensor, fits: impl Fn(u64) -> bool) -> Result<ValueId> {
-        match self.known.get(&t.stamp()) {
-            Some((version, id)) if fits(*version) => Ok(*id),
+        match self.builder.known(t.stamp()) {
+            Some((version, id)) if fits(version) => Ok(id),
             Some(_) => {
                 Err(Error::unsupported(format!("{t:?} shares memory that a call of the graph has written since"))
                     .help("take the view after the write, or a value of its own with `copy()`"))
@@ -392,25 +371,6 @@ impl State {
             None => Err(Error::unsupported(format!("{t:?} was made in a way that a graph does not know"))
                 .help("make it before the graph is captured, or by calls of ops")),
         }
-    }
-
-    /// A new value, which this tensor is now.
-    fn define(&mut self, t: &Tensor) -> Result<ValueId> {
-        let id = self.program.add_value(type_of(t)?);
-        self.known.insert(t.stamp(), (t.version(), id));
-        Ok(id)
-    }
-
-    fn push(
-        &mut self,
-        work: Work,
-        inputs: SmallVec<[Option<ValueId>; 4]>,
-        outputs: SmallVec<[ValueId; 2]>,
-        writes: SmallVec<[Write; 1]>,
-        site: CallSite,
-    ) {
-        let (guard, backward) = (self.guard, in_backward());
-        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward });
     }
 
     fn call(&mut self, call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
@@ -432,36 +392,9 @@ impl State {
             }
         }
         let made = if call.given.is_some() { &[] } else { outs };
-        let node = CallNode {
-            op: call.op,
-            attrs: call.attrs.clone(),
-            runtime: call.runtime.clone(),
-            draw: self.draw_of(call),
-            host: call.host.map(|h| (h.host, h.call)),
-            target: call.target.cloned(),
-            into: call.given.is_some(),
-            signature: issued.plan.and_then(|p| p.chosen.clone()),
-            boxed_for: issued.boxed_for,
-        };
-        // A result that is boxed to the layout that the program asks for is two nodes.
-        let boxed = issued.plan.filter(|_| call.target.is_none()).and_then(result_boxing);
-        let mut outputs: SmallVec<[ValueId; 2]> = SmallVec::new();
-        for (o, t) in made.iter().enumerate() {
-            self.made.push((t.weak(), call.site));
-            outputs.push(match (&boxed, o) {
-                (Some(before), 0) => self.program.add_value(before.clone()),
-                _ => self.define(t)?,
-            });
-        }
-        let first = outputs.first().copied();
-        self.push(Work::Call(Box::new(node)), inputs, outputs, overwritten, call.site);
-        if boxed.is_some()
-            && let (Some(from), Some(out)) = (first, made.first())
-        {
-            let to = self.define(out)?;
-            self.push(Work::Box(call.op.name()), smallvec![Some(from)], smallvec![to], smallvec![], call.site);
-        }
-        Ok(())
+        self.made.extend(made.iter().map(|t| (t.weak(), call.site)));
+        let draw = self.draw_of(call);
+        self.builder.push_call(call, issued, draw, inputs, overwritten, made)
     }
 
     /// The tensor has been written: its value before and its new one.
@@ -474,7 +407,7 @@ impl State {
         }
         let old = self.id_before(t, true)?;
         t.set_stamp(next_stamp());
-        let new = self.define(t)?;
+        let new = self.builder.define(t)?;
         if let Some(i) = self.by_address.get(&address(t)) {
             let met = &mut self.met[*i];
             met.written = true;
@@ -500,10 +433,10 @@ impl State {
     fn finish(mut self) -> Result<Captured> {
         for met in &self.met {
             if let Some(i) = met.outside
-                && self.program.outside[i].kind == OutsideKind::Constant
+                && self.builder.program.outside[i].kind == OutsideKind::Constant
                 && (met.written || met.tensor.requires_grad())
             {
-                self.program.outside[i].kind = OutsideKind::Variable;
+                self.builder.program.outside[i].kind = OutsideKind::Variable;
             }
         }
         let outside: Vec<Tensor> = self.met.iter().filter(|m| m.outside.is_some()).map(|m| m.tensor.clone()).collect();
@@ -514,9 +447,9 @@ impl State {
                 .at(site)
                 .help("return it from the closure; what runs are to change is made before the graph is captured"));
         }
-        self.program.verify()?;
+        self.builder.program.verify()?;
         Ok(Captured {
-            program: self.program,
+            program: self.builder.program,
             outside,
             hosts: self.hosts,
             generators: self.generators.into_iter().map(|(g, _)| g).collect(),
@@ -541,12 +474,6 @@ impl State {
     }
 }
 
-/// The type of output 0 before the plan boxes it to the layout that the program asks for; `None` where it is not boxed.
-fn result_boxing(plan: &Plan) -> Option<TypeRef> {
-    let boxing = plan.boxings().find(|b| b.purpose == For::Result && plan.outputs.first() == Some(&b.makes))?;
-    plan.buffers[boxing.from.index()].global.clone().map(TypeRef::Global)
-}
-
 impl Observer for Capture {
     fn moments(&self) -> Moments {
         Moments::CAPTURED
@@ -557,9 +484,7 @@ impl Observer for Capture {
     fn captured_boxing(&self, op: &'static str, input: &Tensor, out: &Tensor, site: CallSite) -> Result<()> {
         let mut state = self.0.borrow_mut();
         let from = state.id_of(input)?;
-        let to = state.define(out)?;
         state.made.push((out.weak(), site));
-        state.push(Work::Box(op), smallvec![Some(from)], smallvec![to], smallvec![], site);
-        Ok(())
+        state.builder.push_boxing(op, from, out, site).map(drop)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn decide(
         Where::Local(_) => OpText::default(),
         Where::Global(p) => {
             note_hint(ctx, call, &plan, p);
-            OpText::new(text_of(call, &plan, p))
+            OpText::new(text_of(call.op, call.target, &plan, p, || call.short()))
         }
     };
     Ok(DispatchPlan { plan, text })
@@ -64,11 +64,15 @@ fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement)
 }
 
 /// The call in short form. One that makes a tensor has nothing but its result that says which.
-fn text_of(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
-    match (call.target, plan.out_globals().next()) {
-        (Some(Target::Global(_, sbp)), Some(out)) => {
-            format!("{}({}) on {placement} as {sbp}", call.op.name(), out.ty)
-        }
-        _ => call.short(),
+pub(super) fn text_of(
+    op: &Op,
+    target: Option<&Target>,
+    plan: &Plan,
+    placement: &Placement,
+    short: impl FnOnce() -> String,
+) -> String {
+    match (target, plan.out_globals().next()) {
+        (Some(Target::Global(_, sbp)), Some(out)) => format!("{}({}) on {placement} as {sbp}", op.name(), out.ty),
+        _ => short(),
     }
 }

@@ -34,7 +34,7 @@
 //! comm records name.
 //!
 //! **Lists of calls**: [`list_called`] returns which ops a closure calls on global tensors, with the signatures that
-//! `Plan::signature` reads from the plans. A call that nobody lists pays nothing for it.
+//! their plans have chosen. A call that nobody lists pays nothing for it.
 //!
 //! **Anomalies**: under [`detect_anomaly`](crate::detect_anomaly) each call looks at the results that it has made on this
 //! rank, and returns an error for a NaN, with the op and its line. Gradient ops are calls with the line of their forward
@@ -103,11 +103,13 @@ mod issue;
 mod key;
 mod layout;
 mod modes;
+mod node;
 mod observers;
 mod op_call;
 mod overwritten;
 mod planned;
 mod policy;
+mod program_builder;
 mod read;
 mod recompute;
 mod record;

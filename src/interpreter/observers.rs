@@ -15,7 +15,7 @@ use crate::error::{CallSite, Result};
 use crate::placement::Placement;
 use crate::plan::Plan;
 use crate::program::BoxedFor;
-use crate::tensor::{GlobalRef, Saved, Tensor, next_stamp};
+use crate::tensor::{Saved, Tensor, next_stamp};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -32,7 +32,7 @@ pub(super) trait Observer {
     /// `PLANNED`: the call on global tensors has this plan.
     fn planned(&self, _call: &Call<'_>, _plan: &Plan, _placement: &Placement) {}
     /// `ISSUED`: the call has been issued and has these outputs, which are not recorded yet.
-    fn issued(&self, _at: Level, _call: &Call<'_>, _outs: &[Tensor]) -> Result<()> {
+    fn issued(&self, _at: Level, _call: &Call<'_>, _outs: &[Tensor], _issued: &Issued<'_>) -> Result<()> {
         Ok(())
     }
     /// `CAPTURED`: the call has been issued.
@@ -41,10 +41,6 @@ pub(super) trait Observer {
     }
     /// `CAPTURED`: an input of a call of `op` at `site` was boxed for it.
     fn captured_boxing(&self, _op: &'static str, _input: &Tensor, _out: &Tensor, _site: CallSite) -> Result<()> {
-        Ok(())
-    }
-    /// `ISSUED`: an input of a call at `site` was boxed for it.
-    fn boxed(&self, _at: Level, _input: &Tensor, _out: &Tensor, _to: &GlobalRef, _site: CallSite) -> Result<()> {
         Ok(())
     }
     /// `SAVED`: what is kept of a tensor that a call saves for backward. None where an outer observer, or the call itself, decides.
@@ -192,37 +188,25 @@ fn show_issued(call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<
         // A change of layout that changes nothing hands its input on, which may have a number.
         let handed_on = |t: &Tensor| t.stamp() != 0 && call.inputs.iter().flatten().any(|i| i.same(t));
         outs.iter().filter(|t| !handed_on(t)).for_each(number);
-        in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.issued(*at, call, outs))?;
+        in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.issued(*at, call, outs, issued))?;
     }
     in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured(call, outs, issued))
 }
 
-/// Shows that an input of a call of `op` was boxed for it.
+/// Shows a capture that an input of a call of `op` was boxed for it. Others see the copy when the call is issued.
 #[inline]
-pub(super) fn boxed(op: &'static str, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
-    let observed = is_observed(Moments::ISSUED.and(Moments::CAPTURED));
-    if observed { show_boxed(op, input, out, to, site) } else { Ok(()) }
+pub(super) fn boxed(op: &'static str, input: &Tensor, out: &Tensor, site: CallSite) -> Result<()> {
+    if is_observed(Moments::CAPTURED) { show_boxed(op, input, out, site) } else { Ok(()) }
 }
 
 #[cold]
-fn show_boxed(op: &'static str, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
+fn show_boxed(op: &'static str, input: &Tensor, out: &Tensor, site: CallSite) -> Result<()> {
     number(out);
-    in_force(Moments::ISSUED).iter().try_for_each(|(at, o)| o.boxed(*at, input, out, to, site))?;
     in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured_boxing(op, input, out, site))
 }
 
-/// Shows a capture that a parameter was gathered for a call.
-#[inline]
-pub(super) fn unsharded(input: &Tensor, out: &Tensor, site: CallSite) -> Result<()> {
-    if !is_observed(Moments::CAPTURED) {
-        return Ok(());
-    }
-    number(out);
-    in_force(Moments::CAPTURED).iter().try_for_each(|(_, o)| o.captured_boxing("parameter", input, out, site))
-}
-
 /// Gives a value a number, by which observers know it again.
-fn number(t: &Tensor) {
+pub(super) fn number(t: &Tensor) {
     t.set_stamp(next_stamp());
 }
 

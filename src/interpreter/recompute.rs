@@ -1,34 +1,36 @@
 //! Activation checkpointing: the calls of a scope are listed, what they save for backward is dropped, and backward runs the listed calls
 //! once more.
 //!
-//! The list has calls, not the program: op, attributes with the drawn seeds, the casts of autocast as calls of their own, the layouts
-//! that were asked for. So nothing of the program is kept, the second run draws the same numbers and makes the same bits, whatever modes
-//! are in force then.
+//! The list is a [`Program`](crate::program::Program): ops, attributes with the drawn seeds, the casts of autocast as calls of their own,
+//! the chosen signatures, boxings. So nothing of the closure is kept, the second run draws the same numbers and makes the same bits,
+//! whatever modes are in force then.
 //!
 //! **Values** are numbered when a listed call makes them. The number stands on the handle, and on handles of the same data without edge.
 //! It counts as long as the version is the one that the value had. What has no number that counts (inputs of the scope, parameters,
 //! what was written in place) is *outside*: the segment keeps it, as a recorded call would. Writes in place are not listed, so running
 //! statistics are written once.
 //!
+//! **Boxed inputs.** The copy to which an input is boxed is a value. It is made again too, unless it is the copy of a tensor from outside:
+//! then a node that saves it keeps it.
+//!
 //! **Nesting.** A call is listed in every segment in force. What is outside of the inner segment is kept by the outer one that made it, if any.
 //!
 //! **The second run** takes place when backward first asks for a value. It runs the calls that lead to values that were saved, in the
-//! order in which they were listed, the same on every rank. The calls have the keys, so the plans, that they had: their inputs require
-//! gradients as before. Their nodes are dropped at once. A value is held until all nodes that saved it are done.
+//! order in which they were listed, the same on every rank. Each has the plan that its signature says, as in the run of a graph; nothing is
+//! recorded. A value is held until all nodes that saved it are done. A graph that captures the second run marks its calls.
 
-use super::boxing::BoxingReason;
-use super::call::Call;
-use super::layout::to_layout;
-use super::observers::{Level, Observer, Scope, observe, remade_outside};
+use super::call::{Call, Outputs};
+use super::layout::box_for;
+use super::node::{planned, run_call};
+use super::observers::{Issued, Level, Observer, Scope, number, observe, remade_outside};
+use super::program_builder::{ProgramBuilder, Recomputing, type_of};
 use super::saved::restore;
-use crate::context::{
-    AskedSbp, Moments, asked_again, asked_sbp, grad_enabled, keeping, no_grad, set_grad_enabled, set_keeping,
-};
+use crate::context::{Moments, RankCtx, grad_enabled, here};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{Attrs, Op, OpUse, RuntimeAttrs};
-use crate::plan::Target;
-use crate::tensor::{Edge, GlobalRef, LeafSlot, Packed, ReshardKey, Saved, SavedData, Tensor, Unpack};
-use smallvec::SmallVec;
+use crate::ops::OpUse;
+use crate::program::{Node, OutsideKind, ValueId, Work};
+use crate::tensor::{Edge, Packed, ReshardKey, Saved, SavedData, Tensor, Unpack};
+use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -61,27 +63,8 @@ impl Observer for Recompute {
     fn moments(&self) -> Moments {
         Moments::ISSUED.and(Moments::SAVED)
     }
-    fn issued(&self, at: Level, call: &Call<'_>, outs: &[Tensor]) -> Result<()> {
-        let axes = outs.first().and_then(Tensor::global).map(|g| g.placement.axes());
-        let what = What::Call(Box::new(ListedCall {
-            op: call.op,
-            attrs: call.attrs.clone(),
-            runtime: call.runtime.clone(),
-            target: call.target.cloned(),
-            skip_unshard: call.skip_unshard,
-            grad: grad_enabled(),
-            keep: keeping(),
-            asked: axes.filter(|_| call.op.layout.is_none()).and_then(|axes| asked_sbp(call.op, axes)),
-            _used: call.op.hold(),
-        }));
-        self.0.push(at, what, call.inputs, outs, call.site)
-    }
-    fn boxed(&self, at: Level, input: &Tensor, out: &Tensor, to: &GlobalRef, site: CallSite) -> Result<()> {
-        // A tensor from outside of the segment is kept, and boxed again by the call that reads it.
-        if lock(&self.0.0).number_of(input).is_none() {
-            return Ok(());
-        }
-        self.0.push(at, What::Boxed(to.clone()), &[Some(input)], std::slice::from_ref(out), site)
+    fn issued(&self, at: Level, call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
+        lock(&self.0.0).call(at, call, outs, issued)
     }
     fn saved(&self, tensor: &Tensor) -> Result<Option<Saved>> {
         Ok(self.0.slot(tensor).map(|slot| in_slot(slot, tensor, tensor.edge())))
@@ -107,60 +90,22 @@ fn in_slot(slot: Arc<Slot>, t: &Tensor, edge: Edge) -> Saved {
 
 #[derive(Default)]
 struct Listed {
-    entries: Vec<Entry>,
-    /// The version of each value when it was made.
-    versions: BTreeMap<u64, u64>,
-    outside: Vec<Outside>,
-    /// Values that nodes have saved, and where they are put.
-    slots: BTreeMap<u64, Weak<Slot>>,
-    saved: BTreeSet<u64>,
-}
-
-/// A listed call.
-struct Entry {
-    what: What,
-    inputs: SmallVec<[In; 4]>,
-    outs: SmallVec<[u64; 2]>,
-    site: CallSite,
-}
-
-enum What {
-    Call(Box<ListedCall>),
-    /// The boxed copy of an input of a call.
-    Boxed(GlobalRef),
-}
-
-struct ListedCall {
-    op: &'static Op,
-    attrs: Attrs,
-    runtime: RuntimeAttrs,
-    target: Option<Target>,
-    skip_unshard: bool,
-    grad: bool,
-    keep: bool,
-    asked: Option<AskedSbp>,
-    _used: Option<OpUse>,
-}
-
-#[derive(Clone, Copy)]
-enum In {
-    Absent,
-    /// A value, and whether it required a gradient there: a detached one does not.
-    Value(u64, bool),
-    Outside(usize),
-}
-
-/// A tensor that no listed call has made.
-struct Outside {
-    /// Without its edge, which could lead to a node that holds this segment; but a leaf is kept itself.
-    kept: Saved,
-    requires_grad: bool,
+    /// The calls. Random ones state the numbers that they drew. The program returns the values that nodes have saved.
+    builder: ProgramBuilder,
+    /// The tensor of each value from outside. Without its edge, which could lead to a node that holds this segment; but a leaf is kept itself.
+    outside: Vec<Saved>,
+    /// Boxed copies of tensors from outside. A node that saves one keeps it.
+    copies: BTreeSet<ValueId>,
+    /// Where the values are put that nodes have saved.
+    slots: BTreeMap<ValueId, Weak<Slot>>,
+    /// Keep the libraries of the ops loaded.
+    used: Vec<OpUse>,
 }
 
 /// A value that nodes have saved. Empty until the second run.
 struct Slot {
     segment: Arc<Segment>,
-    number: u64,
+    number: ValueId,
     value: Mutex<Option<Tensor>>,
 }
 
@@ -169,188 +114,145 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Listed {
-    /// The number of a value that is as a listed call has made it.
-    fn number_of(&self, t: &Tensor) -> Option<u64> {
-        let number = t.stamp();
-        if number == 0 || t.gathered_from().is_some() {
-            return None;
-        }
-        (self.versions.get(&number) == Some(&t.version())).then_some(number)
+    /// The value that a tensor is, if it is as a listed call has made it.
+    fn value_of(&self, t: &Tensor) -> Option<ValueId> {
+        self.builder.value_of(t).filter(|_| t.gathered_from().is_none())
     }
 
-    fn input(&mut self, t: &Tensor, level: Level) -> In {
-        if let Some(number) = self.number_of(t) {
-            return In::Value(number, t.requires_grad());
-        }
-        let kept = |o: &Outside| match &o.kept.kept {
-            SavedData::Tensor(k) => k.same(t) && o.kept.version == t.version(),
-            _ => false,
-        };
-        if let Some(i) = self.outside.iter().position(kept) {
-            return In::Outside(i);
-        }
-        self.outside.push(Outside {
-            kept: remade_outside(level, t).unwrap_or_else(|| kept_itself(t)),
-            requires_grad: t.requires_grad(),
-        });
-        In::Outside(self.outside.len() - 1)
-    }
-}
-
-impl Segment {
     /// Lists a call.
-    fn push(
-        &self,
-        level: Level,
-        what: What,
-        inputs: &[Option<&Tensor>],
-        outs: &[Tensor],
-        site: CallSite,
-    ) -> Result<()> {
-        let mut listed = lock(&self.0);
-        let mut ins = SmallVec::new();
-        for t in inputs {
-            ins.push(match t {
-                Some(t) => listed.input(t, level),
-                None => In::Absent,
+    fn call(&mut self, at: Level, call: &Call<'_>, outs: &[Tensor], issued: &Issued<'_>) -> Result<()> {
+        let mut inputs: SmallVec<[Option<ValueId>; 4]> = SmallVec::new();
+        for (i, t) in call.inputs.iter().enumerate() {
+            inputs.push(match (*t, issued.boxed.get(i).and_then(Option::as_ref)) {
+                (None, _) => None,
+                (Some(t), None) => Some(self.input(t, at, call.site)?),
+                (Some(t), Some(copy)) => Some(self.boxed_input(t, copy, at, call)?),
             });
         }
-        for out in outs {
-            listed.versions.insert(out.stamp(), out.version());
-        }
-        listed.entries.push(Entry { what, inputs: ins, outs: outs.iter().map(Tensor::stamp).collect(), site });
-        Ok(())
+        self.used.extend(call.op.hold());
+        self.builder.push_call(call, issued, None, inputs, smallvec![], outs)
     }
 
-    /// Where a value is put that a node saves; none of a tensor that no listed call has made.
-    fn slot(self: &Arc<Segment>, t: &Tensor) -> Option<Arc<Slot>> {
-        let mut listed = lock(&self.0);
-        let number = listed.number_of(t)?;
-        if let Some(slot) = listed.slots.get(&number).and_then(Weak::upgrade) {
-            return Some(slot);
+    /// The value of an input. One that no listed call has made is kept.
+    fn input(&mut self, t: &Tensor, level: Level, site: CallSite) -> Result<ValueId> {
+        if let Some(value) = self.value_of(t) {
+            return Ok(value);
         }
-        let slot = Arc::new(Slot { segment: self.clone(), number, value: Mutex::default() });
-        listed.slots.insert(number, Arc::downgrade(&slot));
-        listed.saved.insert(number);
-        Some(slot)
+        let is_kept = |saved: &Saved| match &saved.kept {
+            SavedData::Tensor(k) => k.same(t) && saved.version == t.version(),
+            _ => false,
+        };
+        if let Some(i) = self.outside.iter().position(is_kept) {
+            return Ok(self.builder.program.outside[i].value);
+        }
+        let value = self.builder.add_outside(type_of(t)?, OutsideKind::Constant, String::new(), site);
+        self.outside.push(remade_outside(level, t).unwrap_or_else(|| kept_itself(t)));
+        Ok(value)
     }
 
-    /// Runs the calls that lead to saved values, and puts these into their slots.
-    fn run(&self) -> Result<()> {
-        let listed = lock(&self.0);
-        // How often each value is still read, in the calls that are needed.
-        let mut reads: BTreeMap<u64, usize> = BTreeMap::new();
-        let mut needed = vec![false; listed.entries.len()];
-        for (needed, entry) in needed.iter_mut().zip(&listed.entries).rev() {
-            *needed = entry.outs.iter().any(|n| listed.saved.contains(n) || reads.contains_key(n));
-            if *needed {
-                entry.inputs.iter().for_each(|i| {
-                    if let In::Value(n, _) = i {
-                        *reads.entry(*n).or_default() += 1;
-                    }
-                });
-            }
+    /// The value of the copy to which an input was boxed, for this call or for one before.
+    fn boxed_input(&mut self, t: &Tensor, copy: &Tensor, level: Level, call: &Call<'_>) -> Result<ValueId> {
+        if copy.stamp() == 0 {
+            number(copy);
         }
-        let leaf = Arc::new(LeafSlot::default());
-        let mut made: BTreeMap<u64, Tensor> = BTreeMap::new();
-        let mut outside: Vec<Option<Tensor>> = vec![None; listed.outside.len()];
-        for (_, entry) in needed.iter().zip(&listed.entries).filter(|(needed, _)| **needed) {
-            let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
-            for i in &entry.inputs {
-                inputs.push(match i {
-                    In::Absent => None,
-                    In::Value(n, grad) => {
-                        let t = made.get(n).ok_or_else(|| Error::autograd("a value is missing"))?;
-                        Some(if t.requires_grad() == *grad { t.clone() } else { as_used(t, *grad, &leaf) })
-                    }
-                    In::Outside(k) => Some(match &outside[*k] {
-                        Some(t) => t.clone(),
-                        None => {
-                            let t = listed.outside[*k].restore(&leaf, entry.site)?;
-                            // What was gathered lives for one call.
-                            if t.gathered_from().is_none() {
-                                outside[*k] = Some(t.clone());
-                            }
-                            t
-                        }
-                    }),
-                });
-            }
-            let outs = entry.run(&inputs)?;
-            drop(inputs);
-            for (n, out) in entry.outs.iter().zip(outs) {
-                if let Some(slot) = listed.slots.get(n).and_then(Weak::upgrade) {
-                    *lock(&slot.value) = Some(out.value());
-                }
-                if reads.contains_key(n) {
-                    // The calls after it see that it requires a gradient; the node goes.
-                    if out.requires_grad() {
-                        out.set_edge(Edge::Leaf(leaf.clone()));
-                    }
-                    made.insert(*n, out);
-                }
-            }
-            for i in &entry.inputs {
-                if let In::Value(n, _) = i
-                    && let Some(left) = reads.get_mut(n)
-                {
-                    *left -= 1;
-                    if *left == 0 {
-                        made.remove(n);
-                    }
-                }
-            }
+        if let Some(value) = self.value_of(copy) {
+            return Ok(value);
         }
-        Ok(())
+        let is_listed = self.value_of(t).is_some_and(|v| !self.copies.contains(&v));
+        let from = self.input(t, level, call.site)?;
+        let to = self.builder.push_boxing(call.op.name(), from, copy, call.site)?;
+        if !is_listed {
+            self.copies.insert(to);
+        }
+        Ok(to)
     }
-}
 
-/// The same value, which requires a gradient or not. The leaf stands for where that would go.
-fn as_used(t: &Tensor, grad: bool, leaf: &Arc<LeafSlot>) -> Tensor {
-    let t = t.value();
-    if grad {
-        t.set_edge(Edge::Leaf(leaf.clone()));
-    }
-    t
-}
-
-impl Outside {
-    fn restore(&self, leaf: &Arc<LeafSlot>, site: CallSite) -> Result<Tensor> {
+    /// The tensor of a value that is read.
+    fn read(&self, values: &mut [Option<Tensor>], v: ValueId, site: CallSite) -> Result<Tensor> {
+        if let Some(t) = &values[v.index()] {
+            return Ok(t.clone());
+        }
+        let place = self.builder.program.outside.binary_search_by_key(&v, |o| o.value);
+        let saved =
+            place.ok().and_then(|i| self.outside.get(i)).ok_or_else(|| Error::autograd("a value is missing"))?;
         let changed = || {
             Error::autograd("a tensor that a checkpointed call took was changed in place before backward")
                 .at(site)
                 .help("use the op that returns a new tensor, or change it after backward")
         };
-        let t = restore(&self.kept, site)?.ok_or_else(changed)?;
-        Ok(if self.requires_grad && !t.requires_grad() { as_used(&t, true, leaf) } else { t })
+        let t = restore(saved, site)?.ok_or_else(changed)?;
+        // What was gathered lives for one call.
+        if t.gathered_from().is_none() {
+            values[v.index()] = Some(t.clone());
+        }
+        Ok(t)
+    }
+
+    /// Runs the calls that lead to saved values, and puts these into their slots.
+    fn run(&self) -> Result<()> {
+        let (ctx, program) = (here(), &self.builder.program);
+        let _again = Recomputing::enter();
+        let mut values: Vec<Option<Tensor>> = vec![None; program.values.len()];
+        for (n, ends) in program.leading_to(&program.outputs) {
+            let node = &program.nodes[n];
+            let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+            for v in &node.inputs {
+                inputs.push(v.map(|v| self.read(&mut values, v, node.site)).transpose()?);
+            }
+            let outs = self.step(&ctx, node, &inputs).map_err(|e| e.at(node.site))?;
+            drop(inputs);
+            for (v, out) in node.outputs.iter().zip(outs) {
+                if let Some(slot) = self.slots.get(v).and_then(Weak::upgrade) {
+                    *lock(&slot.value) = Some(out.value());
+                }
+                values[v.index()] = Some(out);
+            }
+            for ended in ends {
+                values[ended.index()] = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, ctx: &RankCtx, node: &Node, inputs: &[Option<Tensor>]) -> Result<Outputs> {
+        let program = &self.builder.program;
+        let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
+        match &node.work {
+            Work::Call(call) => {
+                let plan = planned(ctx, program, node)?;
+                run_call(ctx, (node, call), plan.as_deref(), call.runtime.clone(), &refs, None)
+            }
+            Work::Box(op) => {
+                let to = node.outputs.first().and_then(|v| program.ty(*v).global());
+                let (Some(Some(t)), Some(to)) = (refs.first(), to) else {
+                    return Err(Error::autograd("a boxed copy of nothing"));
+                };
+                // A leaf may remember its copy.
+                if let Some(found) = t.resharded(ReshardKey::Boxed(to.id())) {
+                    return Ok(smallvec![found]);
+                }
+                Ok(smallvec![box_for(op, t, to, node.site)?])
+            }
+            Work::Host(_) => Ok(Outputs::new()),
+        }
     }
 }
 
-impl Entry {
-    fn run(&self, inputs: &[Option<Tensor>]) -> Result<SmallVec<[Tensor; 2]>> {
-        let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(Option::as_ref).collect();
-        match &self.what {
-            What::Call(c) => {
-                let _modes = (set_grad_enabled(c.grad), set_keeping(c.keep), c.asked.as_ref().map(asked_again));
-                let mut call = Call::of(c.op, &refs, c.attrs.clone(), c.runtime.clone(), self.site);
-                call.skip_unshard = c.skip_unshard;
-                call.target(c.target.as_ref()).run()
-            }
-            What::Boxed(to) => {
-                let Some(Some(t)) = inputs.first() else { return Err(Error::autograd("a boxed copy of nothing")) };
-                let key = ReshardKey::Boxed(to.id());
-                if let Some(found) = t.resharded(key) {
-                    return Ok(SmallVec::from_iter([found]));
-                }
-                let out = {
-                    let _unrecorded = no_grad();
-                    to_layout(BoxingReason::Needed("checkpoint"), t, &to.placement, &to.sbp, self.site)?
-                };
-                out.set_edge(t.edge());
-                t.cache_resharded(key, &out);
-                Ok(SmallVec::from_iter([out]))
-            }
+impl Segment {
+    /// Where a value is put that a node saves; none of a tensor that no listed call has made.
+    fn slot(self: &Arc<Segment>, t: &Tensor) -> Option<Arc<Slot>> {
+        let mut listed = lock(&self.0);
+        let number = listed.value_of(t).filter(|v| !listed.copies.contains(v))?;
+        let known = listed.slots.get(&number);
+        if let Some(slot) = known.and_then(Weak::upgrade) {
+            return Some(slot);
         }
+        if known.is_none() {
+            listed.builder.program.outputs.push(number);
+        }
+        let slot = Arc::new(Slot { segment: self.clone(), number, value: Mutex::default() });
+        listed.slots.insert(number, Arc::downgrade(&slot));
+        Some(slot)
     }
 }
 
@@ -360,7 +262,7 @@ impl Slot {
         if let Some(t) = &*lock(&self.value) {
             return Ok(t.clone());
         }
-        self.segment.run()?;
+        lock(&self.segment.0).run()?;
         lock(&self.value).clone().ok_or_else(|| Error::autograd(format!("value {} was not made again", self.number)))
     }
 }

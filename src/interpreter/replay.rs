@@ -7,30 +7,29 @@
 //! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
 //! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.
 
-use super::boxing::{BoxingReason, plan_cx};
+use super::boxing::BoxingReason;
 use super::cache::DispatchPlan;
-use super::call::{Call, Outputs};
+use super::call::Outputs;
 use super::capture::{Captured, no_gradient};
 use super::comm_trace::BackwardScope;
-use super::decide::check_there;
 use super::issue::with_runtime;
 use super::layout::to_layout;
-use super::planned::{Fits, GraphPlan, Planned, boxing_reason};
+use super::node::{planned, run_call};
+use super::planned::{Fits, GraphPlan, Planned};
 use super::read::logical_bytes;
-use super::stages::{run_captured, run_captured_layout};
 use crate::context::{
     DataCheck, GeneratorState, Moments, Policy, RankCtx, current, grad_enabled, is_observed, no_grad, nothing_asked,
     policy,
 };
-use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::RuntimeAttrs;
-use crate::plan::{Input, Request, Target, TypeRef, Where, plan};
+use crate::plan::TypeRef;
 use crate::program::{CallNode, GeneratorId, HostId, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A captured program with what a run needs beside it.
 pub(crate) struct Replay {
@@ -46,7 +45,7 @@ pub(crate) struct Replay {
     /// Values that end with each node.
     ends: Vec<SmallVec<[ValueId; 2]>>,
     /// Plan of each call that kernels carry out.
-    plans: Vec<Option<DispatchPlan>>,
+    plans: Vec<Option<Arc<DispatchPlan>>>,
     /// Calls on global tensors that read the numbers of each host object.
     host_calls: Vec<Vec<u32>>,
     /// Hash of what every rank's program must have alike.
@@ -115,7 +114,7 @@ impl Replay {
 
     /// The plan of a node that kernels carry out.
     pub(super) fn plan(&self, n: usize) -> Option<&DispatchPlan> {
-        self.plans[n].as_ref()
+        self.plans[n].as_deref()
     }
 
     /// Values that end with a node.
@@ -429,16 +428,7 @@ impl Replay {
         generators: &[GeneratorState],
     ) -> Result<Outputs> {
         let runtime = self.runtime_of(call, generators)?;
-        let mut made =
-            Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref()).given(given);
-        match &self.plans[n] {
-            None => {
-                let what = call.op.layout.ok_or_else(|| Error::registry("a call of a program has no plan"))?;
-                let cause = boxing_reason(call, what);
-                run_captured_layout(&mut made, what, cause).map_err(|e| e.in_call(|| made.short()))
-            }
-            Some(plan) => run_captured(ctx, &mut made, plan).map_err(|e| e.in_call(|| made.short())),
-        }
+        run_call(ctx, (node, call), self.plans[n].as_deref(), runtime, inputs, given)
     }
 
     /// Lets a host object act. Ranks that give other numbers to calls on global tensors do not do the same.
@@ -524,58 +514,4 @@ fn other_type(name: &str, kind: OutsideKind, t: &Tensor, want: &TypeRef) -> Erro
         .help("capture a graph for each shape and layout"),
         _ => Error::argument(format!("a tensor of the graph, {}, is {have} now", described(want))),
     }
-}
-
-/// The plan of a node that kernels carry out, by its signature.
-fn planned(ctx: &RankCtx, program: &Program, node: &Node) -> Result<Option<DispatchPlan>> {
-    let Some(call) = node.call().filter(|c| c.op.layout.is_none()) else { return Ok(None) };
-    let make = || -> Result<DispatchPlan> {
-        let into = call.into.then(|| node.writes.first().map(|w| w.old)).flatten();
-        let input = |v: &Option<ValueId>| {
-            let v = (*v)?;
-            Some(Input { ty: program.ty(v).clone(), needs_grad: false, given: into == Some(v) })
-        };
-        let inputs: SmallVec<[Option<Input>; 4]> = node.inputs.iter().map(input).collect();
-        let runtime_kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
-        let of_type = |v: ValueId| match program.ty(v) {
-            TypeRef::Local(l) => Where::Local(l.device),
-            TypeRef::Global(g) => Where::Global(&g.placement),
-        };
-        let place = match (&call.target, node.needs().next()) {
-            (Some(Target::Local(d)), _) => Where::Local(*d),
-            (Some(Target::Global(p, _)), _) => Where::Global(p),
-            (None, Some(v)) => of_type(v),
-            (None, None) => return Err(Error::argument("a call without inputs has no target")),
-        };
-        check_there(ctx, call.op, place)?;
-        let target = match &call.target {
-            Some(Target::Global(_, sbp)) => Some(sbp),
-            _ => None,
-        };
-        let plan = plan(
-            &plan_cx(ctx),
-            &Request {
-                op: call.op,
-                attrs: &call.attrs,
-                runtime_kinds: &runtime_kinds,
-                inputs: &inputs,
-                place,
-                target,
-                given: into.map(|v| program.ty(v).clone()),
-                keep: false,
-                asked: None,
-                signature: call.signature.as_ref(),
-            },
-        )?;
-        let text = match place {
-            Where::Local(_) => OpText::default(),
-            Where::Global(p) => {
-                let types: Vec<String> =
-                    inputs.iter().map(|i| i.as_ref().map_or("none".to_string(), |i| i.ty.short())).collect();
-                OpText::new(format!("{}({}) on {p}", call.op.name(), types.join(", ")))
-            }
-        };
-        Ok(DispatchPlan { plan, text })
-    };
-    make().map(Some).map_err(|e| e.in_call(|| call.op.name().to_string()).at(node.site))
 }

@@ -7,14 +7,9 @@
 //!
 //! What a call writes, and what a layout op takes, is the tensor as it is stored. Under autocast the shard is cast, and then gathered.
 
-use super::boxing::BoxingReason;
 use super::call::{Call, OwnedInputs, Rewrite, Rewritten};
-use super::layout::to_global;
-use super::observers::{self, unobserved};
-use crate::context::no_grad;
+use super::layout::box_for;
 use crate::error::{CallSite, Result};
-use crate::op;
-use crate::ops::AttrValue;
 use crate::tensor::{ReshardKey, Tensor};
 
 /// Gathers the inputs of a call that are stored split.
@@ -59,15 +54,7 @@ pub(super) fn unsharded(t: &Tensor, site: CallSite) -> Result<Tensor> {
     {
         return Ok(found);
     }
-    let out = {
-        let (_unrecorded, _unobserved) = (no_grad(), unobserved());
-        t.check_origin().map_err(|e| e.at(site))?;
-        let inputs = [Some(t)];
-        let attrs = [AttrValue::from(&how.to.placement), (&how.to.sbp).into()];
-        let call = Call::new(op!("to_global")?, &inputs).attrs(attrs).at(site);
-        to_global(&call, BoxingReason::Needed("parameter")).map_err(|e| e.at(site))?
-    };
-    observers::unsharded(t, &out, site)?;
+    let out = box_for("parameter", t, &how.to, site)?;
     out.set_edge(t.edge());
     match how.keeps {
         true => t.cache_resharded(key, &out),

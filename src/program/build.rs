@@ -1,20 +1,30 @@
 //! Parts that both readers of programs share: types, ops as they are registered here, attributes by name, signatures.
 
-use super::types::{BoxedFor, CallNode, ValueId, Write};
-use crate::error::{Error, Result};
+use super::types::{BoxedFor, CallNode, Node, ValueId, Work, Write};
+use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrDef, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, TensorType, lookup};
 use crate::plan::{Target, TypeRef, intern_global, intern_local};
 use crate::sbp::{NdSbp, check_layout};
 use oflow_kernels::{DType, Scalar};
 use smallvec::SmallVec;
 
-/// Values of a node.
+/// Values and marks of a node.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) inputs: SmallVec<[Option<ValueId>; 4]>,
     pub(super) outputs: SmallVec<[ValueId; 2]>,
     pub(super) writes: SmallVec<[Write; 1]>,
     pub(super) guard: Option<ValueId>,
+    pub(super) backward: bool,
+    pub(super) recomputed: bool,
+}
+
+impl Parts {
+    /// The node that does this work.
+    pub(super) fn node(self, work: Work, site: CallSite) -> Node {
+        let Parts { inputs, outputs, writes, guard, backward, recomputed } = self;
+        Node { work, inputs, outputs, writes, guard, site, backward, recomputed }
+    }
 }
 
 /// The type of a tensor.

@@ -1,4 +1,5 @@
-//! Programs: ordered calls over numbered values, as data. What [`graph`](crate::graph) captures, prints, checks and runs.
+//! Programs: ordered calls over numbered values, as data. What [`graph`](crate::graph) captures, prints, checks and runs, and what activation
+//! checkpointing ([`recompute`](crate::interpreter::recompute)) lists and runs once more.
 //!
 //! A [`Program`] is what one rank does in one run of a captured closure. Its values have types: shape and dtype, and device or placement
 //! and nd-SBP. Each value is defined once, by the program's inputs, variables and constants or by a node; a call that writes a tensor in

@@ -2,9 +2,9 @@
 //! the text instead.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
-use super::text::NONE;
+use super::text::{BACKWARD, NONE, RECOMPUTED};
 use super::types::{
-    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write,
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Outside, OutsideKind, Program, ValueId, Work, Write,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrDef, AttrKind, AttrValue, split_outside};
@@ -127,13 +127,12 @@ impl Reader {
         if n == self.program.hosts.len() {
             self.program.hosts.push(text(name)?);
         }
-        self.push(Work::Host(HostId(n as u32)), Parts { guard, ..Parts::default() }, false, site);
+        self.push(Work::Host(HostId(n as u32)), Parts { guard, ..Parts::default() }, site);
         Ok(())
     }
 
-    fn push(&mut self, work: Work, p: Parts, backward: bool, site: CallSite) {
-        let Parts { inputs, outputs, writes, guard } = p;
-        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward });
+    fn push(&mut self, work: Work, p: Parts, site: CallSite) {
+        self.program.nodes.push(p.node(work, site));
     }
 
     /// The text before ` if %3`, and that guard.
@@ -144,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// `%2, %3 = domain.op@1(%0, -) {dim=0} into %1 lowered 0: f32[2] on cpu; f32[2] on cpu backward`
+    /// `%2, %3 = domain.op@1(%0, -) {dim=0} into %1 lowered 0: f32[2] on cpu; f32[2] on cpu recomputed backward`
     fn node(&mut self, line: &str, site: CallSite) -> Result<()> {
         let (defined, rest) = match line.starts_with('%') {
             true => cut(line, " = ", "a definition")?,
@@ -157,10 +156,9 @@ impl Reader {
         for v in split_outside(inputs, ',') {
             parts.inputs.push(if v == "-" { None } else { Some(self.known(v)?) });
         }
-        let backward = rest.ends_with(" backward");
-        if backward {
-            rest = &rest[..rest.len() - " backward".len()];
-        }
+        let mut marked = |mark: &str| rest.strip_suffix(mark).map(|before| rest = before).is_some();
+        parts.backward = marked(BACKWARD);
+        parts.recomputed = marked(RECOMPUTED);
         if name == "box" {
             let (op, types) = cut(rest, ": ", "the type of the result")?;
             let (op, guard) = self.guard(op)?;
@@ -168,7 +166,7 @@ impl Reader {
             let op = boxing_op(op.trim().strip_prefix("for ").ok_or_else(|| wrong("`for` and an op", op))?)?;
             self.types(&defined, types)?;
             parts.outputs = defined.into_iter().collect();
-            self.push(Work::Box(op), parts, backward, site);
+            self.push(Work::Box(op), parts, site);
             return Ok(());
         }
         let mut call = call_of(name)?;
@@ -206,7 +204,7 @@ impl Reader {
         parts.writes = old.into_iter().zip(&defined[made..]).map(|(old, new)| Write { old, new: *new }).collect();
         let layout = |v: ValueId| self.types.get(&v.0)?.global().map(|g| &g.sbp);
         call.signature = signature_of(&call, &parts, lowering, &layout)?;
-        self.push(Work::Call(Box::new(call)), parts, backward, site);
+        self.push(Work::Call(Box::new(call)), parts, site);
         Ok(())
     }
 

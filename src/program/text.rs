@@ -17,6 +17,10 @@ impl fmt::Display for ValueId {
 /// The word for an attribute that is absent.
 pub(super) const NONE: &str = "none";
 
+/// The marks of a node, after its types.
+pub(super) const RECOMPUTED: &str = " recomputed";
+pub(super) const BACKWARD: &str = " backward";
+
 /// A text in quotes, in which no quote stands.
 fn quoted(s: &str) -> String {
     serde_json::Value::from(s).to_string().replace("\\\"", "\\u0022")
@@ -52,8 +56,9 @@ impl fmt::Display for Program {
             writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
         }
         for node in &self.nodes {
-            let backward = if node.backward { " backward" } else { "" };
-            writeln!(f, "{}{backward}  # {}", Line(self, node), node.site)?;
+            let mark = |on: bool, word: &'static str| if on { word } else { "" };
+            let (again, backward) = (mark(node.recomputed, RECOMPUTED), mark(node.backward, BACKWARD));
+            writeln!(f, "{}{again}{backward}  # {}", Line(self, node), node.site)?;
         }
         writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
     }

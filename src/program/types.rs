@@ -146,6 +146,9 @@ pub struct Node {
     pub site: CallSite,
     /// Whether the call is part of a backward pass.
     pub backward: bool,
+    /// Whether activation checkpointing makes the call once more. The same call stands before it in the program; merged with that, it would
+    /// keep the memory that it is there to free.
+    pub recomputed: bool,
 }
 
 impl Node {
@@ -164,6 +167,11 @@ impl Node {
             Work::Call(call) => call.op.layout.is_some(),
             Work::Host(_) => false,
         }
+    }
+    /// The value of the tensor that output 0 is written into.
+    pub fn written_into(&self) -> Option<ValueId> {
+        let into = self.call().is_some_and(|call| call.into);
+        self.writes.first().filter(|_| into).map(|w| w.old)
     }
     /// The call, if it is one.
     pub fn call(&self) -> Option<&CallNode> {
@@ -204,6 +212,28 @@ impl Program {
     /// Returns the values from outside of one kind, in order.
     pub fn outside_of(&self, kind: OutsideKind) -> impl Iterator<Item = &Outside> {
         self.outside.iter().filter(move |o| o.kind == kind)
+    }
+    /// Returns the nodes that lead to these values, in order, each with the values that no later one of them needs. What other nodes write is
+    /// not considered.
+    pub fn leading_to(&self, values: &[ValueId]) -> Vec<(usize, SmallVec<[ValueId; 2]>)> {
+        let mut wanted = vec![false; self.values.len()];
+        values.iter().for_each(|v| wanted[v.index()] = true);
+        let (mut met, mut steps) = (vec![false; self.values.len()], vec![]);
+        for (n, node) in self.nodes.iter().enumerate().rev() {
+            if !node.defines().any(|v| wanted[v.index()]) {
+                continue;
+            }
+            let mut ends = SmallVec::new();
+            for v in node.defines().chain(node.needs()) {
+                wanted[v.index()] = true;
+                if !std::mem::replace(&mut met[v.index()], true) {
+                    ends.push(v);
+                }
+            }
+            steps.push((n, ends));
+        }
+        steps.reverse();
+        steps
     }
     /// Returns, for each node, the values that no later node needs and no run returns.
     pub fn last_uses(&self) -> Vec<SmallVec<[ValueId; 2]>> {

@@ -122,6 +122,7 @@ impl Writer {
             guard: n.guard.map(|v| v.0),
             site: Some(site(n.site)),
             backward: n.backward,
+            recomputed: n.recomputed,
         }
     }
 
@@ -260,14 +261,15 @@ impl Reader {
             outputs: n.outputs.iter().map(|v| self.value(*v)).collect::<Result<_>>()?,
             writes: n.writes.iter().map(write).collect::<Result<_>>()?,
             guard: n.guard.map(|v| self.value(v)).transpose()?,
+            backward: n.backward,
+            recomputed: n.recomputed,
         };
         let work = match n.work.as_ref().ok_or_else(|| missing("the work of a node"))? {
             node::Work::Call(call) => Work::Call(Box::new(self.call(call, &p)?)),
             node::Work::Box(op) => Work::Box(boxing_op(op)?),
             node::Work::Host(host) => Work::Host(HostId(*host)),
         };
-        let Parts { inputs, outputs, writes, guard } = p;
-        Ok(Node { work, inputs, outputs, writes, guard, site, backward: n.backward })
+        Ok(p.node(work, site))
     }
 
     fn call(&self, c: &wire::Call, p: &Parts) -> Result<CallNode> {

@@ -333,6 +333,65 @@ fn recipes_of_training_are_the_same_steps() {
     });
 }
 
+/// A second run makes calls that stand in the program already: they are marked, and without them the program is that of the plain step.
+#[test]
+fn calls_that_are_made_once_more_are_marked() {
+    everywhere(|at| {
+        let model = Net::new(at, 0.2)?;
+        let (x0, y0) = at.batch(0)?;
+        let global = at.0.as_ref().map(|(mesh, _)| NdSbp::broadcast(mesh.axes()));
+        let build = |on: bool| {
+            manual_seed(3);
+            let forward = |x: &Tensor| {
+                let h = model.forward(x)?;
+                // A value that is boxed for the calls that read it.
+                let pair = h.transpose(0, 1)?.matmul(&h)?.exp()?;
+                let pair = match &global {
+                    Some(whole) => with_sbp(whole, || pair.sin())?,
+                    None => pair.sin()?,
+                };
+                h.matmul(&pair)?.sin()
+            };
+            Graph::build(
+                |g| {
+                    let (x, y) = (g.input("x", &x0)?, g.input("y", &y0)?);
+                    let h = if on { checkpoint(forward, &x)? } else { forward(&x)? };
+                    let loss = h.cross_entropy(&y)?;
+                    loss.backward()?;
+                    Ok(loss)
+                },
+                GraphOptions::default(),
+            )
+        };
+        let (plain, again) = (build(false)?, build(true)?);
+        round_trip(again.program());
+        let reread: oflow::program::Program = again.program().to_string().parse()?;
+        let text = |p: &oflow::program::Program, n: &oflow::program::Node| {
+            let types: Vec<String> = n.outputs.iter().map(|v| oflow::program::described(p.ty(*v))).collect();
+            match &n.work {
+                oflow::program::Work::Call(c) => {
+                    format!("{} {:?} {:?} {:?} {:?} {types:?}", c.op.name(), c.attrs, c.runtime, c.draw, c.signature)
+                }
+                oflow::program::Work::Box(op) => format!("box {op} {types:?}"),
+                oflow::program::Work::Host(h) => format!("{h:?}"),
+            }
+        };
+        let all = |p: &oflow::program::Program, recomputed: bool| -> Vec<String> {
+            p.nodes.iter().filter(|n| n.recomputed == recomputed).map(|n| text(p, n)).collect()
+        };
+        let (marked, others) = (all(again.program(), true), all(again.program(), false));
+        assert!(marked.len() > 4 && all(plain.program(), true).is_empty(), "{}", again.explain());
+        assert_eq!(others, all(plain.program(), false), "{}", again.explain());
+        let mut forward = again.program().nodes.iter().filter(|n| !n.backward).map(|n| text(again.program(), n));
+        assert!(marked.iter().all(|m| forward.any(|f| f == *m)), "in the order of the first run: {}", again.explain());
+        assert!(again.program().nodes.iter().all(|n| n.backward || !n.recomputed));
+        let marks = |p: &oflow::program::Program| -> Vec<_> { p.nodes.iter().map(|n| n.recomputed).collect() };
+        assert_eq!(marks(&reread), marks(again.program()));
+        assert_eq!(at.0.is_some(), marked.iter().any(|m| m.starts_with("box")), "{marked:#?}");
+        Ok(())
+    });
+}
+
 #[test]
 fn halves_with_masters_are_the_same_steps() {
     everywhere(|at| {

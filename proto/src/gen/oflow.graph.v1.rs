@@ -125,6 +125,9 @@ pub struct Node {
     /// Whether the node is part of a backward pass.
     #[prost(bool, tag = "9")]
     pub backward: bool,
+    /// Whether the call is part of the second run of a scope under activation checkpointing.
+    #[prost(bool, tag = "10")]
+    pub recomputed: bool,
     #[prost(oneof = "node::Work", tags = "1, 2, 3")]
     pub work: ::core::option::Option<node::Work>,
 }

@@ -25,7 +25,7 @@ pub(super) use back::gradient_stays;
 pub(super) use boxes::collect;
 pub(super) use many::{BoxTo, to_layouts};
 pub(crate) use to_global::layout_key;
-pub(super) use to_global::to_global;
+pub(super) use to_global::{box_for, to_global};
 pub(crate) use value::compare_replicas;
 pub use value::from_bytes;
 

@@ -4,11 +4,14 @@ use super::super::boxing::{BoxingReason, box_as, boxing_to};
 use super::super::cache::DispatchPlan;
 use super::super::call::Call;
 use super::super::key::key_of;
+use super::super::observers::{self, unobserved};
 use super::super::state::planned;
 use super::stated::check_grad_sbp;
-use crate::context::{RankCtx, current_rank};
+use crate::context::{RankCtx, current_rank, no_grad};
 use crate::control::flight::OpText;
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
+use crate::op;
+use crate::ops::AttrValue;
 use crate::placement::Placement;
 use crate::plan::Plan;
 use crate::sbp::NdSbp;
@@ -22,6 +25,19 @@ pub(in super::super) fn to_global(call: &Call<'_>, cause: BoxingReason) -> Resul
     let decided = planned(&ctx, &key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
     let b = decided.plan.boxings().next().ok_or_else(|| Error::registry("a plan without its boxing"))?;
     box_as(&ctx, cause, t, &b.boxing, decided.plan.stream_key, call.site)
+}
+
+/// Boxes a tensor for a call of `op`. The copy is not recorded; of observers, a capture alone sees it.
+pub(in super::super) fn box_for(op: &'static str, t: &Tensor, to: &GlobalRef, site: CallSite) -> Result<Tensor> {
+    let boxed = {
+        let (_unrecorded, _unobserved) = (no_grad(), unobserved());
+        t.check_origin().map_err(|e| e.at(site))?;
+        let inputs = [Some(t)];
+        let call = Call::new(op!("to_global")?, &inputs).attrs([AttrValue::from(&to.placement), (&to.sbp).into()]);
+        to_global(&call.at(site), BoxingReason::Needed(op)).map_err(|e| e.at(site))?
+    };
+    observers::boxed(op, t, &boxed, site)?;
+    Ok(boxed)
 }
 
 /// One step: the boxing.

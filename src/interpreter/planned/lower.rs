@@ -8,6 +8,7 @@ use super::super::boxing::{BoxingReason, boxing_text, boxing_to};
 use super::super::cache::DispatchPlan;
 use super::super::call::Call;
 use super::super::layout::{gradient_stays, layout_key};
+use super::super::node::boxing_reason;
 use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
@@ -17,7 +18,7 @@ use crate::placement::Device;
 use crate::plan::{
     BufferId, KernelPlan, KernelStep, LocalRef, Numbers, Plan, PlannedBoxing, Step, TypeRef, intern_local,
 };
-use crate::program::{BoxedFor, CallNode, Node, OutsideKind, Program, ValueId, Work};
+use crate::program::{CallNode, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::view::{copied, is_contiguous};
 use oflow_kernels::{DType, Strides};
@@ -148,7 +149,7 @@ pub(super) struct From<'a> {
     pub(super) ctx: &'a RankCtx,
     pub(super) program: &'a Program,
     /// Plans of the calls that kernels carry out, by node.
-    pub(super) plans: &'a [Option<DispatchPlan>],
+    pub(super) plans: &'a [Option<Arc<DispatchPlan>>],
     /// Tensors from outside.
     pub(super) outside: &'a [Tensor],
     /// Kernel that copies, of a device.
@@ -312,15 +313,6 @@ impl Lowered {
         if r.home == Home::Arena {
             r.home = Home::Fresh;
         }
-    }
-}
-
-/// The reason of a call that changes a layout.
-pub(in super::super) fn boxing_reason(call: &CallNode, what: LayoutOp) -> BoxingReason {
-    match call.boxed_for {
-        Some(BoxedFor::Gradient) => BoxingReason::Gradient,
-        Some(BoxedFor::Op(op)) => BoxingReason::Needed(op),
-        None => BoxingReason::Asked(what.function()),
     }
 }
 

@@ -32,10 +32,10 @@ use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
-pub(super) use lower::boxing_reason;
 use lower::{From, Home, Kernel, Lowered, RootId, Way, What, bytes_type};
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// An operand of a kernel.
 #[derive(Clone, Copy)]
@@ -140,7 +140,7 @@ impl Planned {
     ///
     /// # Errors
     /// A backend has no kernel that copies.
-    pub(super) fn new(ctx: &RankCtx, replay: &Replay, plans: &[Option<DispatchPlan>]) -> Result<Planned> {
+    pub(super) fn new(ctx: &RankCtx, replay: &Replay, plans: &[Option<Arc<DispatchPlan>>]) -> Result<Planned> {
         let program = replay.program();
         let from = From { ctx, program, plans, outside: replay.outside(), copy: backend::copy_plan };
         let mut lowered = Lowered::new(&from)?;
