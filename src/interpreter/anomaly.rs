@@ -55,8 +55,8 @@ pub(super) fn look(call: &Call<'_>, outs: &Outputs) -> Result<()> {
 /// The call, the P input, and the input or number that is not finite.
 #[cold]
 pub(super) fn look_at_partials(call: &Call<'_>, plan: &Plan, boxed: &[Option<Tensor>]) -> Result<()> {
-    let signature = plan.signature(call.inputs.len());
-    let is_partial = |i: usize| signature.inputs[i].as_ref().is_some_and(|n| n.has_partial());
+    let Some(signature) = &plan.chosen else { return Ok(()) };
+    let is_partial = |i: usize| call.inputs[i].is_some() && signature.inputs.get(i).is_some_and(|n| n.has_partial());
     let name = |i: usize| call.op.sig.input_def(i).map_or("", |d| d.name.as_str());
     // What an op adds does not multiply.
     let added = &call.op.addends;
@@ -77,8 +77,7 @@ pub(super) fn look_at_partials(call: &Call<'_>, plan: &Plan, boxed: &[Option<Ten
     let number = call.runtime.iter().position(|s| !is_finite(s));
     let met = met.or_else(|| Some(format!("the number `{}` is", call.op.sig.runtime.get(number?)?.name)));
     let Some(met) = met else { return Ok(()) };
-    let sbp = signature.inputs[p].as_ref().map_or(String::new(), ToString::to_string);
-    let why = format!("input {p} `{}` is {sbp}, and {met} not finite", name(p));
+    let why = format!("input {p} `{}` is {}, and {met} not finite", name(p), signature.inputs[p]);
     Err(Error::value(why).help(
         "an infinity times each part of a value does not give the parts of the product; box the input first: \
          `to_global((&placement, sbp![B]))`. OFLOW_CHECK=1 looks for this",

@@ -4,10 +4,14 @@ use super::call::Call;
 use super::observers::{Observer, observe};
 use crate::context::Moments;
 use crate::error::CallSite;
-use crate::ops::Op;
+use crate::ops::{NdSignature, Op};
 use crate::placement::Placement;
-use crate::plan::{Plan, PlanSignature};
+use crate::plan::{Plan, TypeRef};
+use crate::sbp::NdSbp;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 
 /// A call of an op on global tensors.
@@ -15,12 +19,30 @@ use std::rc::Rc;
 pub struct Called {
     /// Op that was called.
     pub op: &'static Op,
+    /// Types of the inputs before they are boxed; `None` for an optional input that was left out.
+    pub inputs: SmallVec<[Option<TypeRef>; 4]>,
     /// The placement of the call.
     pub placement: Placement,
-    /// The SBPs that the inputs are boxed to and the outputs have.
-    pub signature: PlanSignature,
+    /// The SBPs that the inputs are boxed to, and those of the outputs before the first one is boxed to the layout that the program asks for:
+    /// as the programs of graphs state it.
+    pub signature: NdSignature,
     /// The line of the program.
     pub site: CallSite,
+}
+
+impl Called {
+    /// Returns the signature as text, with `-` for an input that was left out: `[S(0)], -, - -> [S(0)]`.
+    pub fn layouts(&self) -> String {
+        let input = |(ty, sbp): (&Option<TypeRef>, &NdSbp)| ty.as_ref().map_or("-".to_string(), |_| sbp.to_string());
+        self.signature.text(self.inputs.iter().zip(&self.signature.inputs).map(input))
+    }
+}
+
+/// `matmul [S(1)], [S(0)] -> [P(sum)] on cpu[2]`
+impl fmt::Display for Called {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} on {}", self.op.name(), self.layouts(), self.placement)
+    }
 }
 
 /// The calls that were made while it is in force.
@@ -32,8 +54,10 @@ impl Observer for CallLog {
         Moments::PLANNED
     }
     fn planned(&self, call: &Call<'_>, plan: &Plan, placement: &Placement) {
-        let signature = plan.signature(call.inputs.len());
-        let called = Called { op: call.op, placement: placement.clone(), signature, site: call.site };
+        // Every call on global tensors has one.
+        let Some(signature) = plan.chosen.clone() else { return };
+        let inputs = call.inputs.iter().map(|t| t.and_then(Tensor::type_ref)).collect();
+        let called = Called { op: call.op, inputs, placement: placement.clone(), signature, site: call.site };
         self.0.borrow_mut().push(called);
     }
 }
@@ -51,8 +75,7 @@ impl Observer for CallLog {
 ///     let (x, w) = (ones([4, 6], (&mesh, sbp![S(1)]))?, ones([6, 8], (&mesh, sbp![S(0)]))?);
 ///     let (y, called) = list_called(|| x.matmul(&w));
 ///     assert_eq!(y?.sbp()?, &sbp![P]);
-///     assert_eq!(called[0].op.name(), "matmul");
-///     assert_eq!(called[0].signature.to_string(), "[S(1)], [S(0)] -> [P(sum)]");
+///     assert_eq!(called[0].to_string(), "matmul [S(1)], [S(0)] -> [P(sum)] on cpu[2]");
 ///     Ok(())
 /// })?;
 /// # Ok::<(), oflow::Error>(())

@@ -7,6 +7,24 @@ use super::signature::split_outside;
 use crate::error::{Error, Result};
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;
+use std::fmt;
+
+impl NdSignature {
+    /// Returns the text of the signature, with the text of each input.
+    pub(crate) fn text(&self, inputs: impl Iterator<Item = String>) -> String {
+        let outputs: Vec<String> = self.outputs.iter().map(NdSbp::to_string).collect();
+        let lowered = if self.lowering.is_some() { " (lowered)" } else { "" };
+        let text = format!("{} -> {}{lowered}", inputs.collect::<Vec<_>>().join(", "), outputs.join(", "));
+        text.trim().to_string()
+    }
+}
+
+/// `[S(0)], [B] -> [S(0)]`, with `(lowered)` behind where a lowering carries the call out.
+impl fmt::Display for NdSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(self.inputs.iter().map(NdSbp::to_string)))
+    }
+}
 
 /// One row, read.
 type Row = NdSignature;

@@ -57,7 +57,7 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
 pub(super) struct MadeBy {
     pub(super) outputs: SmallVec<[BufferId; 2]>,
     stream_key: u64,
-    /// Signature of a global call with inputs.
+    /// Signature of a global call.
     chosen: Option<NdSignature>,
     /// Outputs without a gradient.
     withheld: Withheld,
@@ -202,8 +202,7 @@ impl Builder<'_> {
             let parts = ResultParts { placement, sig: &sig, after };
             let outputs = self.dynamic_shape(r, (by, placement.device()), (&infer, &outs), &used, Some(&parts))?;
             let stream_key = stream_key(r, placement, &outs, &sig);
-            let chosen = r.target.is_none().then_some(sig);
-            return Ok(MadeBy { outputs, stream_key, chosen, withheld, device: None });
+            return Ok(MadeBy { outputs, stream_key, chosen: Some(sig), withheld, device: None });
         }
         let made: SmallVec<[BufferId; 2]> = match sig.lowering.map(|l| r.op.lowered_by(l)).transpose()? {
             Some(LoweredBy::Program(run)) => self.lower(r, run, &sig, &used, placement, &numbers)?,
@@ -219,8 +218,7 @@ impl Builder<'_> {
             *first = self.boxed(*first, placement, want, For::Result)?;
         }
         let stream_key = if inside { 0 } else { stream_key(r, placement, &outs, &sig) };
-        let chosen = r.target.is_none().then_some(sig);
-        Ok(MadeBy { outputs, stream_key, chosen, withheld, device: None })
+        Ok(MadeBy { outputs, stream_key, chosen: Some(sig), withheld, device: None })
     }
 
     /// The buffer in that layout: itself, one that was boxed before, or a new step.

@@ -48,6 +48,6 @@ pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{
     BoxStep, Buffer, BufferId, CrossDevice, ExchangeLengthStep, For, HaloStep, KernelStep, LengthId, Numbers, Plan,
-    PlanSignature, PlannedBoxing, RebalanceStep, Step,
+    PlannedBoxing, RebalanceStep, Step,
 };
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -40,27 +40,6 @@ pub struct Buffer {
     pub last_use: Option<usize>,
 }
 
-/// The layouts that a plan computes in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanSignature {
-    /// SBP that each input is boxed to; `None` for an input that was left out.
-    pub inputs: SmallVec<[Option<NdSbp>; 4]>,
-    /// SBP of the outputs before the first one is boxed to the layout that the program asks for.
-    pub outputs: SmallVec<[NdSbp; 2]>,
-    /// Whether the call is carried out by a lowering.
-    pub lowered: bool,
-}
-
-/// `[S(0)], [B] -> [S(0)]`, with `(lowered)` behind where it is; `-` stands for an input that was left out.
-impl fmt::Display for PlanSignature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inputs: Vec<String> = self.inputs.iter().map(|i| i.as_ref().map_or("-".into(), NdSbp::to_string)).collect();
-        let outputs: Vec<String> = self.outputs.iter().map(NdSbp::to_string).collect();
-        let text = format!("{} -> {}", inputs.join(", "), outputs.join(", "));
-        write!(f, "{}{}", text.trim(), if self.lowered { " (lowered)" } else { "" })
-    }
-}
-
 /// Plan of one call.
 pub struct Plan {
     /// Tensors by number. The inputs of the call come first, in order.
@@ -79,7 +58,8 @@ pub struct Plan {
     pub hands_on_numbers: bool,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
-    /// The signature of a call on global tensors; `None` of a local call, a source op and a boxing.
+    /// The signature of a call on global tensors, before output 0 is boxed to the layout that the program asks for; `None` of a local call
+    /// and of a boxing.
     pub chosen: Option<NdSignature>,
     /// Inputs and outputs that have no gradient.
     pub withheld: Withheld,
@@ -335,27 +315,6 @@ impl Plan {
             Step::Box(b) => Some(b),
             _ => None,
         })
-    }
-
-    /// The layouts that a global call with that many inputs computes in.
-    pub fn signature(&self, inputs: usize) -> PlanSignature {
-        let own = |b: usize| self.buffers.get(b)?.global.as_ref().map(|g| g.sbp.clone());
-        let boxed_for = |purpose: For| self.boxings().find(|b| b.purpose == purpose);
-        let input = |i: usize| boxed_for(For::Input(i)).map_or_else(|| own(i), |b| Some(b.boxing.to.sbp.clone()));
-        let output = |b: &BufferId| match boxed_for(For::Result).filter(|boxed| boxed.makes == *b) {
-            Some(boxed) => own(boxed.from.index()),
-            None => own(b.index()),
-        };
-        let inside = |s: &Step| match s {
-            Step::Kernel(k) => matches!(k.numbers, Numbers::Each(..)),
-            Step::Halo(_) => true,
-            _ => false,
-        };
-        PlanSignature {
-            inputs: (0..inputs).map(input).collect(),
-            outputs: self.outputs.iter().filter_map(output).collect(),
-            lowered: self.steps.iter().any(inside),
-        }
     }
 
     /// The global types of the outputs; none of a local call. Where a length depends on values they have the greatest one.

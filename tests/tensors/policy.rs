@@ -274,9 +274,8 @@ fn lists_of_calls_and_policies_do_not_disturb_each_other() {
         let mesh = Placement::all(Device::Cpu)?;
         let x = ones([4, 6], (&mesh, sbp![S(1)]))?;
         let (w, moved) = (ones([6, 8], (&mesh, sbp![S(0)]))?, ones([6, 8], (&mesh, sbp![S(1)]))?);
-        let texts = |called: &[oflow::interpreter::Called]| -> Vec<String> {
-            called.iter().map(|c| format!("{} {} on {}", c.op.name(), c.signature, c.placement)).collect()
-        };
+        let texts =
+            |called: &[oflow::interpreter::Called]| -> Vec<String> { called.iter().map(|c| c.to_string()).collect() };
         let product = "matmul [S(1)], [S(0)] -> [P(sum)] on cpu[2]";
         // The second call of its kind has a plan already.
         for _ in 0..2 {

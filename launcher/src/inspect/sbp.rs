@@ -149,21 +149,12 @@ fn answer(
     Ok(Answer { outs: outs.to_vec(), chosen, unproven, hint, candidates, more, moves, constants, call })
 }
 
-fn list(sbps: &[NdSbp]) -> String {
-    sbps.iter().map(NdSbp::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn signature(sig: &NdSignature) -> String {
-    let lowered = if sig.lowering.is_some() { " (lowered)" } else { "" };
-    format!("{} -> {}{lowered}", list(&sig.inputs), list(&sig.outputs)).trim_start().to_string()
-}
-
 fn to_text(a: &Answer, all: bool) -> String {
     let outs: Vec<String> = a.outs.iter().zip(&a.chosen.outputs).map(|(ty, sbp)| format!("{ty} {sbp}")).collect();
     let mut text =
         format!("{}\n  gives {}\n\n", a.call, if outs.is_empty() { "nothing".into() } else { outs.join(", ") });
     let shown = &a.candidates[..if all { a.candidates.len() } else { a.candidates.len().min(SHOWN) }];
-    let names: Vec<String> = shown.iter().map(|c| signature(&c.sig)).collect();
+    let names: Vec<String> = shown.iter().map(|c| c.sig.to_string()).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(18);
     let columns = |cells: [&str; 5]| cells.iter().map(|c| format!("{c:>9}")).collect::<String>();
     text += &format!(

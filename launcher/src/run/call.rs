@@ -141,8 +141,8 @@ fn on_rank(world: &World, case: &Case, arguments: &Arguments, site: CallSite) ->
 /// The signatures, as `oflow sbp` writes them. With the names of the ops, if there are several.
 fn signatures(called: &[Called]) -> Vec<String> {
     match called {
-        [one] => vec![one.signature.to_string()],
-        several => several.iter().map(|c| format!("{}: {}", c.op.name(), c.signature)).collect(),
+        [one] => vec![one.layouts()],
+        several => several.iter().map(|c| format!("{}: {}", c.op.name(), c.layouts())).collect(),
     }
 }
 

@@ -124,12 +124,8 @@ impl Question {
 
 /// `[S(0)], [B] -> [S(0)] (lowered)`, or the error's sentence.
 pub fn answer(sig: &Result<NdSignature, Error>) -> String {
-    let list = |n: &[NdSbp]| n.iter().map(NdSbp::to_string).collect::<Vec<_>>().join(", ");
     match sig {
         Err(e) => format!("error: {}", e.message()),
-        Ok(s) => {
-            let lowered = if s.lowering.is_some() { " (lowered)" } else { "" };
-            format!("{} -> {}{lowered}", list(&s.inputs), list(&s.outputs))
-        }
+        Ok(s) => s.to_string(),
     }
 }
