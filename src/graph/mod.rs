@@ -54,6 +54,7 @@ pub use outputs::GraphOutput;
 use crate::error::{CallSite, Result};
 pub use crate::interpreter::{ArenaSize, GraphPlan};
 use crate::interpreter::{Capture, Replay, capture};
+pub use crate::program::{Effect, Passes, Size};
 use crate::program::{OutsideKind, Program};
 use crate::tensor::Tensor;
 use std::marker::PhantomData;
@@ -61,7 +62,26 @@ use std::marker::PhantomData;
 /// Options of [`Graph::build`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct GraphOptions {}
+pub struct GraphOptions {
+    /// Passes that improve the captured program; all by default.
+    pub passes: Passes,
+}
+
+impl GraphOptions {
+    /// Sets the passes that improve the captured program.
+    ///
+    /// ```
+    /// use oflow::graph::{GraphOptions, Passes};
+    /// let as_captured = GraphOptions::default().passes(Passes::none());
+    /// let without_one = GraphOptions::default().passes(Passes::default().without("common")?);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn passes(mut self, passes: Passes) -> GraphOptions {
+        self.passes = passes;
+        self
+    }
+}
 
 /// Handle with which the closure of [`Graph::build`] declares inputs.
 pub struct GraphBuilder<'a> {
@@ -82,6 +102,7 @@ impl GraphBuilder<'_> {
 
 /// A captured closure: see the [module](self). `O` is what it returns.
 pub struct Graph<O = Tensor> {
+    effects: Vec<Effect>,
     replay: Replay,
     outputs: PhantomData<fn() -> O>,
 }
@@ -95,8 +116,8 @@ impl<O: GraphOutput> Graph<O> {
     /// Those of the closure, and if it does what a graph cannot do. The error names the line.
     #[track_caller]
     pub fn build(f: impl FnOnce(&GraphBuilder<'_>) -> Result<O>, options: GraphOptions) -> Result<Graph<O>> {
-        let (site, GraphOptions {}) = (CallSite::here(), options);
-        let captured = capture(
+        let (site, GraphOptions { passes }) = (CallSite::here(), options);
+        let mut captured = capture(
             |capture| {
                 let mut outputs = vec![];
                 f(&GraphBuilder { capture })?.take(&mut outputs);
@@ -104,7 +125,8 @@ impl<O: GraphOutput> Graph<O> {
             },
             site,
         )?;
-        Ok(Graph { replay: Replay::new(captured).map_err(|e| e.at(site))?, outputs: PhantomData })
+        let effects = passes.run(&mut captured.program).map_err(|e| e.at(site))?;
+        Ok(Graph { effects, replay: Replay::new(captured).map_err(|e| e.at(site))?, outputs: PhantomData })
     }
 
     /// Runs the graph on inputs, in the order in which they were declared.
@@ -120,12 +142,18 @@ impl<O: GraphOutput> Graph<O> {
             .ok_or_else(|| crate::error::Error::registry("a graph returns fewer tensors than its closure").at(site))
     }
 
-    /// Returns the captured program.
+    /// Returns what each pass has done to the captured program.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// Returns the captured program, as the passes left it.
     pub fn program(&self) -> &Program {
         self.replay.program()
     }
 
-    /// Describes the graph: how many values it has from outside, calls and boxings, the plan of this rank, and the program's text.
+    /// Describes the graph: how many values it has from outside, calls and boxings, what the passes did, the plan of this rank,
+    /// and the program's text.
     pub fn explain(&self) -> String {
         let program = self.program();
         let count = |kind| program.outside_of(kind).count();
@@ -139,6 +167,7 @@ impl<O: GraphOutput> Graph<O> {
             program.nodes.iter().filter(|n| n.backward).count(),
             program.nodes.iter().filter(|n| n.recomputed).count(),
         );
+        self.effects.iter().for_each(|e| text.push_str(&format!("pass {e}\n")));
         if let Some(plan) = self.plan() {
             text.push_str(&format!("plan: {plan}\n"));
         }

@@ -36,6 +36,11 @@ pub(super) fn class_of(bytes: usize) -> Option<(usize, usize)> {
     Some((first + steps - 1, base + steps * step))
 }
 
+/// The size of the block that an allocator hands out for that many bytes; the bytes themselves where they are more than any block has.
+pub fn block_bytes(bytes: usize) -> usize {
+    class_of(bytes).map_or(bytes, |(_, size)| size)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

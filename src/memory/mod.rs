@@ -13,6 +13,7 @@ mod vector;
 
 pub use allocator::{Allocator, AllocatorOptions, MemorySource, MemoryStats};
 pub use block::Region;
+pub use classes::block_bytes;
 pub use origin::Origin;
 pub use storage::{Storage, Writing};
 pub use uses::{Line, Ticket, Tickets};

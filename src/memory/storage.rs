@@ -212,6 +212,11 @@ impl Storage {
         Ok(Writing(self))
     }
 
+    /// Ends a write whose mark was [left](Writing::leave).
+    pub(crate) fn end_write(&self) {
+        self.block().uses.end_write();
+    }
+
     /// Returns whether both are handles to one block.
     #[inline]
     pub fn same_block(&self, other: &Storage) -> bool {
@@ -222,6 +227,13 @@ impl Storage {
 /// Marks a storage as being written until it is dropped.
 #[must_use = "the storage is being written until this is dropped"]
 pub struct Writing<'a>(&'a Storage);
+
+impl Writing<'_> {
+    /// Leaves the mark, for [`Storage::end_write`].
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {

@@ -20,11 +20,13 @@
 
 mod build;
 mod parse;
+mod passes;
 mod text;
 mod types;
 mod verify;
 mod wire;
 
+pub use passes::{Effect, Passes, Size};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
 };

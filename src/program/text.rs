@@ -91,6 +91,17 @@ impl Program {
         any.then(|| h.finish())
     }
 
+    /// What a node does, on which values, under which guard, with results of which types; not which values these are, nor for which op it
+    /// boxes.
+    pub(super) fn made_how(&self, node: &Node) -> String {
+        let line = Line(self, node).to_string();
+        let line = line.split_once(" = ").map_or(line.as_str(), |(_, how)| how);
+        match &node.work {
+            Work::Box(op) => line.replacen(&format!(" for {op}"), "", 1),
+            _ => line.to_string(),
+        }
+    }
+
     fn write_node(&self, f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
         let made = list(node.defines().map(Some));
         if !made.is_empty() {

@@ -1,6 +1,7 @@
 //! What warm calls take from the heap. In a program of its own, whose allocator counts.
 
 mod dispatch;
+mod graph;
 mod memory;
 
 use std::alloc::{GlobalAlloc, Layout, System};

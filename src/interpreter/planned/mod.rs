@@ -25,7 +25,7 @@ use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
-use crate::memory::Storage;
+use crate::memory::{Storage, block_bytes};
 use crate::ops::GivenValues;
 use crate::placement::Device;
 use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
@@ -69,8 +69,32 @@ struct Around {
     fresh: SmallVec<[RootId; 1]>,
     /// Memory that other streams may use, and whether it is written.
     waits: SmallVec<[(RootId, bool); 2]>,
-    /// Memory from outside that it writes, and that it reads.
-    outside: SmallVec<[(RootId, bool); 2]>,
+    /// Memory from outside that it reads only, and that it writes.
+    read: SmallVec<[RootId; 2]>,
+    written: SmallVec<[RootId; 2]>,
+}
+
+/// Marks memory as being written until it is dropped. A kernel may write that of many tensors; the marks take nothing from the heap.
+struct Writing<'a> {
+    memory: &'a [Option<Memory>],
+    roots: &'a [RootId],
+}
+
+impl<'a> Writing<'a> {
+    fn begin(memory: &'a [Option<Memory>], roots: &'a [RootId]) -> Result<Writing<'a>> {
+        let mut writing = Writing { memory, roots: &[] };
+        for (n, r) in roots.iter().enumerate() {
+            memory[*r].as_ref().ok_or_else(unbound)?.storage.begin_write()?.leave();
+            writing.roots = &roots[..=n];
+        }
+        Ok(writing)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.roots.iter().filter_map(|r| self.memory[*r].as_ref()).for_each(|m| m.storage.end_write());
+    }
 }
 
 /// Memory of one device that a graph needs on this rank, beside the tensors from outside and those that a run returns.
@@ -80,8 +104,10 @@ pub struct ArenaSize {
     pub device: Device,
     /// How many values, temporaries and pieces of scratch memory have a part of it.
     pub parts: usize,
-    /// Its size.
+    /// Size of the block that the allocator gives for it.
     pub bytes: usize,
+    /// Bytes that its parts take.
+    pub packed: usize,
     /// The most bytes of its parts that are in use at one time: no arena is smaller.
     pub bound: usize,
 }
@@ -104,7 +130,7 @@ impl fmt::Display for GraphPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} kernels, {} boxings, {} nodes on tensors", self.kernels, self.boxings, self.stepwise)?;
         for a in &self.arenas {
-            let gap = a.bytes as f64 / a.bound.max(1) as f64;
+            let gap = a.packed as f64 / a.bound.max(1) as f64;
             write!(f, ", {} bytes on {} for {} values ({gap:.2} of the bound)", a.bytes, a.device, a.parts)?;
         }
         Ok(())
@@ -131,6 +157,10 @@ pub(crate) struct Planned {
     operands: Vec<SmallVec<[(usize, Operand); 2]>>,
     arenas: Vec<Arena>,
     memory: Vec<Option<Memory>>,
+    /// Whether slots of each root have no bytes.
+    is_empty: Vec<bool>,
+    /// Storages of the tensors from outside, and whether each is written: room for a run.
+    storages: Vec<(usize, bool)>,
     /// Address for which the views of each root were made.
     bound: Vec<usize>,
 }
@@ -178,7 +208,9 @@ impl Planned {
         let around = around(&lowered, &arenas);
         let memory = lowered.roots.iter().map(|_| None).collect();
         let bound = vec![0; lowered.roots.len()];
-        Ok(Planned { lowered, works, around, operands, arenas, memory, bound })
+        let mut is_empty = vec![false; lowered.roots.len()];
+        lowered.slots.iter().for_each(|s| is_empty[s.root] = lowered.roots[s.root].bytes == 0);
+        Ok(Planned { storages: vec![], is_empty, lowered, works, around, operands, arenas, memory, bound })
     }
 
     /// What a run needs.
@@ -186,7 +218,8 @@ impl Planned {
         let arena = |a: &Arena| ArenaSize {
             device: a.device,
             parts: a.roots.len(),
-            bytes: a.packing.bytes,
+            bytes: block_bytes(a.packing.bytes),
+            packed: a.packing.bytes,
             bound: a.packing.bound,
         };
         GraphPlan {
@@ -276,8 +309,11 @@ fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
             if outside || root(r).shared {
                 around[k].waits.push((r, written));
             }
-            if outside {
-                around[k].outside.push((r, written));
+            match (outside, written) {
+                (true, true) if !around[k].written.contains(&r) => around[k].written.push(r),
+                // What it writes itself it may read.
+                (true, false) if !kernel.writes.contains(&r) => around[k].read.push(r),
+                _ => {}
             }
         }
     }
@@ -318,8 +354,9 @@ impl Planned {
     ///
     /// # Errors
     /// There is no memory for the copies.
-    pub(super) fn fits(&self, ctx: &RankCtx, replay: &Replay, state: &RunState) -> Result<Fits> {
-        let mut storages: SmallVec<[(usize, bool); 16]> = SmallVec::new();
+    pub(super) fn fits(&mut self, ctx: &RankCtx, replay: &Replay, state: &RunState) -> Result<Fits> {
+        let storages = &mut self.storages;
+        storages.clear();
         for (i, o) in replay.program().outside.iter().enumerate() {
             let (Some(slot), Some(t)) = (self.lowered.slot_of[o.value.index()], &state.values[o.value.index()]) else {
                 continue;
@@ -360,7 +397,7 @@ impl Planned {
         for r in 0..self.lowered.roots.len() {
             match self.lowered.roots[r].home {
                 // Nothing is packed or written where there are no bytes.
-                Home::Arena | Home::Fresh if self.lowered.roots[r].bytes == 0 && self.memory[r].is_none() => {
+                Home::Arena | Home::Fresh if self.is_empty[r] && self.memory[r].is_none() => {
                     let device = self.lowered.roots[r].device;
                     let none = ctx.device(device)?.alloc.alloc(0)?;
                     self.bind(r, none, 0)?;
@@ -500,24 +537,18 @@ impl Planned {
                 if *written { vm.wait_unused(s)? } else { vm.wait(s)? }
             }
         }
-        if around.outside.is_empty() {
+        if around.read.is_empty() && around.written.is_empty() {
             return vm.run_here(work);
         }
         // Other threads have these tensors too: see `memory/uses.rs`.
-        let mut writing = SmallVec::<[_; 2]>::new();
-        let mut turns = SmallVec::<[_; 4]>::new();
-        for (r, written) in &around.outside {
-            let s = storage(*r)?;
-            let own = around.outside.iter().any(|(o, w)| *w && o == r);
-            match (written, own) {
-                (true, _) => writing.push(s.begin_write()?),
-                (false, false) => turns.push((s, s.turn()?)),
-                // What it writes itself it may read.
-                (false, true) => {}
-            }
+        let mut turns = SmallVec::<[_; 8]>::new();
+        for r in &around.read {
+            turns.push(storage(*r)?.turn()?);
         }
+        let writing = Writing::begin(&self.memory, &around.written)?;
         vm.run_here(work)?;
-        turns.iter().try_for_each(|(s, turn)| s.still(*turn))
+        drop(writing);
+        around.read.iter().zip(&turns).try_for_each(|(r, turn)| storage(*r)?.still(*turn))
     }
 
     /// Issues a kernel to the streams of its device.
