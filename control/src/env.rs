@@ -142,6 +142,11 @@ pub const VARIABLES: &[Variable] = &[
         set_by: SetBy::User,
     },
     Variable {
+        name: "OFLOW_GRAPH",
+        meaning: "how graphs run. plan: as they were planned when they were built; replay: call by call, with the same bits [default: plan]",
+        set_by: SetBy::User,
+    },
+    Variable {
         name: MODEL_VARIABLE,
         meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, if there is one]",
         set_by: SetBy::User,

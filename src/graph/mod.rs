@@ -44,19 +44,21 @@
 //! # What a closure cannot do
 //!
 //! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, or
-//! call an op whose result has a length that depends on values. Each is an error at its line. An input has no gradient. After a capture, also
-//! after one that failed, every tensor of the program is as before.
+//! call an op whose result has a length that depends on values. Each is an error at its line. An input has no gradient there:
+//! [`Graph::gradient`] gives the graph of those. After a capture, also after one that failed, every tensor of the program is as before.
 
+mod gradient;
 mod outputs;
 
 pub use outputs::GraphOutput;
 
-use crate::error::{CallSite, Result};
+use crate::error::{CallSite, Error, Result};
 pub use crate::interpreter::{ArenaSize, GraphPlan};
-use crate::interpreter::{Capture, Replay, capture};
+use crate::interpreter::{Capture, Captured, Replay, capture};
 pub use crate::program::{Effect, Passes, Size};
-use crate::program::{OutsideKind, Program};
+use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 
 /// Options of [`Graph::build`].
@@ -86,6 +88,8 @@ impl GraphOptions {
 /// Handle with which the closure of [`Graph::build`] declares inputs.
 pub struct GraphBuilder<'a> {
     capture: &'a Capture,
+    /// Values that the closure names.
+    names: &'a RefCell<Vec<(String, ValueId)>>,
 }
 
 impl GraphBuilder<'_> {
@@ -98,13 +102,44 @@ impl GraphBuilder<'_> {
     pub fn input(&self, name: &str, example: &Tensor) -> Result<Tensor> {
         self.capture.input(name, example, CallSite::here())
     }
+    /// Names the value that a tensor is: one that a call has made, an input, or any tensor that the closure uses. [`Graph::value`] finds it
+    /// by its name. Passes keep it.
+    ///
+    /// # Errors
+    /// If there is a value of that name, or the tensor cannot be a value of the graph.
+    #[track_caller]
+    pub fn name(&self, name: &str, t: &Tensor) -> Result<()> {
+        let site = CallSite::here();
+        let v = self.capture.output(t, site).map_err(|e| e.at(site))?;
+        let mut names = self.names.borrow_mut();
+        if names.iter().any(|(known, _)| known == name) {
+            return Err(Error::argument(format!("the graph has a value {name:?} already")).at(site));
+        }
+        names.push((name.to_string(), v));
+        Ok(())
+    }
 }
 
 /// A captured closure: see the [module](self). `O` is what it returns.
 pub struct Graph<O = Tensor> {
     effects: Vec<Effect>,
+    names: Vec<(String, ValueId)>,
     replay: Replay,
     outputs: PhantomData<fn() -> O>,
+}
+
+impl<O> Graph<O> {
+    /// The graph of a captured program.
+    fn of(mut captured: Captured, mut names: Vec<(String, ValueId)>, passes: &Passes) -> Result<Graph<O>> {
+        // A pass keeps what is returned, and gives it its new number.
+        let program = &mut captured.program;
+        let returned = program.outputs.len();
+        program.outputs.extend(names.iter().map(|(_, v)| *v));
+        let effects = passes.run(program)?;
+        let kept = program.outputs.split_off(returned);
+        names.iter_mut().zip(kept).for_each(|((_, v), kept)| *v = kept);
+        Ok(Graph { effects, names, replay: Replay::new(captured)?, outputs: PhantomData })
+    }
 }
 
 impl<O: GraphOutput> Graph<O> {
@@ -117,16 +152,16 @@ impl<O: GraphOutput> Graph<O> {
     #[track_caller]
     pub fn build(f: impl FnOnce(&GraphBuilder<'_>) -> Result<O>, options: GraphOptions) -> Result<Graph<O>> {
         let (site, GraphOptions { passes }) = (CallSite::here(), options);
-        let mut captured = capture(
+        let names = RefCell::default();
+        let captured = capture(
             |capture| {
                 let mut outputs = vec![];
-                f(&GraphBuilder { capture })?.take(&mut outputs);
+                f(&GraphBuilder { capture, names: &names })?.take(&mut outputs);
                 outputs.iter().map(|t| capture.output(t, site)).collect()
             },
             site,
         )?;
-        let effects = passes.run(&mut captured.program).map_err(|e| e.at(site))?;
-        Ok(Graph { effects, replay: Replay::new(captured).map_err(|e| e.at(site))?, outputs: PhantomData })
+        Graph::of(captured, names.into_inner(), &passes).map_err(|e| e.at(site))
     }
 
     /// Runs the graph on inputs, in the order in which they were declared.
@@ -139,7 +174,13 @@ impl<O: GraphOutput> Graph<O> {
         let site = CallSite::here();
         let outs = self.replay.run(inputs, site)?;
         O::give(&mut outs.into_iter())
-            .ok_or_else(|| crate::error::Error::registry("a graph returns fewer tensors than its closure").at(site))
+            .ok_or_else(|| Error::registry("a graph returns fewer tensors than its closure").at(site))
+    }
+
+    /// Returns the value of that name: an input, or one that [`GraphBuilder::name`] has named.
+    pub fn value(&self, name: &str) -> Option<ValueId> {
+        let named = self.names.iter().find(|(known, _)| known == name).map(|(_, v)| *v);
+        named.or_else(|| self.program().input(name))
     }
 
     /// Returns what each pass has done to the captured program.

@@ -245,17 +245,27 @@ fn address(t: &Tensor) -> usize {
     t.weak().number()
 }
 
+impl Captured {
+    /// The program makes calls of another one: it draws from that one's generators as that one does.
+    pub(crate) fn draw_as(&mut self, other: &Captured) {
+        self.program.draws = other.program.draws.clone();
+        self.generators = other.generators.clone();
+    }
+}
+
 impl Capture {
     /// The symbol of a tensor: itself, if it is one.
     fn symbol(&self, t: &Tensor, site: CallSite) -> Result<Tensor> {
-        if t.is_symbol() {
-            return Ok(t.clone());
-        }
+        if t.is_symbol() { Ok(t.clone()) } else { self.outside(t, OutsideKind::Constant, site) }
+    }
+
+    /// The symbol of a tensor of the program, which is of that kind if it is met for the first time.
+    pub(super) fn outside(&self, t: &Tensor, kind: OutsideKind, site: CallSite) -> Result<Tensor> {
         let mut state = self.0.borrow_mut();
         if let Some(i) = state.by_address.get(&address(t)) {
             return Ok(state.met[*i].symbol.clone());
         }
-        state.meet(t, (OutsideKind::Constant, String::new()), site)
+        state.meet(t, (kind, String::new()), site)
     }
 
     /// Declares an input: the symbol that stands for it.

@@ -110,6 +110,7 @@ mod overwritten;
 mod planned;
 mod policy;
 mod program_builder;
+mod program_gradient;
 mod read;
 mod recompute;
 mod record;
@@ -132,8 +133,8 @@ pub use call::{Call, IntoValues, Outputs};
 pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
 pub(crate) use capture::{
-    Capture, HostCalls, HostObject, capture, draw_for_capture, guarded, host_of_capture, in_capture, is_capturing,
-    outside_capture,
+    Capture, Captured, HostCalls, HostObject, capture, draw_for_capture, guarded, host_of_capture, in_capture,
+    is_capturing, outside_capture,
 };
 pub use comm_trace::{
     COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,
@@ -147,6 +148,7 @@ pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
 pub use planned::{ArenaSize, GraphPlan};
+pub(crate) use program_gradient::{call_again, check_differentiable, check_outputs};
 pub use read::{logical_bytes, logical_bytes_on};
 pub use recompute::{RecomputeGuard, recompute};
 pub(crate) use replay::Replay;

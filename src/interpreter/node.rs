@@ -21,6 +21,18 @@ use oflow_kernels::DTypeKind;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Makes the call of a node on these tensors, and records it for backward if one of them requires a gradient.
+pub(super) fn run_recorded(
+    ctx: &RankCtx,
+    (node, call): (&Node, &CallNode),
+    plan: Option<&DispatchPlan>,
+    inputs: &[Option<&Tensor>],
+) -> Result<Outputs> {
+    let mut made = made_of((node, call), call.runtime.clone(), inputs);
+    made.recording = made.is_recorded();
+    run(ctx, call, made, plan)
+}
+
 /// Makes the call of a node on these tensors, with the plan that [`planned`] gave.
 pub(super) fn run_call(
     ctx: &RankCtx,
@@ -30,8 +42,18 @@ pub(super) fn run_call(
     inputs: &[Option<&Tensor>],
     given: Option<&Tensor>,
 ) -> Result<Outputs> {
-    let mut made =
-        Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref()).given(given);
+    run(ctx, call, made_of((node, call), runtime, inputs).given(given), plan)
+}
+
+fn made_of<'a>(
+    (node, call): (&Node, &'a CallNode),
+    runtime: RuntimeAttrs,
+    inputs: &'a [Option<&'a Tensor>],
+) -> Call<'a> {
+    Call::of(call.op, inputs, call.attrs.clone(), runtime, node.site).target(call.target.as_ref())
+}
+
+fn run(ctx: &RankCtx, call: &CallNode, mut made: Call<'_>, plan: Option<&DispatchPlan>) -> Result<Outputs> {
     let outs = match plan {
         None => {
             let what = call.op.layout.ok_or_else(|| Error::registry("a call of a program has no plan"))?;

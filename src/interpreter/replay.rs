@@ -23,7 +23,7 @@ use crate::context::{
 };
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
-use crate::ops::RuntimeAttrs;
+use crate::ops::{OpUse, RuntimeAttrs};
 use crate::plan::TypeRef;
 use crate::program::{CallNode, GeneratorId, HostId, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
@@ -56,6 +56,8 @@ pub(crate) struct Replay {
     planned: Option<Box<Planned>>,
     /// Memory of the last run's state.
     state: RunState,
+    /// Libraries whose ops the program calls stay loaded.
+    _used: Vec<OpUse>,
 }
 
 /// State of a run.
@@ -93,6 +95,7 @@ impl Replay {
             stepwise: replays()?,
             planned: None,
             state: RunState::default(),
+            _used: program.nodes.iter().filter_map(|n| n.call()?.op.hold()).collect(),
             plans,
             captured,
         };
@@ -100,6 +103,11 @@ impl Replay {
             replay.planned = Some(Box::new(Planned::new(&ctx, &replay, &replay.plans)?));
         }
         Ok(replay)
+    }
+
+    /// The program, with what it names.
+    pub(crate) fn captured(&self) -> &Captured {
+        &self.captured
     }
 
     /// The program.
@@ -174,7 +182,7 @@ impl Replay {
                 fits = planned.fits(ctx, self, state)?;
             }
             if planned.is_none() || fits == Fits::Otherwise {
-                let made = Planned::new(ctx, self, &self.plans).map_err(|e| e.at(site))?;
+                let mut made = Planned::new(ctx, self, &self.plans).map_err(|e| e.at(site))?;
                 fits = made.fits(ctx, self, state)?;
                 *planned = Some(Box::new(made));
             }

@@ -33,7 +33,7 @@ use super::unshard::UNSHARD;
 use super::writes::check_writes;
 use crate::context::{RankCtx, here, here_as_rank};
 use crate::error::Result;
-use crate::ops::LayoutOp;
+use crate::ops::{LayoutOp, Withheld};
 use crate::plan::Where;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -110,7 +110,7 @@ fn stages(call: &mut Call<'_>) -> Result<Outputs> {
     Ok(outs)
 }
 
-/// A change of layout of a captured program, for the reason that it had: all stages but rewrite and record.
+/// A change of layout of a captured program, for the reason that it had: all stages but rewrite. It is recorded if the call says so.
 pub(super) fn run_captured_layout(call: &mut Call<'_>, what: LayoutOp, cause: BoxingReason) -> Result<Outputs> {
     observers::before(call)?;
     call.check_values()?;
@@ -120,7 +120,7 @@ pub(super) fn run_captured_layout(call: &mut Call<'_>, what: LayoutOp, cause: Bo
     Ok(outs)
 }
 
-/// A call of a captured program, whose plan is made: all stages but rewrite, decide and record.
+/// A call of a captured program, whose plan is made: all stages but rewrite and decide. It is recorded if the call says so.
 #[inline(never)]
 pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &DispatchPlan) -> Result<Outputs> {
     let place = call.place()?;
@@ -138,6 +138,9 @@ pub(super) fn run_captured(ctx: &RankCtx, call: &mut Call<'_>, decided: &Dispatc
     let numbered = global && decided.plan.communicates();
     let mut outs = issue_and_run(ctx, call, decided, (global, numbered), &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(&decided.plan), boxed: &boxed, boxed_for: None })?;
+    if call.recording {
+        record_boxed(call, &boxed, &outs, decided.plan.withheld)?;
+    }
     observers::made(call, &outs)?;
     observers::results(call, &mut outs)?;
     Ok(outs)
@@ -167,12 +170,17 @@ fn run_op(call: &mut Call<'_>) -> Result<Outputs> {
     let outs = issue_and_run(&ctx, call, &decided, (global, global), &mut boxed)?;
     observers::issued(call, &outs, &Issued { plan: Some(plan), boxed: &boxed, boxed_for: None })?;
     if call.recording {
-        // As they were boxed for the kernel.
-        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);
-        for (input, boxed) in inputs.iter_mut().zip(&boxed) {
-            *input = boxed.as_ref().or(*input);
-        }
-        record(call, &inputs, &outs, plan.withheld)?;
+        record_boxed(call, &boxed, &outs, plan.withheld)?;
     }
     Ok(outs)
+}
+
+/// Records a call with its inputs as they were boxed for the kernel.
+#[inline]
+fn record_boxed(call: &Call<'_>, boxed: &Boxed, outs: &Outputs, withheld: Withheld) -> Result<()> {
+    let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);
+    for (input, boxed) in inputs.iter_mut().zip(boxed) {
+        *input = boxed.as_ref().or(*input);
+    }
+    record(call, &inputs, outs, withheld)
 }

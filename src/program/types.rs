@@ -213,6 +213,10 @@ impl Program {
     pub fn outside_of(&self, kind: OutsideKind) -> impl Iterator<Item = &Outside> {
         self.outside.iter().filter(move |o| o.kind == kind)
     }
+    /// Returns the value of the input of that name.
+    pub fn input(&self, name: &str) -> Option<ValueId> {
+        self.outside_of(OutsideKind::Input).find(|o| o.name == name).map(|o| o.value)
+    }
     /// Returns the nodes that lead to these values, in order, each with the values that no later one of them needs. What other nodes write is
     /// not considered.
     pub fn leading_to(&self, values: &[ValueId]) -> Vec<(usize, SmallVec<[ValueId; 2]>)> {

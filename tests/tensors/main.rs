@@ -5,6 +5,8 @@ mod aliasing;
 mod comm_trace;
 mod generator;
 mod global;
+mod graph_gradients;
+mod graph_passes;
 mod graphs;
 mod policy;
 mod semantics;

@@ -2,7 +2,7 @@
 //! stays.
 
 use oflow::functional::CrossEntropyOptions;
-use oflow::graph::{Graph, GraphOptions};
+use oflow::graph::{Graph, GraphOptions, Passes};
 use oflow::nn::{BatchNorm, Dropout, Linear, Module, ZeroOptions, checkpoint, zero};
 use oflow::optim::{
     AdamW, AdamWOptions, Ema, GradScaler, GradScalerOptions, Groups, Optimizer, OptimizerConfig, Sgd, SgdOptions,
@@ -360,7 +360,7 @@ fn calls_that_are_made_once_more_are_marked() {
                     loss.backward()?;
                     Ok(loss)
                 },
-                GraphOptions::default(),
+                GraphOptions::default().passes(Passes::none()),
             )
         };
         let (plain, again) = (build(false)?, build(true)?);
@@ -762,7 +762,7 @@ fn the_text_of_a_graph_has_layouts_and_lines() {
             "1 inputs, 3 variables, 0 constants",
             "input %0 \"x\": f32[4, 6] [S(0)] on cpu[2]",
             "host 0 \"adamw_many\"",
-            "step=host 0.0} over %1, %10, %11",
+            "step=host 0.0} over %1, %2, %3",
             " backward  # ",
             "return %",
         ] {
