@@ -34,10 +34,11 @@ impl<O> Graph<O> {
     #[track_caller]
     pub fn gradient(&self, outputs: &[ValueId], inputs: &[ValueId]) -> Result<Graph<Vec<Tensor>>> {
         let site = CallSite::here();
-        let of = self.replay.captured();
+        let of = self.runs.captured();
         check_outputs(of, outputs).and_then(|()| check_differentiable(of, inputs)).map_err(|e| e.at(site))?;
-        let mut captured = capture(
+        let captured = capture(
             |capture| {
+                capture.draw_as(of);
                 let (outs, ins) = call_again(capture, of, outputs, inputs)?;
                 let _line = site.scope();
                 let found = grad(&outs, &ins, &BackwardOptions::default())?;
@@ -50,7 +51,6 @@ impl<O> Graph<O> {
             },
             site,
         )?;
-        captured.draw_as(of);
         Graph::of(captured, vec![], &Passes::default()).map_err(|e| e.at(site))
     }
 }

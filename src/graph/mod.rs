@@ -54,7 +54,7 @@ pub use outputs::GraphOutput;
 
 use crate::error::{CallSite, Error, Result};
 pub use crate::interpreter::{ArenaSize, GraphPlan};
-use crate::interpreter::{Capture, Captured, Replay, capture};
+use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
@@ -124,7 +124,7 @@ impl GraphBuilder<'_> {
 pub struct Graph<O = Tensor> {
     effects: Vec<Effect>,
     names: Vec<(String, ValueId)>,
-    replay: Replay,
+    runs: GraphRuns,
     outputs: PhantomData<fn() -> O>,
 }
 
@@ -138,7 +138,7 @@ impl<O> Graph<O> {
         let effects = passes.run(program)?;
         let kept = program.outputs.split_off(returned);
         names.iter_mut().zip(kept).for_each(|((_, v), kept)| *v = kept);
-        Ok(Graph { effects, names, replay: Replay::new(captured)?, outputs: PhantomData })
+        Ok(Graph { effects, names, runs: GraphRuns::new(captured)?, outputs: PhantomData })
     }
 }
 
@@ -172,7 +172,7 @@ impl<O: GraphOutput> Graph<O> {
     #[track_caller]
     pub fn run(&mut self, inputs: &[&Tensor]) -> Result<O> {
         let site = CallSite::here();
-        let outs = self.replay.run(inputs, site)?;
+        let outs = self.runs.run(inputs, site)?;
         O::give(&mut outs.into_iter())
             .ok_or_else(|| Error::registry("a graph returns fewer tensors than its closure").at(site))
     }
@@ -190,7 +190,7 @@ impl<O: GraphOutput> Graph<O> {
 
     /// Returns the captured program, as the passes left it.
     pub fn program(&self) -> &Program {
-        self.replay.program()
+        self.runs.program()
     }
 
     /// Describes the graph: how many values it has from outside, calls and boxings, what the passes did, the plan of this rank,
@@ -218,6 +218,6 @@ impl<O: GraphOutput> Graph<O> {
 
     /// Returns what this rank needs to run the graph; `None` where runs are call by call (`OFLOW_GRAPH=replay`).
     pub fn plan(&self) -> Option<GraphPlan> {
-        self.replay.sizes()
+        self.runs.plan()
     }
 }

@@ -80,6 +80,8 @@ struct State {
     made: Vec<(WeakTensor, CallSite)>,
     hosts: Vec<Arc<dyn HostObject>>,
     generators: Vec<(Generator, u64)>,
+    /// Numbers that are drawn in place of those of the generators here, and the generators that they are drawn from.
+    draws_as: Option<(Vec<u64>, Vec<Generator>)>,
 }
 
 /// A capture in progress.
@@ -133,6 +135,10 @@ pub(crate) fn capture(f: impl FnOnce(&Capture) -> Result<Vec<ValueId>>, site: Ca
         let own = state.generators.iter().map(|(_, drawn)| *drawn);
         state.builder.program.draws =
             [ctx.generator().ordinal, ctx.local_generator().ordinal].into_iter().chain(own).collect();
+        if let Some((draws, generators)) = state.draws_as.take() {
+            state.builder.program.draws = draws;
+            state.generators = generators.into_iter().map(|g| (g, 0)).collect();
+        }
     }
     let state = capture.0.take();
     state.finish()
@@ -245,15 +251,12 @@ fn address(t: &Tensor) -> usize {
     t.weak().number()
 }
 
-impl Captured {
-    /// The program makes calls of another one: it draws from that one's generators as that one does.
-    pub(crate) fn draw_as(&mut self, other: &Captured) {
-        self.program.draws = other.program.draws.clone();
-        self.generators = other.generators.clone();
-    }
-}
-
 impl Capture {
+    /// Draws what another program draws, whose random calls are made again with their numbers.
+    pub(crate) fn draw_as(&self, other: &Captured) {
+        self.0.borrow_mut().draws_as = Some((other.program.draws.clone(), other.generators.clone()));
+    }
+
     /// The symbol of a tensor: itself, if it is one.
     fn symbol(&self, t: &Tensor, site: CallSite) -> Result<Tensor> {
         if t.is_symbol() { Ok(t.clone()) } else { self.outside(t, OutsideKind::Constant, site) }

@@ -1,11 +1,4 @@
-//! Runs of a captured program: planned, or call by call with the plans that its signatures say. Both give the bits that the captured calls
-//! give when they are made by the program itself, and neither records for backward.
-//!
-//! A run is call by call ("replay") where somebody observes calls (hooks, lists of calls, boxing policies, the search for NaN, checks of
-//! data), where tensors from outside share memory that the program writes, and where `OFLOW_GRAPH=replay` says so.
-//!
-//! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
-//! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.
+//! Replay of a captured program: call by call, on tensors. A planned run carries out in this way what has no prebuilt form.
 
 use super::boxing::BoxingReason;
 use super::cache::DispatchPlan;
@@ -15,12 +8,8 @@ use super::comm_trace::BackwardScope;
 use super::issue::with_runtime;
 use super::layout::to_layout;
 use super::node::{planned, run_call};
-use super::planned::{Fits, GraphPlan, Planned};
 use super::read::logical_bytes;
-use crate::context::{
-    DataCheck, GeneratorState, Moments, Policy, RankCtx, current, grad_enabled, is_observed, no_grad, nothing_asked,
-    policy,
-};
+use crate::context::{GeneratorState, RankCtx, current, grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::{OpUse, RuntimeAttrs};
@@ -50,12 +39,6 @@ pub(crate) struct Replay {
     host_calls: Vec<Vec<u32>>,
     /// Hash of what every rank's program must have alike.
     hash: Option<u64>,
-    /// Whether runs are call by call because the environment says so.
-    stepwise: bool,
-    /// The planned program; none during a run, and until the next one when tensors from outside have other strides.
-    planned: Option<Box<Planned>>,
-    /// Memory of the last run's state.
-    state: RunState,
     /// Libraries whose ops the program calls stay loaded.
     _used: Vec<OpUse>,
 }
@@ -71,20 +54,17 @@ pub(super) struct RunState {
     flags: SmallVec<[(ValueId, bool); 2]>,
 }
 
-/// Outputs of a run.
-pub(crate) type Returned = SmallVec<[Tensor; 2]>;
-
 impl Replay {
     /// Plans the calls of a program.
     ///
     /// # Errors
-    /// What planning refuses, and a value of `OFLOW_GRAPH` that is none.
+    /// What planning refuses.
     pub(crate) fn new(captured: Captured) -> Result<Replay> {
         let ctx = current();
         let program = &captured.program;
         let plans: Vec<_> = program.nodes.iter().map(|node| planned(&ctx, program, node)).collect::<Result<_>>()?;
         let writes = |v: ValueId| program.nodes.iter().any(|n| n.writes.iter().any(|w| w.old == v));
-        let mut replay = Replay {
+        Ok(Replay {
             origin: ctx.origin(),
             versions: captured.outside.iter().map(Tensor::version).collect(),
             trained: captured.outside.iter().map(Tensor::requires_grad).collect(),
@@ -92,22 +72,10 @@ impl Replay {
             ends: program.last_uses(),
             host_calls: host_calls(program),
             hash: program.global_hash(),
-            stepwise: replays()?,
-            planned: None,
-            state: RunState::default(),
             _used: program.nodes.iter().filter_map(|n| n.call()?.op.hold()).collect(),
             plans,
             captured,
-        };
-        if !replay.stepwise {
-            replay.planned = Some(Box::new(Planned::new(&ctx, &replay, &replay.plans)?));
-        }
-        Ok(replay)
-    }
-
-    /// The program, with what it names.
-    pub(crate) fn captured(&self) -> &Captured {
-        &self.captured
+        })
     }
 
     /// The program.
@@ -115,9 +83,24 @@ impl Replay {
         &self.captured.program
     }
 
+    /// The captured program, with the objects of the process that it names by number.
+    pub(super) fn captured(&self) -> &Captured {
+        &self.captured
+    }
+
     /// The tensors from outside.
     pub(super) fn outside(&self) -> &[Tensor] {
         &self.captured.outside
+    }
+
+    /// The plans of the calls that kernels carry out, by node.
+    pub(super) fn plans(&self) -> &[Option<Arc<DispatchPlan>>] {
+        &self.plans
+    }
+
+    /// Hash of what every rank's program must have alike.
+    pub(super) fn hash(&self) -> Option<u64> {
+        self.hash
     }
 
     /// The plan of a node that kernels carry out.
@@ -135,11 +118,6 @@ impl Replay {
         self.written[outside]
     }
 
-    /// The plan of this rank; none where runs are call by call.
-    pub(crate) fn sizes(&self) -> Option<GraphPlan> {
-        self.planned.as_ref().map(|p| p.describe())
-    }
-
     /// An error of a node, with the call and its line.
     #[cold]
     pub(super) fn located(&self, n: usize, e: Error) -> Error {
@@ -153,59 +131,8 @@ impl Replay {
         e.in_call(|| format!("{name}({})", types.join(", "))).at(node.site)
     }
 
-    /// Runs the program on inputs, and returns its outputs.
-    ///
-    /// # Errors
-    /// On other inputs than it was captured with, and what its calls report, with their lines.
-    pub(crate) fn run(&mut self, inputs: &[&Tensor], site: CallSite) -> Result<Returned> {
-        let ctx = current();
-        self.check_context(&ctx).map_err(|e| e.at(site))?;
-        let (mut state, mut planned) = (std::mem::take(&mut self.state), self.planned.take());
-        let done = self.run_in(&ctx, inputs, site, (&mut state, &mut planned));
-        state.values.clear();
-        (self.state, self.planned) = (state, planned);
-        done
-    }
-
-    fn run_in(
-        &self,
-        ctx: &RankCtx,
-        inputs: &[&Tensor],
-        site: CallSite,
-        (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
-    ) -> Result<Returned> {
-        self.bind(inputs, state).map_err(|e| e.at(site))?;
-        let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;
-        let mut fits = Fits::Shared;
-        if !self.stepwise && !observed {
-            if let Some(planned) = planned {
-                fits = planned.fits(ctx, self, state)?;
-            }
-            if planned.is_none() || fits == Fits::Otherwise {
-                let mut made = Planned::new(ctx, self, &self.plans).map_err(|e| e.at(site))?;
-                fits = made.fits(ctx, self, state)?;
-                *planned = Some(Box::new(made));
-            }
-        }
-        self.draw(ctx, state)?;
-        // Ranks whose programs differ are told apart at the next collective, before the calls that differ.
-        if let Some(hash) = self.hash {
-            let nodes = self.program().nodes.len();
-            let key = self.with_generator(hash, state);
-            ctx.next_described("graph", key, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
-        }
-        let (_quiet, _free) = (no_grad(), nothing_asked());
-        match planned {
-            Some(planned) if fits == Fits::Yes => planned.run(ctx, self, state)?,
-            _ => self.replay(ctx, state)?,
-        }
-        self.captured.hosts.iter().for_each(|h| h.done());
-        let missing = || Error::registry("a program did not make what it returns").at(site);
-        self.program().outputs.iter().map(|v| state.values[v.index()].clone().ok_or_else(missing)).collect()
-    }
-
     /// Runs the nodes call by call.
-    fn replay(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
+    pub(super) fn replay(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
         for (n, node) in self.program().nodes.iter().enumerate() {
             let takes_place = match node.guard {
                 None => true,
@@ -241,7 +168,7 @@ impl Replay {
     }
 
     /// The hash of a run: ranks that draw other numbers do not do the same.
-    fn with_generator(&self, hash: u64, state: &RunState) -> u64 {
+    pub(super) fn with_generator(&self, hash: u64, state: &RunState) -> u64 {
         let global = GeneratorId::GLOBAL.0 as usize;
         match (self.program().draws.get(global), state.generators.get(global)) {
             (Some(draws), Some(g)) if *draws > 0 => {
@@ -251,7 +178,7 @@ impl Replay {
         }
     }
 
-    fn check_context(&self, ctx: &RankCtx) -> Result<()> {
+    pub(super) fn check_context(&self, ctx: &RankCtx) -> Result<()> {
         if ctx.capture().is_some() {
             return Err(Error::unsupported("a graph does not run while another is captured")
                 .help("call the function that it was captured from"));
@@ -267,7 +194,7 @@ impl Replay {
     }
 
     /// Binds the values from outside.
-    fn bind(&self, inputs: &[&Tensor], state: &mut RunState) -> Result<()> {
+    pub(super) fn bind(&self, inputs: &[&Tensor], state: &mut RunState) -> Result<()> {
         let program = self.program();
         state.values.clear();
         state.values.resize(program.values.len(), None);
@@ -328,7 +255,7 @@ impl Replay {
     }
 
     /// States of the generators when the run begins; they advance by what the run draws.
-    fn draw(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
+    pub(super) fn draw(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
         state.generators.clear();
         for (g, draws) in self.program().draws.iter().enumerate() {
             let own = (g as u32).checked_sub(GeneratorId::FIRST_OWN).map(|own| &self.captured.generators[own as usize]);
@@ -484,16 +411,6 @@ impl Replay {
             }
         }
         Ok(runtime)
-    }
-}
-
-/// Whether runs are call by call because the environment says so.
-fn replays() -> Result<bool> {
-    match std::env::var("OFLOW_GRAPH").as_deref() {
-        Err(_) | Ok("" | "plan") => Ok(false),
-        Ok("replay") => Ok(true),
-        Ok(other) => Err(Error::argument(format!("OFLOW_GRAPH={other:?} says nothing about graphs"))
-            .help("set it to `plan`, the default, or to `replay`, which runs graphs call by call")),
     }
 }
 

@@ -12,7 +12,7 @@ pub const ARENA_ALIGN: usize = 64;
 /// A buffer that needs a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Its size.
+    /// Size of the buffer in bytes.
     pub bytes: usize,
     /// The step that makes it.
     pub first: usize,
@@ -46,10 +46,10 @@ pub fn pack(buffers: &[Lifetime]) -> Packing {
     let bound = bound(buffers);
     let mut best: Option<Packing> = None;
     let mut order: Vec<usize> = (0..buffers.len()).filter(|b| buffers[*b].bytes > 0).collect();
-    type Key = fn(&Lifetime) -> (Reverse<usize>, usize);
+    type SortKey = fn(&Lifetime) -> (Reverse<usize>, usize);
     let length = |b: &Lifetime| b.last - b.first + 1;
     // The largest first; the longest-lived; by bytes times steps; in the order of the program, from its beginning and from its end.
-    let keys: [Key; 5] = [
+    let keys: [SortKey; 5] = [
         |b| (Reverse(b.taken()), b.first),
         |b| (Reverse(b.last - b.first), b.taken()),
         |b| (Reverse(b.taken().saturating_mul(b.last - b.first + 1)), b.first),
@@ -91,7 +91,7 @@ fn bound(buffers: &[Lifetime]) -> usize {
     most
 }
 
-/// Which gap a buffer is put into.
+/// Rule for the gap that a buffer is put into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
     /// The lowest that is large enough.

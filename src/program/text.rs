@@ -91,7 +91,7 @@ impl Program {
         any.then(|| h.finish())
     }
 
-    /// What a node does, on which values, under which guard, with results of which types; not which values these are, nor for which op it
+    /// Text of what a node does, on which values, under which guard, with results of which types; not which values these are, nor for which op it
     /// boxes.
     pub(super) fn made_how(&self, node: &Node) -> String {
         let line = Line(self, node).to_string();

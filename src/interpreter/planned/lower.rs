@@ -9,9 +9,9 @@ use super::super::cache::DispatchPlan;
 use super::super::call::Call;
 use super::super::layout::{gradient_stays, layout_key};
 use super::super::node::boxing_reason;
-use crate::boxing::BoxingPlan;
+use super::act::{Act, Boxing, Home, Kernel, Root, RootId, Slot, SlotId, What};
 use crate::context::RankCtx;
-use crate::error::{CallSite, Error, Result};
+use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::ops::{LayoutOp, RuntimeAttrs, StreamKind};
 use crate::placement::Device;
@@ -20,102 +20,11 @@ use crate::plan::{
 };
 use crate::program::{CallNode, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
+use oflow_kernels::DType;
 use oflow_kernels::view::{copied, is_contiguous};
-use oflow_kernels::{DType, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Number of a piece of memory of a program.
-pub(super) type RootId = usize;
-
-/// Number of a slot.
-pub(super) type SlotId = usize;
-
-/// Where a piece of memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
-    /// That of a tensor from outside, by its number among the program's.
-    Outside(usize),
-    /// A part of the arena.
-    Arena,
-    /// Allocated in each run: a run returns it.
-    Fresh,
-    /// Known when a node that is carried out on tensors has made it.
-    Late,
-}
-
-/// A piece of memory of a program.
-pub(super) struct Root {
-    pub(super) home: Home,
-    pub(super) device: Device,
-    pub(super) bytes: usize,
-    /// Times of the first and of the last use.
-    pub(super) first: usize,
-    pub(super) last: usize,
-    /// Whether others than kernels of the compute stream use it.
-    pub(super) shared: bool,
-    /// Memory that it may be: itself, and what the node had read that has made it. Sorted.
-    may_be: SmallVec<[RootId; 2]>,
-}
-
-/// A window onto memory, of one value.
-pub(super) struct Slot {
-    pub(super) ty: LocalRef,
-    pub(super) root: RootId,
-    /// First element, counted from the first one of the root.
-    pub(super) offset: isize,
-    pub(super) strides: Strides,
-}
-
-/// One act of a planned program: a kernel or a boxing, over slots.
-pub(super) struct Act {
-    pub(super) what: What,
-    pub(super) site: CallSite,
-    /// Memory that it reads, and that it writes.
-    pub(super) reads: SmallVec<[RootId; 4]>,
-    pub(super) writes: SmallVec<[RootId; 2]>,
-    time: usize,
-}
-
-/// What an act does.
-pub(super) enum What {
-    Kernel(Kernel),
-    Box(Box<Boxing>),
-}
-
-/// A kernel over slots.
-pub(super) struct Kernel {
-    pub(super) plan: Arc<KernelPlan>,
-    /// Step of the node's plan, which says the runtime attributes; none of a copy.
-    pub(super) step: Option<usize>,
-    pub(super) device: Device,
-    pub(super) runtime: RuntimeAttrs,
-    pub(super) inputs: SmallVec<[Option<SlotId>; 4]>,
-    pub(super) outputs: SmallVec<[SlotId; 2]>,
-    pub(super) workspace: Option<RootId>,
-}
-
-/// A boxing over slots.
-pub(super) struct Boxing {
-    pub(super) plan: Arc<BoxingPlan>,
-    /// This rank's source and destination shard.
-    pub(super) from: Option<SlotId>,
-    pub(super) to: Option<SlotId>,
-    pub(super) backward: bool,
-    /// Its entry in the dispatch stream; none of a boxing inside a call, which has the call's.
-    pub(super) entry: Option<(&'static str, u64, String)>,
-}
-
-impl Act {
-    /// The kernel, if it is one.
-    pub(super) fn kernel(&self) -> Option<&Kernel> {
-        match &self.what {
-            What::Kernel(k) => Some(k),
-            What::Box(_) => None,
-        }
-    }
-}
 
 /// How a node is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +53,7 @@ pub(super) struct Lowered {
     time: usize,
 }
 
-/// What a program is lowered with.
+/// Program, plans and tensors that a lowering starts from.
 pub(super) struct From<'a> {
     pub(super) ctx: &'a RankCtx,
     pub(super) program: &'a Program,
@@ -617,7 +526,8 @@ impl Native<'_, '_> {
         }
         let (plan, site, time) = (plan.clone(), self.node.site, self.l.time);
         let Operands { inputs, outputs, workspace, reads, writes } = operands;
-        let what = What::Kernel(Kernel { plan, step, device, runtime, inputs, outputs, workspace });
+        let kernel = Kernel { plan, step, device, runtime, inputs, outputs, workspace };
+        let what = What::Kernel(Box::new(kernel));
         self.l.acts.push(Act { what, site, time, reads, writes });
         self.l.time += 1;
     }

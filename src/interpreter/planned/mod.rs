@@ -12,10 +12,13 @@
 //! **Tensors from outside** are bound at each run. A global tensor that the program writes gets memory of its own first, if other handles
 //! share it, as a write does in an eager program.
 
+mod act;
 mod lower;
+mod size;
+
+pub use size::{ArenaSize, GraphPlan};
 
 use super::boxing::issue_boxing;
-use super::cache::DispatchPlan;
 use super::comm_trace::BackwardScope;
 use super::copy::contiguous;
 use super::issue::with_runtime;
@@ -32,10 +35,9 @@ use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
-use lower::{From, Home, Kernel, Lowered, RootId, Way, What, bytes_type};
+use act::{Home, Kernel, RootId, What};
+use lower::{From, Lowered, Way, bytes_type};
 use smallvec::SmallVec;
-use std::fmt;
-use std::sync::Arc;
 
 /// An operand of a kernel.
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ enum Operand {
 struct Arena {
     device: Device,
     packing: Packing,
-    /// Its memory, from the first run on.
+    /// Memory of the arena, from the first run on.
     memory: Option<Storage>,
     /// The roots that it holds, in the order of the packing.
     roots: Vec<RootId>,
@@ -97,55 +99,18 @@ impl Drop for Writing<'_> {
     }
 }
 
-/// Memory of one device that a graph needs on this rank, beside the tensors from outside and those that a run returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArenaSize {
-    /// Device that holds it.
-    pub device: Device,
-    /// How many values, temporaries and pieces of scratch memory have a part of it.
-    pub parts: usize,
-    /// Size of the block that the allocator gives for it.
-    pub bytes: usize,
-    /// Bytes that its parts take.
-    pub packed: usize,
-    /// The most bytes of its parts that are in use at one time: no arena is smaller.
-    pub bound: usize,
-}
-
-/// What a rank needs to run a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GraphPlan {
-    /// Kernels that are prebuilt.
-    pub kernels: usize,
-    /// Boxings that are prebuilt.
-    pub boxings: usize,
-    /// Nodes that are carried out on tensors: settings of hosts, exchanges of halos, copies between devices, views that a run returns.
-    pub stepwise: usize,
-    /// The arena of each device. It is allocated at the first run and kept as long as the graph.
-    pub arenas: Vec<ArenaSize>,
-}
-
-/// `13 kernels, 4 boxings, 2 nodes on tensors, 4096 bytes on cpu for 9 values (1.00 of the bound)`.
-impl fmt::Display for GraphPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} kernels, {} boxings, {} nodes on tensors", self.kernels, self.boxings, self.stepwise)?;
-        for a in &self.arenas {
-            let gap = a.packed as f64 / a.bound.max(1) as f64;
-            write!(f, ", {} bytes on {} for {} values ({gap:.2} of the bound)", a.bytes, a.device, a.parts)?;
-        }
-        Ok(())
-    }
-}
-
 /// Whether tensors from outside lie as a program was planned for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fits {
     Yes,
     /// With other strides than when it was planned.
     Otherwise,
-    /// One that is written shares memory with another one.
+    /// A tensor that is written shares memory with another one.
     Shared,
 }
+
+/// Storages that an act reads, and those that it writes.
+type Storages = (SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>);
 
 /// A program planned for this rank.
 pub(crate) struct Planned {
@@ -170,9 +135,9 @@ impl Planned {
     ///
     /// # Errors
     /// A backend has no kernel that copies.
-    pub(super) fn new(ctx: &RankCtx, replay: &Replay, plans: &[Option<Arc<DispatchPlan>>]) -> Result<Planned> {
+    pub(super) fn new(ctx: &RankCtx, replay: &Replay) -> Result<Planned> {
         let program = replay.program();
-        let from = From { ctx, program, plans, outside: replay.outside(), copy: backend::copy_plan };
+        let from = From { ctx, program, plans: replay.plans(), outside: replay.outside(), copy: backend::copy_plan };
         let mut lowered = Lowered::new(&from)?;
         lowered.reuse();
         let arenas = arenas(&lowered);
@@ -213,7 +178,7 @@ impl Planned {
         Ok(Planned { storages: vec![], is_empty, lowered, works, around, operands, arenas, memory, bound })
     }
 
-    /// What a run needs.
+    /// Kernels, boxings and memory of a run.
     pub(super) fn describe(&self) -> GraphPlan {
         let arena = |a: &Arena| ArenaSize {
             device: a.device,
@@ -290,7 +255,7 @@ fn arenas(lowered: &Lowered) -> Vec<Arena> {
     arenas
 }
 
-/// What each kernel has to allocate and to wait for.
+/// Facts that each act needs: what it has to allocate and to wait for.
 fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
     let mut around: Vec<Around> = lowered.acts.iter().map(|_| Around::default()).collect();
     let root = |r: RootId| &lowered.roots[r];
@@ -568,8 +533,8 @@ impl Planned {
         ctx.device(kernel.device)?.vm.submit(Instruction { work: Work::Kernel(again), stream, reads, writes })
     }
 
-    /// What an act reads and writes, for streams to wait for; also memory whose bytes it begins to use again.
-    fn storages(&self, k: usize) -> Result<(SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>)> {
+    /// Storages that an act reads and writes, for streams to wait for; also memory whose bytes it begins to use again.
+    fn storages(&self, k: usize) -> Result<Storages> {
         let storage = |r: &RootId| self.memory[*r].as_ref().map(|m| m.storage.clone()).ok_or_else(unbound);
         let act = &self.lowered.acts[k];
         let mut writes: SmallVec<[Storage; 2]> = SmallVec::new();

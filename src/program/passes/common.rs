@@ -2,6 +2,7 @@
 
 use super::super::types::{Node, Program, ValueId, Work};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Leaves out calls that an earlier call has made: of the same op, attributes, numbers and inputs, with results of the same types.
 ///
@@ -16,22 +17,22 @@ pub(super) fn common(program: &mut Program) {
     let mut same: Vec<ValueId> = (0..program.values.len() as u32).map(ValueId).collect();
     let mut kept = vec![true; program.nodes.len()];
     let mut made: BTreeMap<(bool, String), usize> = BTreeMap::new();
-    for n in 0..program.nodes.len() {
+    for (n, kept) in kept.iter_mut().enumerate() {
         program.nodes[n].rename_needs(|v| same[v.index()]);
         let node = &program.nodes[n];
         if !may_be_merged(node) || node.outputs.iter().any(|v| own[v.index()]) {
             continue;
         }
         match made.entry((node.backward, program.made_how(node))) {
-            std::collections::btree_map::Entry::Vacant(first) => {
+            Entry::Vacant(first) => {
                 first.insert(n);
             }
-            std::collections::btree_map::Entry::Occupied(first) => {
+            Entry::Occupied(first) => {
                 let first = &program.nodes[*first.get()];
                 for (v, earlier) in node.outputs.iter().zip(&first.outputs) {
                     same[v.index()] = *earlier;
                 }
-                kept[n] = false;
+                *kept = false;
             }
         }
     }

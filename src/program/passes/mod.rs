@@ -27,14 +27,14 @@ struct Pass {
 /// The passes, in their order. `dead` comes last: the others leave calls that nobody needs.
 const PASSES: &[Pass] = &[Pass { name: "common", run: common::common }, Pass { name: "dead", run: dead::dead }];
 
-/// Which passes run; all by default.
+/// Set of the passes that run; all by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passes {
     off: Vec<&'static str>,
 }
 
 impl Passes {
-    /// No pass.
+    /// Leaves every pass out.
     pub fn none() -> Passes {
         Passes { off: PASSES.iter().map(|p| p.name).collect() }
     }
@@ -46,7 +46,8 @@ impl Passes {
     pub fn without(mut self, name: &str) -> Result<Passes> {
         let pass = PASSES.iter().find(|p| p.name == name).ok_or_else(|| {
             let names: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
-            Error::argument(format!("there is no pass {name:?}")).help(format!("the passes are {}", names.join(", ")))
+            Error::argument(format!("pass {name:?} does not exist"))
+                .help(format!("the passes are {}", names.join(", ")))
         })?;
         if !self.off.contains(&pass.name) {
             self.off.push(pass.name);
@@ -73,9 +74,9 @@ impl Passes {
 /// Size of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Its nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Those that box: ranks exchange something for them.
+    /// Number of nodes that box: ranks exchange something for them.
     pub boxings: usize,
 }
 
@@ -86,7 +87,7 @@ impl Size {
     }
 }
 
-/// What a pass has done to a program.
+/// Effect of a pass on a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// Name of the pass.

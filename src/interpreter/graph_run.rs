@@ -1,0 +1,122 @@
+//! Runs of a captured program: planned, or call by call with the plans that its signatures say. Both give the bits that the captured calls
+//! give when they are made by the program itself, and neither records for backward.
+//!
+//! A run is call by call ("replay") where somebody observes calls (hooks, lists of calls, boxing policies, the search for NaN, checks of
+//! data), where tensors from outside share memory that the program writes, and where `OFLOW_GRAPH=replay` says so.
+//!
+//! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
+//! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.
+
+use super::capture::Captured;
+use super::planned::{Fits, GraphPlan, Planned};
+use super::replay::{Replay, RunState};
+use crate::context::{DataCheck, Moments, Policy, RankCtx, current, is_observed, no_grad, nothing_asked, policy};
+use crate::error::{CallSite, Error, Result};
+use crate::program::Program;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// A captured program that runs.
+pub(crate) struct GraphRuns {
+    replay: Replay,
+    /// Whether runs are call by call because the environment says so.
+    stepwise: bool,
+    /// The planned program; none during a run.
+    planned: Option<Box<Planned>>,
+    /// Memory of the last run's state.
+    state: RunState,
+}
+
+/// Outputs of a run.
+pub(crate) type Returned = SmallVec<[Tensor; 2]>;
+
+impl GraphRuns {
+    /// Plans a program.
+    ///
+    /// # Errors
+    /// What planning refuses, and a value of `OFLOW_GRAPH` that is none.
+    pub(crate) fn new(captured: Captured) -> Result<GraphRuns> {
+        let (replay, stepwise) = (Replay::new(captured)?, replays()?);
+        let planned = match stepwise {
+            true => None,
+            false => Some(Box::new(Planned::new(&current(), &replay)?)),
+        };
+        Ok(GraphRuns { replay, stepwise, planned, state: RunState::default() })
+    }
+
+    /// The program.
+    pub(crate) fn program(&self) -> &Program {
+        self.replay.program()
+    }
+
+    /// The captured program, with the objects of the process that it names by number.
+    pub(crate) fn captured(&self) -> &Captured {
+        self.replay.captured()
+    }
+
+    /// The plan of this rank; none where runs are call by call.
+    pub(crate) fn plan(&self) -> Option<GraphPlan> {
+        self.planned.as_ref().map(|p| p.describe())
+    }
+
+    /// Runs the program on inputs, and returns its outputs.
+    ///
+    /// # Errors
+    /// On other inputs than it was captured with, and what its calls report, with their lines.
+    pub(crate) fn run(&mut self, inputs: &[&Tensor], site: CallSite) -> Result<Returned> {
+        let ctx = current();
+        self.replay.check_context(&ctx).map_err(|e| e.at(site))?;
+        let (mut state, mut planned) = (std::mem::take(&mut self.state), self.planned.take());
+        let done = run(&self.replay, &ctx, (inputs, site, self.stepwise), (&mut state, &mut planned));
+        state.values.clear();
+        (self.state, self.planned) = (state, planned);
+        done
+    }
+}
+
+/// A run on a state that it may use, by the plan where that is there and fits.
+fn run(
+    replay: &Replay,
+    ctx: &RankCtx,
+    (inputs, site, stepwise): (&[&Tensor], CallSite, bool),
+    (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
+) -> Result<Returned> {
+    replay.bind(inputs, state).map_err(|e| e.at(site))?;
+    let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;
+    let mut fits = Fits::Shared;
+    if !stepwise && !observed {
+        if let Some(planned) = planned {
+            fits = planned.fits(ctx, replay, state)?;
+        }
+        if planned.is_none() || fits == Fits::Otherwise {
+            let mut made = Planned::new(ctx, replay).map_err(|e| e.at(site))?;
+            fits = made.fits(ctx, replay, state)?;
+            *planned = Some(Box::new(made));
+        }
+    }
+    replay.draw(ctx, state)?;
+    // Ranks whose programs differ are told apart at the next collective, before the calls that differ.
+    if let Some(hash) = replay.hash() {
+        let nodes = replay.program().nodes.len();
+        let key = replay.with_generator(hash, state);
+        ctx.next_described("graph", key, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
+    }
+    let (_quiet, _free) = (no_grad(), nothing_asked());
+    match planned {
+        Some(planned) if fits == Fits::Yes => planned.run(ctx, replay, state)?,
+        _ => replay.replay(ctx, state)?,
+    }
+    replay.captured().hosts.iter().for_each(|h| h.done());
+    let missing = || Error::registry("a program did not make what it returns").at(site);
+    replay.program().outputs.iter().map(|v| state.values[v.index()].clone().ok_or_else(missing)).collect()
+}
+
+/// Whether runs are call by call because the environment says so.
+fn replays() -> Result<bool> {
+    match std::env::var("OFLOW_GRAPH").as_deref() {
+        Err(_) | Ok("" | "plan") => Ok(false),
+        Ok("replay") => Ok(true),
+        Ok(other) => Err(Error::argument(format!("OFLOW_GRAPH={other:?} says nothing about graphs"))
+            .help("set it to `plan`, the default, or to `replay`, which runs graphs call by call")),
+    }
+}

@@ -1,0 +1,101 @@
+//! Acts of a planned program, and the memory that they use: roots, pieces of memory, and slots, windows onto them.
+
+use crate::boxing::BoxingPlan;
+use crate::error::CallSite;
+use crate::ops::RuntimeAttrs;
+use crate::placement::Device;
+use crate::plan::{KernelPlan, LocalRef};
+use oflow_kernels::Strides;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Number of a piece of memory of a program.
+pub(super) type RootId = usize;
+
+/// Number of a slot.
+pub(super) type SlotId = usize;
+
+/// Where a piece of memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Memory of a tensor from outside, by its number among the program's.
+    Outside(usize),
+    /// A part of the arena.
+    Arena,
+    /// Allocated in each run: a run returns it.
+    Fresh,
+    /// Known when a node that is carried out on tensors has made it.
+    Late,
+}
+
+/// A piece of memory of a program.
+pub(super) struct Root {
+    pub(super) home: Home,
+    pub(super) device: Device,
+    pub(super) bytes: usize,
+    /// Times of the first and of the last use.
+    pub(super) first: usize,
+    pub(super) last: usize,
+    /// Whether others than kernels of the compute stream use it.
+    pub(super) shared: bool,
+    /// Memory that it may be: itself, and what the node had read that has made it. Sorted.
+    pub(super) may_be: SmallVec<[RootId; 2]>,
+}
+
+/// A window onto memory, of one value.
+pub(super) struct Slot {
+    pub(super) ty: LocalRef,
+    pub(super) root: RootId,
+    /// First element, counted from the first one of the root.
+    pub(super) offset: isize,
+    pub(super) strides: Strides,
+}
+
+/// One act of a planned program: a kernel or a boxing, over slots.
+pub(super) struct Act {
+    pub(super) what: What,
+    pub(super) site: CallSite,
+    /// Memory that it reads, and that it writes.
+    pub(super) reads: SmallVec<[RootId; 4]>,
+    pub(super) writes: SmallVec<[RootId; 2]>,
+    pub(super) time: usize,
+}
+
+/// Work of an act.
+pub(super) enum What {
+    Kernel(Box<Kernel>),
+    Box(Box<Boxing>),
+}
+
+/// A kernel over slots.
+pub(super) struct Kernel {
+    pub(super) plan: Arc<KernelPlan>,
+    /// Step of the node's plan, which says the runtime attributes; none of a copy.
+    pub(super) step: Option<usize>,
+    pub(super) device: Device,
+    pub(super) runtime: RuntimeAttrs,
+    pub(super) inputs: SmallVec<[Option<SlotId>; 4]>,
+    pub(super) outputs: SmallVec<[SlotId; 2]>,
+    pub(super) workspace: Option<RootId>,
+}
+
+/// A boxing over slots.
+pub(super) struct Boxing {
+    pub(super) plan: Arc<BoxingPlan>,
+    /// This rank's source and destination shard.
+    pub(super) from: Option<SlotId>,
+    pub(super) to: Option<SlotId>,
+    pub(super) backward: bool,
+    /// Entry in the dispatch stream: name, key and text; none of a boxing inside a call, which has the call's.
+    pub(super) entry: Option<(&'static str, u64, String)>,
+}
+
+impl Act {
+    /// The kernel, if it is one.
+    pub(super) fn kernel(&self) -> Option<&Kernel> {
+        match &self.what {
+            What::Kernel(k) => Some(k),
+            What::Box(_) => None,
+        }
+    }
+}
