@@ -772,3 +772,50 @@ fn the_text_of_a_graph_has_layouts_and_lines() {
     })
     .unwrap();
 }
+
+#[test]
+fn other_handles_of_what_a_graph_writes_have_the_values_that_they_have_without_it() {
+    // An input may be the tensor that the graph writes, or a view of it.
+    let run = |graph: bool| -> Result<Vec<f32>> {
+        let w = from_vec((0..6).map(|i| i as f32).collect(), [2, 3], Device::Cpu)?;
+        let step = |x: &Tensor| -> Result<Tensor> {
+            let _quiet = no_grad();
+            w.add_(x)?;
+            w.mul_(0.5)?;
+            x.add(&w)?.sum(())
+        };
+        let mut made = vec![];
+        let other = full([2, 3], 2.0, Device::Cpu)?;
+        let turned = w.t()?.reshape([6])?.reshape([3, 2])?.t()?;
+        let mut captured = Graph::build(|g| step(&g.input("x", &other)?), GraphOptions::default())?;
+        for x in [&w, &other, &w.narrow(0, 0, 2)?, &turned, &w] {
+            let sum = if graph { captured.run(&[x])? } else { step(x)? };
+            made.push(sum.item()? as f32);
+            made.extend(w.to_vec::<f32>()?);
+        }
+        Ok(made)
+    };
+    assert_eq!(run(true).unwrap(), run(false).unwrap());
+    // A value that was kept of a global tensor stays what it was when it was kept.
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let w = ones([4], (&mesh, sbp![S(0)]))?;
+        for n in 0..3 {
+            let kept = w.detach();
+            let mut graph = Graph::build(
+                |_| {
+                    let both = kept.mul(2.0)?.add(&w.detach())?;
+                    w.add_(1.0)?;
+                    both.add(&w)
+                },
+                GraphOptions::default(),
+            )?;
+            for run in 0..2 {
+                let (kept, w) = (1.0 + 2.0 * n as f32, 1.0 + 2.0 * n as f32 + run as f32);
+                assert_eq!(graph.run(&[])?.to_vec::<f32>()?, [2.0 * kept + w + (w + 1.0); 4]);
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+}

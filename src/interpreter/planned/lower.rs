@@ -475,6 +475,10 @@ impl Native<'_, '_> {
             None => return Ok(false),
         };
         let (shape, source) = (&ty.ty.shape, &self.l.slots[source]);
+        // Offsets are counted in elements.
+        if source.ty.ty.dtype != ty.ty.dtype {
+            return Ok(false);
+        }
         let Some((by, strides)) = view(&source.ty.ty.shape, &source.strides, attrs, shape) else { return Ok(false) };
         // Without elements nothing is addressed, and the place may lie outside.
         let offset = source.offset + if shape.contains(&0) { 0 } else { by };
