@@ -83,7 +83,7 @@ fn run(
 ) -> Result<Returned> {
     replay.bind(inputs, state).map_err(|e| e.at(site))?;
     let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;
-    let mut fits = Fits::Shared;
+    let mut fits = Fits::Not;
     if !stepwise && !observed {
         if let Some(planned) = planned {
             fits = planned.fits(ctx, replay, state)?;

@@ -43,7 +43,7 @@ fn begin(t: &Tensor, global: bool) {
     }
 }
 
-/// Notes that a prebuilt kernel has written a tensor, as a call that writes it does.
+/// Notes that prebuilt kernels write a tensor, as a call that writes it does before its kernels run.
 pub(super) fn note_write(t: &Tensor) -> Result<()> {
     begin(t, t.is_global());
     t.with_data(|l| l.map(|l| l.storage.bump_version())).map(drop)

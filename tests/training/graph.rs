@@ -796,6 +796,22 @@ fn other_handles_of_what_a_graph_writes_have_the_values_that_they_have_without_i
         Ok(made)
     };
     assert_eq!(run(true).unwrap(), run(false).unwrap());
+    // A graph may write its input, also one with strides.
+    let other = zeros([2, 3], Device::Cpu).unwrap();
+    let step = |x: &Tensor| {
+        x.add_(1.0)?;
+        x.mul(2.0)
+    };
+    let mut graph = Graph::build(|g| step(&g.input("x", &other)?), GraphOptions::default()).unwrap();
+    for turned in [false, true] {
+        let made = |graph: Option<&mut Graph>| -> Result<Vec<f32>> {
+            let t = from_vec((0..6).map(|i| i as f32).collect(), [3, 2], Device::Cpu)?;
+            let x = if turned { t.t()? } else { t.reshape([2, 3])? };
+            let y = graph.map_or_else(|| step(&x), |g| g.run(&[&x]))?;
+            Ok([t.to_vec::<f32>()?, y.to_vec()?].concat())
+        };
+        assert_eq!(made(Some(&mut graph)).unwrap(), made(None).unwrap(), "turned: {turned}");
+    }
     // A value that was kept of a global tensor stays what it was when it was kept.
     oflow::run_ranks(2, |_| {
         let mesh = Placement::all(Device::Cpu)?;

@@ -105,8 +105,8 @@ pub(super) enum Fits {
     Yes,
     /// With other strides than when it was planned.
     Otherwise,
-    /// A tensor that is written shares memory with another one.
-    Shared,
+    /// A tensor that is written shares memory with another one, or is an input with strides: the run is call by call.
+    Not,
 }
 
 /// Storages that an act reads, and those that it writes.
@@ -335,14 +335,18 @@ impl Planned {
             } else {
                 storages.push((id, written));
             }
-            if !alike && o.kind != OutsideKind::Input {
-                return Ok(Fits::Otherwise);
+            match o.kind {
+                _ if alike => {}
+                // A copy would be written in its place.
+                OutsideKind::Input if written => return Ok(Fits::Not),
+                OutsideKind::Input => {}
+                _ => return Ok(Fits::Otherwise),
             }
         }
         storages.sort_unstable();
         let mut of_one = storages.chunk_by(|a, b| a.0 == b.0);
         Ok(match of_one.any(|same| same.len() > 1 && same.iter().any(|(_, written)| *written)) {
-            true => Fits::Shared,
+            true => Fits::Not,
             false => Fits::Yes,
         })
     }
@@ -401,19 +405,19 @@ impl Planned {
             };
             match self.lowered.ways[n].clone() {
                 Way::Acts(range, numbered) => {
-                    if takes_place {
-                        self.numbers(replay, state, n, node)?;
-                        let tag = if numbered { self.entry(ctx, replay, state, n)? } else { None };
-                        for k in range {
-                            self.act(ctx, k, tag.as_ref()).map_err(|e| replay.located(n, e))?;
-                        }
-                    }
                     for w in &node.writes {
                         if let Some(t) = state.values[w.old.index()].take() {
                             if takes_place {
                                 note_write(&t)?;
                             }
                             state.values[w.new.index()] = Some(t);
+                        }
+                    }
+                    if takes_place {
+                        self.numbers(replay, state, n, node)?;
+                        let tag = if numbered { self.entry(ctx, replay, state, n)? } else { None };
+                        for k in range {
+                            self.act(ctx, k, tag.as_ref()).map_err(|e| replay.located(n, e))?;
                         }
                     }
                 }
