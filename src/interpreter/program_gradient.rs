@@ -18,7 +18,7 @@ pub(crate) fn check_differentiable(of: &Captured, values: &[ValueId]) -> Result<
     for v in values {
         let Some(ty) = of.program.values.get(v.index()) else {
             return Err(Error::argument(format!("the graph has no value {v}; it has {}", of.program.values.len()))
-                .help("`Graph::program` has the values: `input(name)` of an input, `outputs` of what it returns"));
+                .help("the program of the graph has the values of its inputs by name, and of what it returns"));
         };
         if !ty.ty().dtype.has_gradients() {
             return Err(Error::autograd(format!("{v}, {}, has no gradient", described(ty)))
