@@ -27,7 +27,7 @@ impl Moments {
     /// As `ISSUED`, of every call and boxing, also one that writes in place or is not shown to other observers: a graph is captured.
     pub(crate) const CAPTURED: Moments = Moments(64);
 
-    /// Every moment.
+    /// All moments at which an observer may look.
     pub(crate) const ANY: Moments = Moments(127);
 
     /// The moments of both sets.

@@ -2,7 +2,8 @@
 //! give when they are made by the program itself, and neither records for backward.
 //!
 //! A run is call by call ("replay") where somebody observes calls (hooks, lists of calls, boxing policies, the search for NaN, checks of
-//! data), where tensors from outside share memory that the program writes, and where `OFLOW_GRAPH=replay` says so.
+//! data), where tensors from outside share memory that the program writes or an input that it writes has strides, and where
+//! `OFLOW_GRAPH=replay` says so.
 //!
 //! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
 //! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.

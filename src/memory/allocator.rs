@@ -4,11 +4,9 @@ use super::block::{Block, Memory, Pages, Region};
 use super::classes::{CLASSES, class_of};
 use super::origin::Origin;
 use super::storage::Storage;
-use super::uses::Uses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Options of an [`Allocator`].
@@ -196,17 +194,9 @@ impl Allocator {
             // Room for every block of the class now, so that freeing one never grows the list.
             list.idle.reserve(list.existing - list.idle.len());
         }
-        Ok(Storage::new(Box::new(Block {
-            handles: AtomicUsize::new(1),
-            version: AtomicU64::new(0),
-            outside: AtomicBool::new(false),
-            uses: Uses::default(),
-            data: pages.data(),
-            bytes,
-            device: self.0.device,
-            origin: self.0.origin(),
-            memory: Memory::Cached { pages, class, home: Arc::downgrade(&self.0) },
-        })))
+        let (data, home) = (pages.data(), Arc::downgrade(&self.0));
+        let memory = Memory::Cached { pages, class, home };
+        Ok(Storage::new(Block::new(data, bytes, self.0.device, self.0.origin(), memory)))
     }
 
     fn out_of_memory(&self, bytes: usize) -> Error {

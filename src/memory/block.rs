@@ -35,6 +35,23 @@ pub(super) struct Block {
     pub memory: Memory,
 }
 
+impl Block {
+    /// A block of `bytes` bytes from `data` on, without users.
+    pub fn new(data: *mut u8, bytes: usize, device: Device, origin: Origin, memory: Memory) -> Box<Block> {
+        Box::new(Block {
+            handles: AtomicUsize::new(1),
+            version: AtomicU64::new(0),
+            outside: AtomicBool::new(false),
+            uses: Uses::default(),
+            data,
+            bytes,
+            device,
+            origin,
+            memory,
+        })
+    }
+}
+
 /// The owner of the bytes.
 pub(super) enum Memory {
     /// A block of an allocator, to which it returns if that is still there.

@@ -2,7 +2,7 @@
 
 use super::block::{Block, Memory};
 use super::origin::Origin;
-use super::uses::{Ticket, Tickets, Uses};
+use super::uses::{Ticket, Tickets};
 use crate::error::{Error, Result};
 use crate::placement::Device;
 use oflow_kernels::Element;
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// A handle to a block of bytes on a device. Clones share the block. Dropping the last handle returns the block to its allocator.
 ///
@@ -55,17 +55,7 @@ impl Storage {
     /// `data` is memory of `device` and valid for reads of `bytes` initialised bytes as long as `owner` lives; and for writes, if
     /// the storage is written.
     pub unsafe fn external(device: Device, data: *mut u8, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage::new(Box::new(Block {
-            handles: AtomicUsize::new(1),
-            version: AtomicU64::new(0),
-            outside: AtomicBool::new(false),
-            uses: Uses::default(),
-            data,
-            bytes,
-            device,
-            origin: Origin::DATA,
-            memory: Memory::External { _owner: owner },
-        }))
+        Storage::new(Block::new(data, bytes, device, Origin::DATA, Memory::External { _owner: owner }))
     }
 
     /// Makes a storage of a part of this one, which has users and a version of its own and keeps the whole. Parts that overlap do not know
@@ -77,18 +67,10 @@ impl Storage {
         if offset.checked_add(bytes).is_none_or(|end| end > self.bytes()) {
             return Err(Error::argument(format!("bytes {offset}..+{bytes} do not lie in {self:?}")));
         }
-        Ok(Storage::new(Box::new(Block {
-            handles: AtomicUsize::new(1),
-            version: AtomicU64::new(0),
-            outside: AtomicBool::new(false),
-            uses: Uses::default(),
-            // A dry run has no bytes behind its addresses.
-            data: if self.origin().is_dry() { self.ptr() } else { self.ptr().wrapping_add(offset) },
-            bytes,
-            device: self.device(),
-            origin: self.origin(),
-            memory: Memory::External { _owner: Box::new(self.clone()) },
-        })))
+        // A dry run has no bytes behind its addresses.
+        let data = if self.origin().is_dry() { self.ptr() } else { self.ptr().wrapping_add(offset) };
+        let memory = Memory::External { _owner: Box::new(self.clone()) };
+        Ok(Storage::new(Block::new(data, bytes, self.device(), self.origin(), memory)))
     }
 
     /// Makes a storage from a vector without copying.

@@ -239,18 +239,22 @@ impl Program {
         steps.reverse();
         steps
     }
-    /// Returns, for each node, the values that no later node needs and no run returns.
-    pub fn last_uses(&self) -> Vec<SmallVec<[ValueId; 2]>> {
-        let mut last: Vec<Option<usize>> = vec![None; self.values.len()];
+    /// Returns the last node that needs each value, by number of the value; the number of nodes where a run returns it, and the node that
+    /// makes it where nobody needs it.
+    pub fn last_needed(&self) -> Vec<Option<usize>> {
+        let mut last = vec![None; self.values.len()];
         for (n, node) in self.nodes.iter().enumerate() {
-            // One that nobody needs ends where it is made.
             node.needs().chain(node.defines()).for_each(|v| last[v.index()] = Some(n));
         }
-        self.outputs.iter().for_each(|v| last[v.index()] = None);
+        self.outputs.iter().for_each(|v| last[v.index()] = Some(self.nodes.len()));
+        last
+    }
+    /// Returns, for each node, the values that no later node needs and no run returns.
+    pub fn last_uses(&self) -> Vec<SmallVec<[ValueId; 2]>> {
         let mut ends = vec![SmallVec::new(); self.nodes.len()];
-        for (v, n) in last.into_iter().enumerate() {
-            if let Some(n) = n {
-                ends[n].push(ValueId(v as u32));
+        for (v, n) in self.last_needed().into_iter().enumerate() {
+            if let Some(ends) = n.and_then(|n| ends.get_mut(n)) {
+                ends.push(ValueId(v as u32));
             }
         }
         ends

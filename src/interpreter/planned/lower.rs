@@ -92,15 +92,15 @@ impl Lowered {
             l.slots.push(Slot { ty, root, offset: 0, strides });
             l.slot_of[o.value.index()] = Some(l.slots.len() - 1);
         }
-        let last = last_uses(program);
+        let last = program.last_needed();
         let handles = handed_out_views(program);
         for (n, node) in program.nodes.iter().enumerate() {
             let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time);
-            let kernels = match handles[n] {
+            let native = match handles[n] {
                 true => None,
                 false => Native { l: &mut l, from, last: &last, n, node }.lower()?,
             };
-            let way = match kernels {
+            let way = match native {
                 Some(()) => {
                     let numbered =
                         node.call().is_some() && from.plans[n].as_ref().is_some_and(|p| p.plan.communicates());
@@ -146,9 +146,13 @@ impl Lowered {
         is_contiguous(&s.ty.ty.shape, &s.strides)
     }
 
-    /// A node that is carried out on tensors: what it makes is known then.
-    /// Returns the memory that it may write in place.
-    fn stepwise(&mut self, from: &From<'_>, last: &[usize], (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
+    /// Adds a node that is carried out on tensors: what it makes is known then. Returns the memory that it may write in place.
+    fn stepwise(
+        &mut self,
+        from: &From<'_>,
+        last: &[Option<usize>],
+        (n, node): (usize, &Node),
+    ) -> SmallVec<[RootId; 1]> {
         let read: SmallVec<[RootId; 4]> =
             node.needs().filter_map(|v| self.slot_of[v.index()]).map(|s| self.slots[s].root).collect();
         for r in &read {
@@ -172,7 +176,7 @@ impl Lowered {
 
     /// Whether a value in the memory of `v`, which a node writes, is needed after it, in the program or, as the value of another tensor from
     /// outside, after the run.
-    fn is_needed(&self, v: ValueId, root: RootId, last: &[usize], n: usize) -> bool {
+    fn is_needed(&self, v: ValueId, root: RootId, last: &[Option<usize>], n: usize) -> bool {
         let of = |r: RootId| &self.roots[r].may_be;
         let of_others =
             |r: RootId| matches!(self.roots[r].home, Home::Outside(_)) && !(r == root && self.own[v.index()]);
@@ -182,7 +186,7 @@ impl Lowered {
         let there = |s: &Option<SlotId>| {
             s.is_some_and(|s| of(self.slots[s].root).iter().any(|r| of(root).binary_search(r).is_ok()))
         };
-        self.slot_of.iter().zip(last).any(|(s, last)| *last > n && there(s))
+        self.slot_of.iter().zip(last).any(|(s, last)| *last > Some(n) && there(s))
     }
 
     fn late(&mut self, from: &From<'_>, v: ValueId, read: &[RootId]) -> Option<SlotId> {
@@ -225,16 +229,6 @@ impl Lowered {
     }
 }
 
-/// The last node that needs each value; one after all nodes for what a run returns.
-fn last_uses(program: &Program) -> Vec<usize> {
-    let mut last = vec![0; program.values.len()];
-    for (n, node) in program.nodes.iter().enumerate() {
-        node.needs().chain(node.defines()).for_each(|v| last[v.index()] = n);
-    }
-    program.outputs.iter().for_each(|v| last[v.index()] = program.nodes.len());
-    last
-}
-
 /// Whether each node is a view op whose result a run returns, itself or through other such nodes: handles know that they are views.
 fn handed_out_views(program: &Program) -> Vec<bool> {
     let mut handed = vec![false; program.values.len()];
@@ -250,17 +244,17 @@ fn handed_out_views(program: &Program) -> Vec<bool> {
     nodes
 }
 
-/// A node being lowered to kernels.
+/// A node being lowered to acts.
 struct Native<'a, 'b> {
     l: &'a mut Lowered,
     from: &'a From<'b>,
-    last: &'a [usize],
+    last: &'a [Option<usize>],
     n: usize,
     node: &'a Node,
 }
 
 impl Native<'_, '_> {
-    /// Adds the node's kernels; none where it is to be carried out on tensors.
+    /// Adds the node's acts; none where it is to be carried out on tensors.
     fn lower(mut self) -> Result<Option<()>> {
         let node = self.node;
         if let Some(boxing) = self.boxing_of()? {

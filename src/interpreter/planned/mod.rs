@@ -35,7 +35,7 @@ use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
-use act::{Home, Kernel, RootId, What};
+use act::{Home, Kernel, Root, RootId, Slot, What};
 use lower::{From, Lowered, Way, bytes_type};
 use smallvec::SmallVec;
 
@@ -122,8 +122,9 @@ pub(crate) struct Planned {
     operands: Vec<SmallVec<[(usize, Operand); 2]>>,
     arenas: Vec<Arena>,
     memory: Vec<Option<Memory>>,
-    /// Whether slots of each root have no bytes.
-    is_empty: Vec<bool>,
+    /// Roots of slots without bytes, and roots whose memory a run holds until its end.
+    empty: Vec<RootId>,
+    held: Vec<RootId>,
     /// Storages of the tensors from outside, and whether each is written: room for a run.
     storages: Vec<(usize, bool)>,
     /// Address for which the views of each root were made.
@@ -173,9 +174,14 @@ impl Planned {
         let around = around(&lowered, &arenas);
         let memory = lowered.roots.iter().map(|_| None).collect();
         let bound = vec![0; lowered.roots.len()];
-        let mut is_empty = vec![false; lowered.roots.len()];
-        lowered.slots.iter().for_each(|s| is_empty[s.root] = lowered.roots[s.root].bytes == 0);
-        Ok(Planned { storages: vec![], is_empty, lowered, works, around, operands, arenas, memory, bound })
+        // A root whose memory another one has has no slots.
+        let mut used = vec![false; lowered.roots.len()];
+        lowered.slots.iter().for_each(|s| used[s.root] = true);
+        let is_empty = |r: &Root| r.bytes == 0 && matches!(r.home, Home::Arena | Home::Fresh);
+        let all = || lowered.roots.iter().enumerate();
+        let empty = all().filter(|(r, root)| used[*r] && is_empty(root)).map(|(r, _)| r).collect();
+        let held = all().filter(|(_, root)| root.home != Home::Arena).map(|(r, _)| r).collect();
+        Ok(Planned { storages: vec![], empty, held, lowered, works, around, operands, arenas, memory, bound })
     }
 
     /// Kernels, boxings and memory of a run.
@@ -307,10 +313,8 @@ impl Planned {
     pub(super) fn run(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
         let done = self.bind_outside(ctx, replay, state).and_then(|()| self.nodes(ctx, replay, state));
         // What the run held of others is theirs again.
-        for (m, root) in self.memory.iter_mut().zip(&self.lowered.roots) {
-            if root.home != Home::Arena {
-                *m = None;
-            }
+        for root in &self.held {
+            self.memory[*root] = None;
         }
         done
     }
@@ -351,6 +355,7 @@ impl Planned {
         })
     }
 
+    /// Binds the arena, at the first run, and the tensors from outside.
     fn bind_outside(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
         for a in 0..self.arenas.len() {
             if self.arenas[a].memory.is_none() {
@@ -363,31 +368,28 @@ impl Planned {
                 self.arenas[a].memory = Some(whole);
             }
         }
-        for r in 0..self.lowered.roots.len() {
-            match self.lowered.roots[r].home {
-                // Nothing is packed or written where there are no bytes.
-                Home::Arena | Home::Fresh if self.is_empty[r] && self.memory[r].is_none() => {
-                    let device = self.lowered.roots[r].device;
-                    let none = ctx.device(device)?.alloc.alloc(0)?;
-                    self.bind(r, none, 0)?;
+        // Nothing is packed or written where there are no bytes.
+        for e in 0..self.empty.len() {
+            let root = self.empty[e];
+            if self.memory[root].is_none() {
+                let none = ctx.device(self.lowered.roots[root].device)?.alloc.alloc(0)?;
+                self.bind(root, none, 0)?;
+            }
+        }
+        for o in &replay.program().outside {
+            let (Some(slot), Some(t)) = (self.lowered.slot_of[o.value.index()], &state.values[o.value.index()]) else {
+                continue;
+            };
+            let Slot { root, strides, .. } = &self.lowered.slots[slot];
+            let found = t.with_data(|l| l.map(|l| (l.strides == *strides, l.storage.clone(), l.offset)))?;
+            match found {
+                Some((true, storage, offset)) => self.bind(*root, storage, offset)?,
+                Some((false, ..)) => {
+                    let (root, Some(l)) = (*root, t.data()?) else { continue };
+                    let l = contiguous(ctx, &l)?;
+                    self.bind(root, l.storage.clone(), l.offset)?;
                 }
-                Home::Outside(i) => {
-                    let v = replay.program().outside[i].value;
-                    let Some(t) = &state.values[v.index()] else { continue };
-                    let strides = self.lowered.slot_of[v.index()].map(|s| &self.lowered.slots[s].strides);
-                    let fits = |l: &LocalTensor| strides.is_some_and(|s| *s == l.strides);
-                    let found = t.with_data(|l| l.map(|l| (fits(l), l.storage.clone(), l.offset)))?;
-                    match found {
-                        Some((true, storage, offset)) => self.bind(r, storage, offset)?,
-                        Some((false, ..)) => {
-                            let Some(l) = t.data()? else { continue };
-                            let l = contiguous(ctx, &l)?;
-                            self.bind(r, l.storage.clone(), l.offset)?;
-                        }
-                        None => {}
-                    }
-                }
-                _ => {}
+                None => {}
             }
         }
         Ok(())
