@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::saving::{History, Saving};
 use super::scaler::LossScaler;
 use oflow::World;
-use oflow::graph::{Graph, GraphOptions};
+use oflow::graph::{Graph, GraphOptions, Memory};
 use oflow::nn::Module;
 use oflow::prelude::*;
 use oflow::state::Stateful;
@@ -24,6 +24,8 @@ pub const OPTIONS: &str = "\
   --autocast T     bf16 or f16: precision of products; weights stay f32  [default: off]
   --dtype T        f32 or f64: of weights and activations  [default: f32]
   --graph          captures the step as a graph and runs that: the same losses, bit for bit
+  --memory M       of the graph: `cheap` computes once more what costs next to nothing, `least` all that saves memory, and a
+                   number of bytes what that budget takes  [default: cheap]
   --seed N         seed of weights, dropout and order  [default: 0]
   --log-every N    prints the loss every N steps; between two the host does not wait for the device  [default: 1]
   --checkpoint DIR saves model, optimizer, position in the data and random state to DIR, in the background
@@ -49,6 +51,7 @@ pub struct Setup {
     pub seed: u64,
     device: Device,
     captures: bool,
+    memory: Memory,
     log_every: usize,
     speaks: bool,
     saving: Saving,
@@ -71,6 +74,7 @@ impl Setup {
             seed: o.or("--seed", 0)?,
             device,
             captures: o.flag("--graph"),
+            memory: o.or("--memory", Memory::Cheap)?,
             log_every: o.count("--log-every", 1)?,
             speaks: world.rank() == 0,
             saving: Saving::from_options(&mut o)?,
@@ -153,7 +157,7 @@ impl Training {
                     let inputs = batch.iter().enumerate().map(input).collect::<Result<Vec<_>>>()?;
                     step(std::array::from_fn(|i| &inputs[i]), &mut self.scaler)
                 },
-                GraphOptions::default(),
+                GraphOptions::default().memory(self.setup.memory),
             )?),
         };
         graph.run(&batch)

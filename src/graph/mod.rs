@@ -53,9 +53,9 @@ mod outputs;
 pub use outputs::GraphOutput;
 
 use crate::error::{CallSite, Error, Result};
-pub use crate::interpreter::{ArenaSize, GraphPlan};
+pub use crate::interpreter::{ArenaSize, GraphPlan, Living};
 use crate::interpreter::{Capture, Captured, GraphRuns, capture};
-pub use crate::program::{Effect, Passes, Size};
+pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
@@ -81,6 +81,18 @@ impl GraphOptions {
     #[must_use]
     pub fn passes(mut self, passes: Passes) -> GraphOptions {
         self.passes = passes;
+        self
+    }
+
+    /// Sets the memory that the graph may take: what does not fit is computed once more. Results stay the same, bit for bit.
+    ///
+    /// ```
+    /// use oflow::graph::{GraphOptions, Memory};
+    /// let options = GraphOptions::default().memory(Memory::Budget(8 << 30));
+    /// ```
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> GraphOptions {
+        self.passes = self.passes.memory(memory);
         self
     }
 }
@@ -120,6 +132,9 @@ impl GraphBuilder<'_> {
     }
 }
 
+/// How many lines of an arena's peak [`Graph::explain`] gives.
+const AT_PEAK: usize = 12;
+
 /// A captured closure: see the [module](self). `O` is what it returns.
 pub struct Graph<O = Tensor> {
     effects: Vec<Effect>,
@@ -130,15 +145,27 @@ pub struct Graph<O = Tensor> {
 
 impl<O> Graph<O> {
     /// The graph of a captured program.
-    fn of(mut captured: Captured, mut names: Vec<(String, ValueId)>, passes: &Passes) -> Result<Graph<O>> {
+    fn of(mut captured: Captured, names: Vec<(String, ValueId)>, passes: &Passes) -> Result<Graph<O>> {
         // A pass keeps what is returned, and gives it its new number.
-        let program = &mut captured.program;
-        let returned = program.outputs.len();
-        program.outputs.extend(names.iter().map(|(_, v)| *v));
-        let effects = passes.run(program)?;
-        let kept = program.outputs.split_off(returned);
-        names.iter_mut().zip(kept).for_each(|((_, v), kept)| *v = kept);
-        Ok(Graph { effects, names, runs: GraphRuns::new(captured)?, outputs: PhantomData })
+        let returned = captured.program.outputs.len();
+        captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
+        let (mut tried, mut tries) = (passes.clone(), 0);
+        loop {
+            let (mut captured, mut names) = (captured.clone(), names.clone());
+            let program = &mut captured.program;
+            let effects = tried.run(program)?;
+            let kept = program.outputs.split_off(returned);
+            names.iter_mut().zip(kept).for_each(|((_, v), kept)| *v = kept);
+            let runs = GraphRuns::new(captured)?;
+            let less = match (passes.budget(), runs.plan()) {
+                (Some(budget), Some(plan)) => tried.within((budget, plan.peak()), (runs.program(), &effects), tries)?,
+                _ => None,
+            };
+            match less {
+                Some(less) => (tried, tries) = (less, tries + 1),
+                None => return Ok(Graph { effects, names, runs, outputs: PhantomData }),
+            }
+        }
     }
 }
 
@@ -211,6 +238,10 @@ impl<O: GraphOutput> Graph<O> {
         self.effects.iter().for_each(|e| text.push_str(&format!("pass {e}\n")));
         if let Some(plan) = self.plan() {
             text.push_str(&format!("plan: {plan}\n"));
+            text.push_str(&format!("peak: {} bytes, {} of them from outside\n", plan.peak(), plan.outside));
+            for l in plan.arenas.iter().flat_map(|a| &a.at_peak).take(AT_PEAK) {
+                text.push_str(&format!("at the peak: {} bytes, {} of {} at {}\n", l.bytes, l.parts, l.op, l.site));
+            }
         }
         text.push_str(&program.to_string());
         text

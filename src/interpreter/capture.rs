@@ -49,6 +49,7 @@ pub(crate) trait HostObject: Send + Sync {
 }
 
 /// A captured program, with the objects of the process that it names by number.
+#[derive(Clone)]
 pub(crate) struct Captured {
     /// Calls that were captured.
     pub(crate) program: Program,

@@ -149,7 +149,7 @@ pub(crate) use layout::compare_replicas;
 pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
-pub use planned::{ArenaSize, GraphPlan};
+pub use planned::{ArenaSize, GraphPlan, Living};
 pub(crate) use program_gradient::{call_again, check_differentiable, check_outputs};
 pub use read::{logical_bytes, logical_bytes_on};
 pub use recompute::{RecomputeGuard, recompute};

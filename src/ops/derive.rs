@@ -2,7 +2,7 @@
 //! derivative, and so on.
 
 use super::def::OpDef;
-use super::registry::{Op, register_derived};
+use super::registry::{Op, lookup, register_derived};
 use crate::error::{Error, Result};
 use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp, Wirtinger};
 use oflow_kernels::{DType, Scalar};
@@ -90,6 +90,30 @@ pub fn derived_args(op: &Op, input: usize, numbers: Numbers) -> Result<&DerivedA
     };
     let inputs = (0..op.sig.inputs.len()).filter(|i| all.iter().any(|d| d.uses_input(*i))).collect();
     Ok(slot.get_or_init(|| DerivedArgs { inputs, output: all.iter().any(Expr::uses_output) }))
+}
+
+/// Orders of derivatives that a name may have: expressions grow with each.
+const HIGHEST: usize = 4;
+
+/// The op of that name as programs write it, also a gradient op that no call of this process has derived yet; none where there is no such op.
+pub(crate) fn lookup_derived(name: &str) -> Result<Option<&'static Op>> {
+    derived_at(name, HIGHEST)
+}
+
+fn derived_at(name: &str, orders: usize) -> Result<Option<&'static Op>> {
+    if let Some(op) = lookup(name)? {
+        return Ok(Some(op));
+    }
+    let at = |mark: &str| name.rfind(mark).map(|at| (&name[..at], &name[at + mark.len()..]));
+    let found = [(at(".grad."), Numbers::Real), (at(".cgrad."), Numbers::Complex)];
+    // The mark that stands last in the name is that of this derivative.
+    let last = found.into_iter().filter_map(|(f, n)| f.map(|f| (f, n))).max_by_key(|((parent, _), _)| parent.len());
+    let (Some(((parent, input), numbers)), Some(lower)) = (last, orders.checked_sub(1)) else { return Ok(None) };
+    let Some(op) = derived_at(parent, lower)? else { return Ok(None) };
+    match op.sig.inputs.iter().position(|i| i.name == input) {
+        Some(i) if op.expr.is_some() => derived_grad_op(op, i, numbers).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn no_input(op: &Op, input: usize) -> Error {

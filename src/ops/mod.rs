@@ -74,6 +74,7 @@ pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
     Wishes,
 };
+pub(crate) use derive::lookup_derived;
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
 pub(crate) use families::{Diagonal, builtin, quantised, roll};
 pub(crate) use function::hidden_overload;

@@ -39,11 +39,13 @@ pub struct Packing {
     pub bytes: usize,
     /// The most bytes that live at one time: no packing is smaller.
     pub bound: usize,
+    /// The first step at which they live.
+    pub peak: usize,
 }
 
 /// Gives each buffer a place. Buffers without bytes have offset 0.
 pub fn pack(buffers: &[Lifetime]) -> Packing {
-    let bound = bound(buffers);
+    let (bound, peak) = most_at_once(buffers);
     let mut best: Option<Packing> = None;
     let mut order: Vec<usize> = (0..buffers.len()).filter(|b| buffers[*b].bytes > 0).collect();
     type SortKey = fn(&Lifetime) -> (Reverse<usize>, usize);
@@ -61,7 +63,7 @@ pub fn pack(buffers: &[Lifetime]) -> Packing {
         for fit in [Fit::Best, Fit::First] {
             let most = best.as_ref().map_or(usize::MAX, |b| b.bytes);
             if let Some((offsets, bytes)) = place(buffers, &order, fit, most) {
-                best = Some(Packing { offsets, bytes, bound });
+                best = Some(Packing { offsets, bytes, bound, peak });
                 if bytes == bound {
                     break;
                 }
@@ -71,11 +73,11 @@ pub fn pack(buffers: &[Lifetime]) -> Packing {
             break;
         }
     }
-    best.unwrap_or(Packing { offsets: vec![0; buffers.len()], bytes: 0, bound })
+    best.unwrap_or(Packing { offsets: vec![0; buffers.len()], bytes: 0, bound, peak })
 }
 
-/// The most bytes that live at one step.
-fn bound(buffers: &[Lifetime]) -> usize {
+/// The most bytes that live at one step, and the first such step.
+pub fn most_at_once(buffers: &[Lifetime]) -> (usize, usize) {
     // At each step first what begins, then what has ended: a buffer is there until its last step is done.
     let mut changes: Vec<(usize, bool, usize)> = Vec::with_capacity(2 * buffers.len());
     for b in buffers.iter().filter(|b| b.bytes > 0) {
@@ -83,10 +85,12 @@ fn bound(buffers: &[Lifetime]) -> usize {
         changes.push((b.last, true, b.taken()));
     }
     changes.sort_unstable();
-    let (mut live, mut most) = (0, 0);
-    for (_, ends, bytes) in changes {
+    let (mut live, mut most) = (0, (0, 0));
+    for (step, ends, bytes) in changes {
         live = if ends { live - bytes } else { live + bytes };
-        most = most.max(live);
+        if live > most.0 {
+            most = (live, step);
+        }
     }
     most
 }
@@ -157,7 +161,7 @@ mod tests {
             buffers.iter().filter(|b| (b.first..=b.last).contains(&step)).map(Lifetime::taken).sum::<usize>()
         };
         let most = buffers.iter().map(|b| at(b.first)).max().unwrap_or(0);
-        assert_eq!(p.bound, most);
+        assert_eq!((p.bound, at(p.peak)), (most, most));
         assert!(p.bytes >= p.bound);
     }
 

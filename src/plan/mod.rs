@@ -41,7 +41,7 @@ mod request;
 mod step;
 mod types;
 
-pub use arena::{ARENA_ALIGN, Lifetime, Packing, pack};
+pub use arena::{ARENA_ALIGN, Lifetime, Packing, most_at_once, pack};
 pub use build::{boxing_to, hint_of, plan, with_choice};
 pub use dynamic_shape::parts_of;
 pub use kernel::{KernelPlan, KernelTable};

@@ -2,7 +2,7 @@
 
 use super::types::{BoxedFor, CallNode, Node, ValueId, Work, Write};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrDef, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, TensorType, lookup};
+use crate::ops::{AttrDef, AttrValue, Attrs, NdSignature, Op, RuntimeAttrs, TensorType, lookup_derived};
 use crate::plan::{Target, TypeRef, intern_global, intern_local};
 use crate::sbp::{NdSbp, check_layout};
 use oflow_kernels::{DType, Scalar};
@@ -44,7 +44,7 @@ pub(super) fn call_of(name: &str) -> Result<CallNode> {
     let (of_domain, version) =
         name.split_once('@').ok_or_else(|| Error::parse(format!("expected an op with its version, got '{name}'")))?;
     let unknown = || Error::registry(format!("the program calls {name}, which is not registered"));
-    let op = lookup(of_domain.strip_prefix("oflow.").unwrap_or(of_domain))?.ok_or_else(unknown)?;
+    let op = lookup_derived(of_domain.strip_prefix("oflow.").unwrap_or(of_domain))?.ok_or_else(unknown)?;
     if op.full_name() != name {
         return Err(Error::registry(format!("the program calls {name}, but here it is version {}", op.version))
             .help(format!("capture it again, or load the library that has version {version}")));
@@ -66,7 +66,7 @@ pub(super) fn call_of(name: &str) -> Result<CallNode> {
 pub(super) fn boxing_op(name: &str) -> Result<&'static str> {
     match name.trim() {
         "parameter" => Ok("parameter"),
-        name => Ok(lookup(name)?.ok_or_else(|| Error::parse(format!("expected an op, got '{name}'")))?.name()),
+        name => Ok(lookup_derived(name)?.ok_or_else(|| Error::parse(format!("expected an op, got '{name}'")))?.name()),
     }
 }
 

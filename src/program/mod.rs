@@ -26,7 +26,7 @@ mod types;
 mod verify;
 mod wire;
 
-pub use passes::{Effect, Passes, Size};
+pub use passes::{Effect, Memory, Passes, Size};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
 };

@@ -1,8 +1,8 @@
 //! Runs of graphs: a warm one takes nothing from the heap, and its memory is what its plan says.
 
 use super::calls;
-use oflow::graph::{Graph, GraphOptions};
-use oflow::nn::{Linear, Module};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes};
+use oflow::nn::{Block, BlockOptions, Dropout, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
 
@@ -72,7 +72,7 @@ fn the_planned_peak_is_the_peak_that_is_counted() {
     };
     let mut graph = Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default()).unwrap();
     let plan = graph.plan().unwrap();
-    let [arena] = plan.arenas[..] else { panic!("{plan}") };
+    let [arena] = &plan.arenas[..] else { panic!("{plan}") };
     assert_eq!((arena.packed, arena.bytes >= arena.packed), (arena.bound, true), "{plan}");
     let before = oflow::memory_stats(Device::Cpu).unwrap();
     let returned = graph.run(&[&x]).unwrap();
@@ -83,4 +83,96 @@ fn the_planned_peak_is_the_peak_that_is_counted() {
     assert_eq!(after.live - before.live, arena.bytes + 64 * 48 * 4);
     drop((returned, graph));
     assert_eq!(oflow::memory_stats(Device::Cpu).unwrap().live, before.live);
+}
+
+/// A training step of a model on `[32, 16, 32]` inputs, its parameters on the ranks of the context.
+type Step = Box<dyn FnMut(&Tensor) -> Result<Tensor>>;
+
+fn models() -> [(&'static str, fn(&Placement) -> Result<Step>); 4] {
+    fn trained<F>(parameters: Vec<Tensor>, forward: F) -> Step
+    where
+        F: Fn(&Tensor) -> Result<Tensor> + 'static,
+    {
+        let mut opt = AdamW::new(parameters, AdamWOptions::default());
+        Box::new(move |x| {
+            let loss = forward(x)?.square()?.mean(())?;
+            opt.zero_grad();
+            loss.backward()?;
+            opt.step()?;
+            Ok(loss)
+        })
+    }
+    [
+        ("chain", |mesh| {
+            let layers = (0..12).map(|_| Linear::new(32, 32, (mesh, sbp![B]))).collect::<Result<Vec<_>>>()?;
+            let parameters = layers.iter().flat_map(|l| l.parameters()).collect();
+            Ok(trained(parameters, move |x| layers.iter().try_fold(x.clone(), |h, l| l.forward(&h)?.gelu())))
+        }),
+        ("wide and narrow", |mesh| {
+            let of = |a, b| Linear::new(a, b, (mesh, sbp![B]));
+            let layers = [of(32, 128)?, of(128, 8)?, of(8, 256)?, of(256, 32)?];
+            let parameters = layers.iter().flat_map(|l| l.parameters()).collect();
+            Ok(trained(parameters, move |x| {
+                layers.iter().try_fold(x.clone(), |h, l| l.forward(&h)?.tanh()?.mul(0.5)?.silu())
+            }))
+        }),
+        ("dropout and skips", |mesh| {
+            let layers = (0..6).map(|_| Linear::new(32, 32, (mesh, sbp![B]))).collect::<Result<Vec<_>>>()?;
+            let parameters = layers.iter().flat_map(|l| l.parameters()).collect();
+            let drop = Dropout::new(0.2);
+            Ok(trained(parameters, move |x| {
+                layers.iter().try_fold(x.clone(), |h, l| h.add(&drop.forward(&l.forward(&h)?.gelu()?)?))
+            }))
+        }),
+        ("transformer", |mesh| {
+            let options = BlockOptions { width: 32, heads: 4, hidden: 128, dropout: 0.1 };
+            let blocks = (0..3).map(|_| Block::new(&options, (mesh, sbp![B]))).collect::<Result<Vec<_>>>()?;
+            let parameters = blocks.iter().flat_map(|b| b.parameters()).collect();
+            Ok(trained(parameters, move |x| blocks.iter().try_fold(x.clone(), |h, b| b.forward(&h))))
+        }),
+    ]
+}
+
+/// What a graph with these passes plans, counts and computes on each of `ranks` ranks: nodes, planned peak, counted peak, losses.
+type Outcome = (usize, usize, usize, Vec<f64>);
+
+fn outcome(ranks: usize, model: fn(&Placement) -> Result<Step>, passes: &Passes) -> Result<Vec<Outcome>> {
+    oflow::run_ranks(ranks, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        manual_seed(5);
+        let mut step = model(&mesh)?;
+        let x = randn([32, 16, 32], (&mesh, sbp![B]))?.to_global(&sbp![S(0)])?;
+        let mut graph = Graph::build(|g| step(&g.input("x", &x)?), GraphOptions::default().passes(passes.clone()))?;
+        let planned = graph.plan().map_or(0, |plan| plan.peak());
+        let mut losses = vec![];
+        for _ in 0..2 {
+            losses.push(graph.run(&[&x])?.item()?);
+        }
+        let counted = oflow::memory_stats(Device::Cpu)?.peak;
+        Ok((graph.program().nodes.len(), planned, counted, losses))
+    })
+}
+
+#[test]
+fn a_budget_is_kept_and_results_stay() {
+    for (name, model) in models() {
+        for ranks in [1, 2] {
+            let run = |passes: Passes| outcome(ranks, model, &passes).map(|all| all[0].clone());
+            let all = run(Passes::default().without("recompute").unwrap()).unwrap();
+            let least = run(Passes::default().memory(Memory::Least)).unwrap();
+            assert!(least.1 < all.1, "{name} on {ranks}: {} bytes, {} at least", all.1, least.1);
+            let mut nodes = 0;
+            for part in (0..=20).rev() {
+                let budget = least.1 + (all.1 - least.1) * part / 20;
+                let found = run(Passes::default().memory(Memory::Budget(budget)));
+                let found = found.unwrap_or_else(|e| panic!("{name} on {ranks} with {budget} of {}: {e}", all.1));
+                assert!(found.1 <= budget && found.2 <= budget, "{name} on {ranks}: {found:?}, the budget is {budget}");
+                assert!(found.0 >= nodes, "{name} on {ranks} with {budget}: {} calls after {nodes}", found.0);
+                assert_eq!(found.3, all.3, "{name} on {ranks} with {budget}");
+                nodes = found.0;
+            }
+            let e = run(Passes::default().memory(Memory::Budget(least.1 / 2))).unwrap_err().to_string();
+            assert!(e.contains("cannot keep to") && e.contains("tensors from outside"), "{e}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! gradients that it used, generators. What a graph refuses is what it says that it refuses. A capture, also one that fails, leaves every
 //! tensor as it was.
 
-use oflow::graph::{Graph, GraphBuilder, GraphOptions, Passes};
+use oflow::graph::{Graph, GraphBuilder, GraphOptions, Memory, Passes};
 use oflow::prelude::*;
 use oflow::testing::Random;
 use oflow::{BackwardOptions, functional};
@@ -249,12 +249,14 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
             let outs = program(at, seed, &own, &[g.input("a", &inputs[0])?, g.input("b", &inputs[1])?])?;
             if fails { Err(Error::value("on purpose")) } else { Ok(outs) }
         };
-        // As it was captured, by each pass alone, and by all.
-        let passes = match seed % 4 {
+        // As it was captured, without each pass, and by all, some of them with as little memory as can be.
+        let passes = match seed % 6 {
             0 => Passes::none(),
-            1 => Passes::default().without("dead")?,
+            1 => Passes::default().without("dead")?.memory(Memory::Least),
             2 => Passes::default().without("common")?,
-            _ => Passes::default(),
+            3 => Passes::default().without("identity")?.memory(Memory::Least),
+            4 => Passes::default().without("recompute")?,
+            _ => Passes::default().memory(Memory::Least),
         };
         Graph::build(closure, GraphOptions::default().passes(passes))
     };

@@ -10,13 +10,14 @@ use super::super::call::Call;
 use super::super::layout::{gradient_stays, layout_key};
 use super::super::node::boxing_reason;
 use super::act::{Act, Boxing, Home, Kernel, Root, RootId, Slot, SlotId, What};
+use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
-use crate::memory::Storage;
+use crate::memory::{Storage, block_bytes};
 use crate::ops::{LayoutOp, RuntimeAttrs, StreamKind};
 use crate::placement::Device;
 use crate::plan::{
-    BufferId, KernelPlan, KernelStep, LocalRef, Numbers, Plan, PlannedBoxing, Step, TypeRef, intern_local,
+    BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, PlannedBoxing, Step, TypeRef, intern_local,
 };
 use crate::program::{CallNode, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
@@ -50,6 +51,8 @@ pub(super) struct Lowered {
     pub(super) ways: Vec<Way>,
     /// Pairs of memory: the first may be that of the second, which is made by a node that is carried out on tensors.
     may_share: Vec<(RootId, RootId)>,
+    /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
+    pub(super) scratch: Vec<Lifetime>,
     time: usize,
 }
 
@@ -95,7 +98,7 @@ impl Lowered {
         let last = program.last_needed();
         let handles = handed_out_views(program);
         for (n, node) in program.nodes.iter().enumerate() {
-            let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time);
+            let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time, l.scratch.len());
             let native = match handles[n] {
                 true => None,
                 false => Native { l: &mut l, from, last: &last, n, node }.lower()?,
@@ -111,6 +114,7 @@ impl Lowered {
                     l.slots.truncate(before.1);
                     l.acts.truncate(before.2);
                     l.time = before.3;
+                    l.scratch.truncate(before.4);
                     Way::Stepwise(l.stepwise(from, &last, (n, node)))
                 }
             };
@@ -133,6 +137,10 @@ impl Lowered {
         let root = self.root(home, ty.device, ty.bytes);
         self.slots.push(Slot { ty: ty.clone(), root, offset: 0, strides: copied(&ty.strides) });
         self.slots.len() - 1
+    }
+
+    fn scratch(&mut self, bytes: usize) {
+        self.scratch.push(Lifetime { bytes, first: self.time, last: self.time });
     }
 
     fn used(&mut self, root: RootId) {
@@ -170,6 +178,7 @@ impl Lowered {
         for v in &node.outputs {
             self.slot_of[v.index()] = self.late(from, *v, &read);
         }
+        self.scratch(stepwise_scratch(from, n, node));
         self.time += 1;
         in_place
     }
@@ -226,6 +235,37 @@ impl Lowered {
         if r.home == Home::Arena {
             r.home = Home::Fresh;
         }
+    }
+}
+
+/// The most bytes that a boxing allocates. They may be several blocks, each an eighth larger at most.
+fn boxing_scratch(plan: &BoxingPlan) -> usize {
+    plan.extra_bytes().try_into().map_or(usize::MAX, |bytes: usize| bytes + bytes / 8)
+}
+
+/// The most bytes that a node allocates which is carried out on tensors, beside what it makes: boxings pack what they send and receive apart,
+/// and calls have temporaries.
+fn stepwise_scratch(from: &From<'_>, n: usize, node: &Node) -> usize {
+    let bytes = |ty: Option<LocalRef>| ty.map_or(0, |l| block_bytes(l.bytes));
+    match &from.plans[n] {
+        Some(decided) => {
+            let plan = &decided.plan;
+            let made = |b: &BufferId| plan.outputs.contains(b) || b.index() < node.inputs.len();
+            let inside = (0..plan.buffers.len() as u32).map(BufferId).filter(|b| !made(b));
+            let scratch = plan.steps.iter().map(|s| match s {
+                Step::Kernel(k) => k.kernel.as_ref().map_or(0, |k| block_bytes(k.workspace)),
+                Step::Box(b) => boxing_scratch(&b.boxing.plan),
+                _ => 0,
+            });
+            inside.map(|b| bytes(plan.buffers[b.index()].local.clone())).sum::<usize>() + scratch.max().unwrap_or(0)
+        }
+        None if node.is_boxing() => {
+            let of = |v: &ValueId| bytes(local_type(from.ctx.rank(), from.program.ty(*v)));
+            let (sent, received) = (node.inputs.iter().flatten().map(of).sum(), node.outputs.iter().map(of).sum());
+            // Boxings that are made together have a block for what lies between their steps, which may be empty.
+            block_bytes(sent) + block_bytes(received) + block_bytes(0)
+        }
+        None => 0,
     }
 }
 
@@ -358,6 +398,7 @@ impl Native<'_, '_> {
             self.l.used(*r);
             self.l.roots[*r].shared = true;
         }
+        self.l.scratch(boxing_scratch(&boxing.plan));
         let what = Boxing { plan: boxing.plan.clone(), from, to, backward: self.node.backward, entry };
         let (site, time) = (self.node.site, self.l.time);
         self.l.acts.push(Act { what: What::Box(Box::new(what)), site, time, reads, writes });

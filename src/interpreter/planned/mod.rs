@@ -16,7 +16,7 @@ mod act;
 mod lower;
 mod size;
 
-pub use size::{ArenaSize, GraphPlan};
+pub use size::{ArenaSize, GraphPlan, Living};
 
 use super::boxing::issue_boxing;
 use super::comm_trace::BackwardScope;
@@ -192,8 +192,12 @@ impl Planned {
             bytes: block_bytes(a.packing.bytes),
             packed: a.packing.bytes,
             bound: a.packing.bound,
+            at_peak: Living::at_peak(&self.lowered, a),
         };
+        let (outside, allocated) = size::beside(&self.lowered);
         GraphPlan {
+            outside,
+            allocated,
             kernels: self.works.iter().flatten().count(),
             boxings: self.works.iter().filter(|w| w.is_none()).count(),
             stepwise: self.lowered.ways.iter().filter(|w| matches!(w, Way::Stepwise(_))).count(),

@@ -1,10 +1,15 @@
 //! Sizes of a planned program, as programs are told them.
 
+use super::act::{Home, Root};
+use super::{Arena, Lowered};
+use crate::error::CallSite;
+use crate::memory::block_bytes;
 use crate::placement::Device;
+use crate::plan::{Lifetime, most_at_once};
 use std::fmt;
 
 /// Memory of one device that a graph needs on this rank, beside the tensors from outside and those that a run returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArenaSize {
     /// Device that holds it.
     pub device: Device,
@@ -16,6 +21,57 @@ pub struct ArenaSize {
     pub packed: usize,
     /// The most bytes of its parts that are in use at one time: no arena is smaller.
     pub bound: usize,
+    /// What is in use at that time, the largest first.
+    pub at_peak: Vec<Living>,
+}
+
+/// Parts of an arena that calls of one op on one line have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Living {
+    /// Name of the op; `box` of a change of layout.
+    pub op: &'static str,
+    /// Line of the calls.
+    pub site: CallSite,
+    /// How many parts.
+    pub parts: usize,
+    /// Bytes of these parts.
+    pub bytes: usize,
+}
+
+/// Bytes of the tensors from outside, and the most that a run allocates beside the arenas.
+pub(super) fn beside(lowered: &Lowered) -> (usize, usize) {
+    let outside =
+        lowered.roots.iter().filter(|r| matches!(r.home, Home::Outside(_))).map(|r| block_bytes(r.bytes)).sum();
+    let lifetime = |r: &Root| Lifetime { bytes: block_bytes(r.bytes), first: r.first, last: r.last };
+    let others = lowered.roots.iter().filter(|r| matches!(r.home, Home::Fresh | Home::Late));
+    let others = others.map(lifetime).chain(lowered.scratch.iter().copied());
+    (outside, most_at_once(&others.collect::<Vec<_>>()).0)
+}
+
+impl Living {
+    /// What is in use at the peak of an arena.
+    pub(super) fn at_peak(lowered: &Lowered, arena: &Arena) -> Vec<Living> {
+        let mut made: Vec<Option<(&'static str, CallSite)>> = vec![None; lowered.roots.len()];
+        for act in &lowered.acts {
+            let op = act.kernel().map_or("box", |k| k.plan.op.name());
+            act.writes.iter().for_each(|w| {
+                made[*w].get_or_insert((op, act.site));
+            });
+        }
+        let mut living: Vec<Living> = vec![];
+        for r in &arena.roots {
+            let (root, Some((op, site))) = (&lowered.roots[*r], made[*r]) else { continue };
+            if !(root.first..=root.last).contains(&arena.packing.peak) {
+                continue;
+            }
+            match living.iter_mut().find(|l| l.op == op && l.site == site) {
+                Some(l) => (l.parts, l.bytes) = (l.parts + 1, l.bytes + root.bytes),
+                None => living.push(Living { op, site, parts: 1, bytes: root.bytes }),
+            }
+        }
+        living.sort_by_key(|l| std::cmp::Reverse(l.bytes));
+        living
+    }
 }
 
 /// Kernels, boxings and memory with which a rank runs a graph.
@@ -29,6 +85,18 @@ pub struct GraphPlan {
     pub stepwise: usize,
     /// The arena of each device. It is allocated at the first run and kept as long as the graph.
     pub arenas: Vec<ArenaSize>,
+    /// Bytes of the tensors from outside: parameters, states of optimizers, inputs, constants.
+    pub outside: usize,
+    /// Most bytes that a run allocates beside the arenas: what it returns, what boxings pack, and what nodes make that are
+    /// carried out on tensors.
+    pub allocated: usize,
+}
+
+impl GraphPlan {
+    /// Most bytes in use during a run, with the tensors from outside.
+    pub fn peak(&self) -> usize {
+        self.outside + self.allocated + self.arenas.iter().map(|a| a.bytes).sum::<usize>()
+    }
 }
 
 /// `13 kernels, 4 boxings, 2 nodes on tensors, 4096 bytes on cpu for 9 values (1.00 of the bound)`.

@@ -6,13 +6,20 @@
 //!
 //! | pass | what it does | what stays |
 //! |---|---|---|
+//! | `identity` | changes of layout and ops that change nothing are left out | what is returned or written over |
 //! | `common` | calls that repeat an earlier one give its result | random calls, calls with side effects, second runs of activation checkpointing |
+//! | `recompute` | memory that is idle while most is in use is given up, and its value computed once more ([`Memory`]) | collectives, writes, calls with side effects |
 //! | `dead` | calls whose results nobody needs are left out | calls with side effects, writes, numbers of random calls |
 //!
 //! All ranks decide alike: a pass reads no values, no clocks and nothing of one rank alone.
 
 mod common;
 mod dead;
+mod identity;
+mod liveness;
+mod recompute;
+
+pub use recompute::Memory;
 
 use super::types::{Node, Program, ValueId};
 use crate::error::{Error, Result};
@@ -21,22 +28,39 @@ use std::fmt;
 /// A pass.
 struct Pass {
     name: &'static str,
-    run: fn(&mut Program),
+    run: fn(&mut Program, &Passes),
 }
 
 /// The passes, in their order. `dead` comes last: the others leave calls that nobody needs.
-const PASSES: &[Pass] = &[Pass { name: "common", run: common::common }, Pass { name: "dead", run: dead::dead }];
+const PASSES: &[Pass] = &[
+    Pass { name: "identity", run: |program, _| identity::identity(program) },
+    Pass { name: "common", run: |program, _| common::common(program) },
+    Pass { name: "recompute", run: recompute::recompute },
+    Pass { name: "dead", run: |program, _| dead::dead(program) },
+];
+
+/// How many smaller peaks are tried one by one for a budget.
+const ONE_BY_ONE: usize = 16;
 
 /// Set of the passes that run; all by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passes {
     off: Vec<&'static str>,
+    /// Memory that the program may take.
+    memory: Memory,
 }
 
 impl Passes {
     /// Leaves every pass out.
     pub fn none() -> Passes {
-        Passes { off: PASSES.iter().map(|p| p.name).collect() }
+        Passes { off: PASSES.iter().map(|p| p.name).collect(), memory: Memory::default() }
+    }
+
+    /// Sets the memory that the pass `recompute` aims at.
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> Passes {
+        self.memory = memory;
+        self
     }
 
     /// Leaves a pass out.
@@ -55,15 +79,60 @@ impl Passes {
         Ok(self)
     }
 
+    /// The passes that aim at less memory, where the plan of a program takes more than the budget; none where it does not. `effects` are those of
+    /// these passes on the program, `tries` how often it was tried.
+    ///
+    /// Only recomputation is bound by it. The next aim is the next smaller peak at first, so that a smaller budget never computes less. Where
+    /// ranks hold different parts of values, they cannot decide by their own plans, as all have to decide alike.
+    ///
+    /// # Errors
+    /// The budget cannot be kept.
+    pub(crate) fn within(
+        &self,
+        (budget, planned): (usize, usize),
+        (program, effects): (&Program, &[Effect]),
+        tries: usize,
+    ) -> Result<Option<Passes>> {
+        let Memory::Budget(aim) = self.memory else { return Ok(None) };
+        let over = planned.saturating_sub(budget);
+        if over == 0 {
+            return Ok(None);
+        }
+        let reached = effects.iter().find(|e| e.pass == "recompute").map(|e| e.after.peak);
+        match reached.filter(|peak| *peak <= aim && liveness::is_even(program)) {
+            Some(peak) => {
+                let by = if tries < ONE_BY_ONE { 1 } else { over };
+                Ok(Some(self.clone().memory(Memory::Budget(peak.saturating_sub(by)))))
+            }
+            None => Err(Error::argument(format!(
+                "the graph cannot keep to {budget} bytes: it takes {planned}, of them {} for tensors from outside",
+                recompute::outside(program)
+            ))
+            .help("give it a larger budget, a smaller batch, or more ranks that share its tensors")),
+        }
+    }
+
+    fn runs(&self, name: &str) -> bool {
+        !self.off.contains(&name)
+    }
+
+    /// The bytes that the program may take; none where there is no budget.
+    pub(crate) fn budget(&self) -> Option<usize> {
+        match self.memory {
+            Memory::Budget(bytes) => Some(bytes),
+            Memory::Cheap | Memory::Least => None,
+        }
+    }
+
     /// Runs the passes on a program, and says what each has done.
     ///
     /// # Errors
     /// A pass has made a program that is not valid.
     pub fn run(&self, program: &mut Program) -> Result<Vec<Effect>> {
         let mut effects = vec![];
-        for pass in PASSES.iter().filter(|p| !self.off.contains(&p.name)) {
+        for pass in PASSES.iter().filter(|p| self.runs(p.name)) {
             let before = Size::of(program);
-            (pass.run)(program);
+            (pass.run)(program, self);
             program.verify().map_err(|e| e.in_call(|| format!("pass {}", pass.name)))?;
             effects.push(Effect { pass: pass.name, before, after: Size::of(program) });
         }
@@ -78,12 +147,14 @@ pub struct Size {
     pub nodes: usize,
     /// Number of nodes that box: ranks exchange something for them.
     pub boxings: usize,
+    /// The most bytes that are in use at one time on the rank that holds most, with tensors from outside, as passes predict it.
+    pub peak: usize,
 }
 
 impl Size {
     fn of(program: &Program) -> Size {
         let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
-        Size { nodes: program.nodes.len(), boxings }
+        Size { nodes: program.nodes.len(), boxings, peak: recompute::predicted_peak(program) }
     }
 }
 
@@ -98,11 +169,13 @@ pub struct Effect {
     pub after: Size,
 }
 
-/// `common: 63 nodes -> 60, 10 boxings -> 9`
+/// `common: 63 nodes -> 60, 10 boxings -> 9, 4096 bytes -> 3584`
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Effect { pass, before, after } = self;
-        write!(f, "{pass}: {} nodes -> {}, {} boxings -> {}", before.nodes, after.nodes, before.boxings, after.boxings)
+        let (b, a) = (before, after);
+        write!(f, "{pass}: {} nodes -> {}, {} boxings -> {}", b.nodes, a.nodes, b.boxings, a.boxings)?;
+        write!(f, ", {} bytes -> {}", b.peak, a.peak)
     }
 }
 
@@ -152,10 +225,14 @@ mod tests {
 
     /// Runs one pass on the text of a program, and compares the texts of the nodes.
     fn check(pass: &str, text: &str, expect: &str) {
+        check_with((pass, &Passes::default()), text, expect);
+    }
+
+    fn check_with((pass, passes): (&str, &Passes), text: &str, expect: &str) {
         let mut program: Program = text.parse().unwrap();
         program.verify().unwrap();
         let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
-        (pass.run)(&mut program);
+        (pass.run)(&mut program, passes);
         program.verify().unwrap();
         let plain = |t: &str| {
             let lines = t.lines().map(|l| l.split("  #").next().unwrap_or_default().trim());
@@ -249,6 +326,95 @@ mod tests {
     }
 
     #[test]
+    fn what_changes_nothing_is_left_out() {
+        check(
+            "identity",
+            "input %0 \"x\": f32[4, 4] [S(0)] on cpu[2]
+             %1 = oflow.to_global@1(%0) {placement=cpu[2], sbp=[S(0)], grad_sbp=none}: f32[4, 4] [S(0)] on cpu[2]
+             %2 = oflow.add@1(%1, %0): f32[4, 4] [S(0)] on cpu[2]
+             %3 = oflow.add.grad.a@1(%2): f32[4, 4] [S(0)] on cpu[2] backward
+             %4 = oflow.add.grad.b@1(%2): f32[4, 4] [S(0)] on cpu[2] backward
+             %5 = oflow.add@1(%3, %3): f32[4, 4] [S(0)] on cpu[2]
+             %6 = oflow.to_global@1(%5) {placement=cpu[2], sbp=[B], grad_sbp=none}: f32[4, 4] [B] on cpu[2]
+             return %4, %6",
+            "input %0 \"x\": f32[4, 4] [S(0)] on cpu[2]
+             %1 = oflow.add@1(%0, %0): f32[4, 4] [S(0)] on cpu[2]
+             %2 = oflow.add.grad.b@1(%1): f32[4, 4] [S(0)] on cpu[2] backward
+             %3 = oflow.add@1(%1, %1): f32[4, 4] [S(0)] on cpu[2]
+             %4 = oflow.to_global@1(%3) {placement=cpu[2], sbp=[B], grad_sbp=none}: f32[4, 4] [B] on cpu[2]
+             return %2, %4",
+        );
+    }
+
+    /// Values that wait while others are computed.
+    const WAITING: &str = "draws 0 1
+             input %0 \"x\": f32[64] on cpu
+             %1 = oflow.exp@1(%0): f32[64] on cpu
+             %2 = oflow.relu@1(%1): f32[64] on cpu
+             %3 = oflow.rand@1() {shape=[64], dtype=f32, lo=0.0, hi=1.0, seed=generator 1, ordinal=draw 0} on cpu: f32[64] on cpu
+             %4 = oflow.mul@1(%2, %3): f32[64] on cpu
+             %5 = oflow.sum@1(%4) {dims=[], keepdim=false}: f32[] on cpu
+             %6 = oflow.mul@1(%0, %0): f32[64] on cpu
+             %7 = oflow.tanh@1(%0): f32[64] on cpu
+             %8 = oflow.mul@1(%6, %7): f32[64] on cpu
+             %9 = oflow.sum@1(%8) {dims=[], keepdim=false}: f32[] on cpu
+             %10 = oflow.add@1(%5, %9): f32[] on cpu
+             %11 = oflow.mul@1(%3, %10): f32[64] on cpu backward
+             %12 = oflow.mul@1(%2, %11): f32[64] on cpu backward
+             return %12";
+
+    #[test]
+    fn what_waits_at_the_peak_is_computed_once_more() {
+        // %2 needs %1, which nobody keeps: both calls are made again. The random call draws the same numbers.
+        check_with(
+            ("recompute", &Passes::default().memory(Memory::Least)),
+            WAITING,
+            "draws 0 1
+             input %0 \"x\": f32[64] on cpu
+             %1 = oflow.exp@1(%0): f32[64] on cpu
+             %2 = oflow.relu@1(%1): f32[64] on cpu
+             %3 = oflow.rand@1() {shape=[64], dtype=f32, lo=0.0, hi=1.0, seed=generator 1, ordinal=draw 0} on cpu: f32[64] on cpu
+             %4 = oflow.mul@1(%2, %3): f32[64] on cpu
+             %5 = oflow.sum@1(%4) {dims=[], keepdim=false}: f32[] on cpu
+             %6 = oflow.mul@1(%0, %0): f32[64] on cpu
+             %7 = oflow.tanh@1(%0): f32[64] on cpu
+             %8 = oflow.mul@1(%6, %7): f32[64] on cpu
+             %9 = oflow.sum@1(%8) {dims=[], keepdim=false}: f32[] on cpu
+             %10 = oflow.add@1(%5, %9): f32[] on cpu
+             %13 = oflow.rand@1() {shape=[64], dtype=f32, lo=0.0, hi=1.0, seed=generator 1, ordinal=draw 0} on cpu: f32[64] on cpu recomputed backward
+             %11 = oflow.mul@1(%13, %10): f32[64] on cpu backward
+             %14 = oflow.exp@1(%0): f32[64] on cpu recomputed backward
+             %15 = oflow.relu@1(%14): f32[64] on cpu recomputed backward
+             %12 = oflow.mul@1(%15, %11): f32[64] on cpu backward
+             return %12",
+        );
+        // These values are small: what is cheap keeps them.
+        check("recompute", WAITING, WAITING);
+    }
+
+    #[test]
+    fn a_smaller_budget_gives_up_no_less() {
+        let size = |memory: Memory| {
+            let mut program: Program = WAITING.parse().unwrap();
+            let passes = Passes::default().memory(memory).without("identity").unwrap().without("common").unwrap();
+            let effects = passes.run(&mut program).unwrap();
+            let after = effects.last().unwrap().after;
+            (after.peak, after.nodes)
+        };
+        let (all, least) = (size(Memory::Budget(usize::MAX)), size(Memory::Least));
+        assert!(least.0 < all.0 && least.1 > all.1, "{least:?} {all:?}");
+        let mut nodes = all.1;
+        for budget in (least.0..=all.0).rev() {
+            let found = size(Memory::Budget(budget));
+            assert!(found.0 <= budget && found.1 >= nodes, "{budget}: {found:?}, before {nodes} nodes");
+            nodes = found.1;
+        }
+        assert_eq!(size(Memory::Budget(0)), least);
+        assert_eq!("123".parse::<Memory>().unwrap(), Memory::Budget(123));
+        assert!("much".parse::<Memory>().unwrap_err().to_string().contains("`least`"));
+    }
+
+    #[test]
     fn a_pass_has_a_switch() {
         let text = "input %0 \"x\": f32[4] on cpu\n%1 = oflow.relu@1(%0): f32[4] on cpu\nreturn %0";
         let run = |passes: &Passes| {
@@ -256,11 +422,12 @@ mod tests {
             let effects = passes.run(&mut program).unwrap();
             (program.nodes.len(), effects.iter().map(Effect::to_string).collect::<Vec<_>>().join("; "))
         };
-        let all = "common: 1 nodes -> 1, 0 boxings -> 0; dead: 1 nodes -> 0, 0 boxings -> 0";
+        let all = "identity: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; common: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; \
+                   recompute: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16";
         assert_eq!(run(&Passes::default()), (0, all.to_string()));
         assert_eq!(run(&Passes::default().without("dead").unwrap()).0, 1);
         assert_eq!(run(&Passes::none()), (1, String::new()));
         let e = Passes::default().without("fusion").unwrap_err().to_string();
-        assert!(e.contains("\"fusion\"") && e.contains("common, dead"), "{e}");
+        assert!(e.contains("\"fusion\"") && e.contains("common, recompute, dead"), "{e}");
     }
 }

@@ -1,0 +1,40 @@
+//! Identities: calls that give the value that they take.
+
+use super::super::types::{Program, ValueId, Work};
+use oflow_kernels::expr::Expr;
+
+/// Reads the input in place of the result of what changes nothing: a change of layout to the layout that is there, and an elementwise op that
+/// gives its input (the gradient of an addition, of a cast to the dtype that is there).
+///
+/// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input that is written over.
+pub(super) fn identity(program: &mut Program) {
+    let mut own = vec![false; program.values.len()];
+    program.outputs.iter().for_each(|v| own[v.index()] = true);
+    program.nodes.iter().flat_map(|n| &n.writes).for_each(|w| own[w.old.index()] = true);
+    let mut same: Vec<ValueId> = (0..program.values.len() as u32).map(ValueId).collect();
+    let mut kept = vec![true; program.nodes.len()];
+    for (n, kept) in kept.iter_mut().enumerate() {
+        program.nodes[n].rename_needs(|v| same[v.index()]);
+        let Some((from, to)) = gives(program, n) else { continue };
+        if !own[from.index()] && !own[to.index()] && program.ty(from).same(program.ty(to)) {
+            (same[to.index()], *kept) = (from, false);
+        }
+    }
+    program.keep(&kept);
+}
+
+/// The input that a node gives as its result, and the result.
+fn gives(program: &Program, n: usize) -> Option<(ValueId, ValueId)> {
+    let node = &program.nodes[n];
+    let ([to], [], None) = (node.outputs.as_slice(), node.writes.as_slice(), node.guard) else { return None };
+    let from = match &node.work {
+        Work::Call(call) if call.op.layout.is_some() => 0,
+        Work::Call(call) => match call.op.expr.as_deref() {
+            Some(Expr::Input(i)) => *i,
+            _ => return None,
+        },
+        Work::Box(_) => 0,
+        Work::Host(_) => return None,
+    };
+    Some(((*node.inputs.get(from)?)?, *to))
+}

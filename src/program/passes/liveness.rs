@@ -1,0 +1,200 @@
+//! How long the memory of a program's values is in use: what passes decide by. All of it is alike on all ranks: a value counts with the
+//! bytes of the rank that holds most of it.
+
+use super::super::types::{CallNode, Node, Program, ValueId, Work};
+use crate::ops::{InferCtx, TensorType};
+use crate::plan::{GlobalRef, TypeRef};
+use oflow_kernels::Strides;
+use oflow_kernels::view::{contiguous_strides, copied};
+use std::collections::BTreeMap;
+
+/// Picoseconds of one FLOP, and of a byte that is read or written. Passes compare predicted times with each other only.
+const PS_PER_FLOP: u64 = 20;
+const PS_PER_BYTE: u64 = 100;
+/// Picoseconds of a call that computes nothing.
+const PS_PER_CALL: u64 = 200_000;
+
+/// Memory of one value and of all windows onto it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Piece {
+    /// Node that makes it; none of a tensor from outside.
+    pub(super) made: Option<usize>,
+    /// Bytes on the rank that holds most of it.
+    pub(super) bytes: usize,
+    /// Nodes that read it, in order; the number of nodes where a run returns it. Making a window is no reading.
+    pub(super) uses: Vec<usize>,
+    /// Nodes that write over it.
+    pub(super) writes: Vec<usize>,
+}
+
+impl Piece {
+    /// The node at which it is last in use.
+    pub(super) fn last(&self) -> usize {
+        self.uses.last().copied().max(self.writes.last().copied()).max(self.made).unwrap_or(0)
+    }
+}
+
+/// Memory of a program's values.
+pub(super) struct Liveness {
+    /// The value that each value is a window onto; itself of one that has memory of its own.
+    pub(super) root: Vec<ValueId>,
+    /// By root.
+    pub(super) pieces: Vec<Piece>,
+    /// The node in which most bytes are in use, and these bytes; tensors from outside do not count.
+    pub(super) peak: (usize, usize),
+    /// Bytes of the tensors from outside.
+    pub(super) outside: usize,
+}
+
+/// Sizes of types on the rank that holds most of a value.
+#[derive(Default)]
+pub(super) struct Sizes(BTreeMap<u64, usize>);
+
+impl Sizes {
+    fn of(&mut self, ty: &TypeRef) -> usize {
+        match ty {
+            TypeRef::Local(l) => l.bytes,
+            TypeRef::Global(g) => *self.0.entry(g.id()).or_insert_with(|| largest_shard(g)),
+        }
+    }
+}
+
+fn largest_shard(g: &GlobalRef) -> usize {
+    let elements = |rank: &usize| g.shard_dims(*rank).map_or(0, |dims| dims.iter().product::<usize>());
+    g.placement.ranks().iter().map(elements).max().unwrap_or(0) * g.ty.dtype.size()
+}
+
+/// Whether all ranks hold as much of each global value.
+pub(super) fn is_even(program: &Program) -> bool {
+    let mut even: BTreeMap<u64, bool> = BTreeMap::new();
+    let of = |g: &GlobalRef| {
+        let mut shards = g.placement.ranks().iter().map(|rank| g.shard_dims(*rank));
+        shards.next().is_none_or(|first| shards.all(|other| other == first))
+    };
+    let global = || program.values.iter().filter_map(TypeRef::global);
+    let everywhere =
+        global().all(|g| global().next().is_none_or(|first| first.placement.ranks() == g.placement.ranks()));
+    everywhere && global().all(|g| *even.entry(g.id()).or_insert_with(|| of(g)))
+}
+
+impl Liveness {
+    pub(super) fn of(program: &Program, sizes: &mut Sizes) -> Liveness {
+        let count = program.values.len();
+        let mut root: Vec<ValueId> = (0..count as u32).map(ValueId).collect();
+        let mut strides: Vec<Option<Strides>> = vec![None; count];
+        let mut pieces = vec![Piece::default(); count];
+        let mut outside = 0;
+        for o in &program.outside {
+            let bytes = sizes.of(program.ty(o.value));
+            pieces[o.value.index()].bytes = bytes;
+            outside += bytes;
+        }
+        for (n, node) in program.nodes.iter().enumerate() {
+            if let Some((from, to, seen)) = window(program, node, &strides) {
+                (root[to.index()], strides[to.index()]) = (root[from.index()], seen);
+                continue;
+            }
+            for v in node.inputs.iter().flatten().chain(&node.guard) {
+                pieces[root[v.index()].index()].uses.push(n);
+            }
+            for w in &node.writes {
+                root[w.new.index()] = root[w.old.index()];
+                strides[w.new.index()] = strides[w.old.index()].clone();
+                pieces[root[w.old.index()].index()].writes.push(n);
+            }
+            for v in &node.outputs {
+                pieces[v.index()] = Piece { made: Some(n), bytes: sizes.of(program.ty(*v)), ..Piece::default() };
+            }
+        }
+        for v in &program.outputs {
+            pieces[root[v.index()].index()].uses.push(program.nodes.len());
+        }
+        let scratch = program.nodes.iter().map(|node| scratch(program, node, sizes)).collect::<Vec<_>>();
+        let peak = peak(&pieces, &scratch);
+        Liveness { root, pieces, peak, outside }
+    }
+}
+
+/// What the node makes a window onto, the window, and its strides where they are not those of contiguous memory.
+fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option<(ValueId, ValueId, Option<Strides>)> {
+    let (Some(Some(from)), [to]) = (node.inputs.first(), node.outputs.as_slice()) else { return None };
+    let (a, b) = (program.ty(*from), program.ty(*to));
+    let call = match &node.work {
+        Work::Box(_) => return stays(a, b).then(|| (*from, *to, strides[from.index()].clone())),
+        Work::Call(call) if call.op.layout.is_some() => {
+            return stays(a, b).then(|| (*from, *to, strides[from.index()].clone()));
+        }
+        Work::Call(call) => call,
+        Work::Host(_) => return None,
+    };
+    if call.into || !node.writes.is_empty() || a.ty().dtype != b.ty().dtype {
+        return None;
+    }
+    let contiguous = || contiguous_strides(&a.ty().shape);
+    let of_input = strides[from.index()].as_ref().map_or_else(contiguous, |s| copied(s));
+    let (_, seen) = call.op.view.as_ref()?(&a.ty().shape, &of_input, &call.attrs, &b.ty().shape)?;
+    Some((*from, *to, Some(seen)))
+}
+
+/// Whether a change of layout moves nothing: on each axis of the mesh the layouts are the same, or there is one rank only.
+pub(super) fn stays(from: &TypeRef, to: &TypeRef) -> bool {
+    match (from, to) {
+        (TypeRef::Global(a), TypeRef::Global(b)) => {
+            let axes = a.sbp.iter().zip(b.sbp.iter()).zip(a.placement.dims());
+            a.placement == b.placement && a.ty == b.ty && axes.into_iter().all(|((a, b), size)| a == b || *size == 1)
+        }
+        _ => false,
+    }
+}
+
+/// Bytes that a change of layout takes beside its input and its result: what is sent and what is received may be packed apart.
+fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
+    let moves = |(from, to): (&Option<ValueId>, &ValueId)| from.is_some_and(|f| !stays(program.ty(f), program.ty(*to)));
+    match node.is_boxing() && node.inputs.iter().zip(&node.outputs).any(moves) {
+        true => node.inputs.iter().flatten().chain(&node.outputs).map(|v| sizes.of(program.ty(*v))).sum(),
+        false => 0,
+    }
+}
+
+/// The node in which most bytes are in use, and these bytes.
+fn peak(pieces: &[Piece], scratch: &[usize]) -> (usize, usize) {
+    let end = scratch.len();
+    let (mut begin, mut over) = (vec![0usize; end + 2], vec![0usize; end + 2]);
+    for p in pieces {
+        let (Some(made), last) = (p.made, p.last()) else { continue };
+        begin[made] += p.bytes;
+        over[last + 1] += p.bytes;
+    }
+    let (mut live, mut most) = (0, (0, 0));
+    for n in 0..=end {
+        live = live + begin[n] - over[n];
+        let with = live + scratch.get(n).copied().unwrap_or(0);
+        if with > most.1 {
+            most = (n, with);
+        }
+    }
+    most
+}
+
+/// Predicted time of a node on the rank that has most to do, in picoseconds. Only ratios matter.
+pub(super) fn time_of(program: &Program, node: &Node, sizes: &mut Sizes) -> u64 {
+    let tensors = || node.inputs.iter().flatten().chain(&node.outputs);
+    let bytes: usize = tensors().map(|v| sizes.of(program.ty(*v))).sum();
+    let moved = bytes as u64 * PS_PER_BYTE;
+    let flops = node.call().and_then(|call| flops(program, node, call)).map_or(0, |all| {
+        // The rank's part of the work is as large as the smallest part that it has of a tensor.
+        let part = tensors().map(|v| (sizes.of(program.ty(*v)) as u64, program.ty(*v).ty().bytes().max(1) as u64));
+        let (rank, whole) = part.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((1, 1));
+        (u128::from(all) * u128::from(rank) / u128::from(whole)) as u64
+    });
+    PS_PER_CALL + moved.saturating_add(flops.saturating_mul(PS_PER_FLOP))
+}
+
+/// The FLOPs that an op declares for the call, on all ranks together.
+fn flops(program: &Program, node: &Node, call: &CallNode) -> Option<u64> {
+    let declared = call.op.flops.as_ref()?;
+    let inputs: Vec<Option<TensorType>> = node.inputs.iter().map(|v| v.map(|v| program.ty(v).ty().clone())).collect();
+    let kinds: Vec<_> = call.runtime.iter().map(|s| s.kind()).collect();
+    // A number that is too large for what the op computes with is no reason to refuse the program.
+    declared(&InferCtx { op: call.op, inputs: &inputs, attrs: &call.attrs, runtime_kinds: &kinds }).ok()
+}
