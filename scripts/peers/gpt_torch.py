@@ -15,46 +15,14 @@ import torch.nn.functional as F
 from torch import nn
 
 from gpt_common import CLASSES, Batches, options, peak_mib, rate
+from gpt_torch_model import Gpt
 
 o = options()
 torch.set_num_threads(1)
 torch.manual_seed(0)
 
 
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.ln1, self.ln2 = nn.LayerNorm(o.dim), nn.LayerNorm(o.dim)
-        self.q, self.k, self.v, self.o = (nn.Linear(o.dim, o.dim) for _ in range(4))
-        self.fc, self.pr = nn.Linear(o.dim, 4 * o.dim), nn.Linear(4 * o.dim, o.dim)
-
-    def forward(self, x):
-        b, t, _ = x.shape
-        h = self.ln1(x)
-        # Under tensor parallelism a rank has a part of the heads.
-        q, k, v = (m(h).view(b, t, -1, o.dim // o.heads).transpose(1, 2) for m in (self.q, self.k, self.v))
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.o(a.transpose(1, 2).reshape(b, t, -1))
-        return x + self.pr(F.gelu(self.fc(self.ln2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wte, self.wpe = nn.Embedding(CLASSES, o.dim), nn.Embedding(o.seq, o.dim)
-        self.h = nn.ModuleList(Block() for _ in range(o.layers))
-        self.lnf, self.head = nn.LayerNorm(o.dim), nn.Linear(o.dim, CLASSES, bias=False)
-        for weight in (self.wte.weight, self.wpe.weight, self.head.weight):
-            nn.init.normal_(weight, std=0.02)
-
-    def forward(self, ids):
-        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
-        for block in self.h:
-            x = block(x)
-        return self.head(self.lnf(x))
-
-
-net, rank, world = Gpt(), 0, 1
+net, rank, world = Gpt(o), 0, 1
 if o.parallel != "single":
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()

@@ -46,6 +46,7 @@ const BENCHES: &[Bench] = &[
         args: &["-p", "oflaunch", "--bench", "gpt", "--", "--size", "large"],
         peer: "PyTorch and JAX (PYTHON names a Python that has them)",
     },
+    Bench { name: "graph", args: &["-p", "oflaunch", "--bench", "graph"], peer: TORCH },
     Bench { name: "ops", args: &["--bench", "ops"], peer: TORCH },
     Bench { name: "cuda_speed", args: &["--bench", "cuda_speed"], peer: "PyTorch (by scripts/gpu-check.sh bench)" },
     Bench { name: "linalg", args: &["-p", "oflow-linalg", "--bench", "linalg"], peer: TORCH },
