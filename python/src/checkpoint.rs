@@ -7,6 +7,7 @@ use crate::optim::{_Optimizer, GradScaler, free};
 use crate::tensor::Tensor;
 use crate::{context, site, types};
 use oflow::checkpoint::{Checkpoint as Saved, CheckpointManager, CheckpointOptions, LoadOptions};
+use oflow::data::{Loader, Stream as Batches};
 use oflow::functional::IntoTarget;
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
@@ -16,7 +17,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A section that Python gives.
 enum Section {
@@ -61,7 +62,7 @@ type Names = (Vec<String>, Vec<String>);
 enum LockedSection<'a> {
     Optimizer(MutexGuard<'a, oflow::optim::Groups>),
     Scaler(MutexGuard<'a, oflow::optim::GradScaler>),
-    Stream(MutexGuard<'a, crate::owned::OwnedStream>),
+    Stream(MutexGuard<'a, Batches<Arc<Loader>>>),
     Plain(&'a mut Plain),
 }
 
@@ -70,7 +71,7 @@ impl LockedSection<'_> {
         match self {
             LockedSection::Optimizer(o) => &**o,
             LockedSection::Scaler(s) => &**s,
-            LockedSection::Stream(s) => s.stream(),
+            LockedSection::Stream(s) => &**s,
             LockedSection::Plain(p) => &**p,
         }
     }
@@ -84,7 +85,7 @@ impl Stateful for LockedSection<'_> {
         match self {
             LockedSection::Optimizer(o) => o.load_state(from),
             LockedSection::Scaler(s) => s.load_state(from),
-            LockedSection::Stream(s) => s.stream_mut().load_state(from),
+            LockedSection::Stream(s) => s.load_state(from),
             LockedSection::Plain(p) => p.load_state(from),
         }
     }

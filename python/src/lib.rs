@@ -38,7 +38,6 @@ mod operators;
 mod ops;
 mod optim;
 #[allow(unsafe_code)]
-mod owned;
 mod phrases;
 mod place;
 mod read;

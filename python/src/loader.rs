@@ -2,10 +2,9 @@
 
 use crate::errors::OrRaise;
 use crate::optim::free;
-use crate::owned::OwnedStream;
 use crate::tensor::Tensor;
 use crate::{context, site, types};
-use oflow::data::Loader as Rows;
+use oflow::data::{Loader as Rows, Stream as Batches};
 use oflow::kernels::{Element, Visitor};
 use oflow::state::{LoadState, Stateful};
 use oflow::{Error, Result};
@@ -87,10 +86,10 @@ impl _Loader {
     }
     /// The batches from an epoch on.
     fn stream(&self, py: Python<'_>, epoch: u64, seed: Option<u64>) -> PyResult<Stream> {
-        let mut stream = OwnedStream::new(self.inner.clone());
+        let mut stream = Batches::new(self.inner.clone());
         let values = [("epoch", json!(epoch)), ("row", json!(0)), ("order", json!((self.inner.rows(), seed)))];
         let values = values.into_iter().map(|(name, v)| (name.to_string(), v)).collect();
-        stream.stream_mut().load_state(&mut LoadState::new([], &values)).or_raise(py)?;
+        stream.load_state(&mut LoadState::new([], &values)).or_raise(py)?;
         Ok(Stream { inner: Mutex::new(stream) })
     }
 }
@@ -103,12 +102,12 @@ fn tuple(py: Python<'_>, tensors: Vec<oflow::Tensor>) -> PyResult<Bound<'_, PyTu
 /// The batches of a loader, epoch after epoch, without end. A checkpoint saves its position.
 #[pyclass(frozen, module = "oflow.data")]
 pub struct Stream {
-    inner: Mutex<OwnedStream>,
+    inner: Mutex<Batches<Arc<Rows>>>,
 }
 
 impl Stream {
     /// The stream of the library.
-    pub fn stream(&self) -> Result<MutexGuard<'_, OwnedStream>> {
+    pub fn stream(&self) -> Result<MutexGuard<'_, Batches<Arc<Rows>>>> {
         free(&self.inner, "the stream")
     }
 }
@@ -122,23 +121,23 @@ impl Stream {
         context::enter(py)?;
         let site = site::caller(py);
         let _scope = site.scope();
-        let batch = self.stream().and_then(|mut s| s.stream_mut().next()).or_raise(py)?;
+        let batch = self.stream().and_then(|mut s| s.next()).or_raise(py)?;
         tuple(py, batch)
     }
     /// The epoch of the last batch that was returned.
     #[getter]
     fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.stream().or_raise(py)?.stream().epoch())
+        Ok(self.stream().or_raise(py)?.epoch())
     }
     /// How many batches of the epoch have been returned.
     #[getter]
     fn batch(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.stream().or_raise(py)?.stream().batch())
+        Ok(self.stream().or_raise(py)?.batch())
     }
     /// Whether the last batch of the epoch has been returned.
     #[getter]
     fn at_end_of_epoch(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.stream().or_raise(py)?.stream().at_end_of_epoch())
+        Ok(self.stream().or_raise(py)?.at_end_of_epoch())
     }
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err("a stream is saved by a checkpoint"))

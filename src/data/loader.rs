@@ -10,6 +10,7 @@ use crate::placement::{AxisRef, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use crate::tensor::{Tensor, intern_global};
 use oflow_kernels::{DType, Element};
+use std::ops::Deref;
 
 /// One value per row: a feature vector, a label.
 struct Column {
@@ -128,15 +129,11 @@ impl Loader {
         if self.drop_last { self.rows() / batch } else { self.rows().div_ceil(batch) }
     }
     /// Returns the batches of one epoch.
-    pub fn epoch(&self, epoch: u64) -> Batches<'_> {
-        let order = match self.seed {
-            Some(seed) => permutation(self.rows(), seed, epoch),
-            None => (0..self.rows()).collect(),
-        };
-        Batches { loader: self, order, next: 0 }
+    pub fn epoch(&self, epoch: u64) -> Batches<&Loader> {
+        Batches::new(self, epoch)
     }
     /// Returns the batches of all epochs, without end. A checkpoint can save its position.
-    pub fn stream(&self) -> Stream<'_> {
+    pub fn stream(&self) -> Stream<&Loader> {
         Stream::new(self)
     }
     /// The settings that decide the order of rows: number of rows, seed, rows of a batch.
@@ -159,21 +156,30 @@ impl Loader {
     }
 }
 
-/// The batches of one epoch. Each batch has one global tensor per column, `[batch, shape…]`.
-pub struct Batches<'a> {
-    loader: &'a Loader,
+/// The batches of one epoch. Each batch has one global tensor per column, `[batch, shape…]`. `L` is a reference to the loader, or an `Arc`
+/// where the batches are to outlive the place where they are made.
+pub struct Batches<L> {
+    loader: L,
     order: Vec<usize>,
     next: usize,
 }
 
-impl Batches<'_> {
+impl<L: Deref<Target = Loader>> Batches<L> {
+    /// Makes the batches of an epoch of the loader.
+    pub fn new(loader: L, epoch: u64) -> Batches<L> {
+        let order = match loader.seed {
+            Some(seed) => permutation(loader.rows(), seed, epoch),
+            None => (0..loader.rows()).collect(),
+        };
+        Batches { loader, order, next: 0 }
+    }
     /// Skips `n` batches without making them.
     pub(super) fn leave_out(&mut self, n: usize) {
         self.next = self.next.saturating_add(n).min(self.loader.batches());
     }
 }
 
-impl Iterator for Batches<'_> {
+impl<L: Deref<Target = Loader>> Iterator for Batches<L> {
     type Item = Result<Vec<Tensor>>;
 
     /// Skips `n` batches without making them, and returns the next one.
@@ -183,7 +189,7 @@ impl Iterator for Batches<'_> {
     }
 
     fn next(&mut self) -> Option<Self::Item> {
-        let l = self.loader;
+        let l = &*self.loader;
         if self.next == l.batches() {
             return None;
         }

@@ -4,6 +4,7 @@ use super::loader::{Batches, Loader};
 use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
+use std::ops::Deref;
 
 /// The batches of a [`Loader`], epoch after epoch. Its state is the epoch and the number of rows already returned; a loaded stream
 /// continues with the next batch, on any number of ranks.
@@ -20,16 +21,19 @@ use crate::tensor::Tensor;
 /// assert_eq!((batches.epoch(), batches.batch()), (1, 1));
 /// # Ok::<(), oflow::Error>(())
 /// ```
-pub struct Stream<'a> {
-    loader: &'a Loader,
+///
+/// `L` is a reference to the loader, or an `Arc` where the stream is to outlive the place where it is made.
+pub struct Stream<L> {
+    loader: L,
     epoch: u64,
     batch: usize,
     /// Iterator over the remaining batches of the epoch; `None` until a batch of the epoch is requested.
-    rest: Option<Batches<'a>>,
+    rest: Option<Batches<L>>,
 }
 
-impl<'a> Stream<'a> {
-    pub(super) fn new(loader: &'a Loader) -> Stream<'a> {
+impl<L: Deref<Target = Loader> + Clone> Stream<L> {
+    /// Makes the stream of a loader, at its first batch.
+    pub fn new(loader: L) -> Stream<L> {
         Stream { loader, epoch: 0, batch: 0, rest: None }
     }
     /// Returns the epoch of the last batch that was returned.
@@ -59,7 +63,7 @@ impl<'a> Stream<'a> {
             (self.epoch, self.batch, self.rest) = (self.epoch + 1, 0, None);
         }
         let rest = self.rest.get_or_insert_with(|| {
-            let mut rest = self.loader.epoch(self.epoch);
+            let mut rest = Batches::new(self.loader.clone(), self.epoch);
             rest.leave_out(self.batch);
             rest
         });
@@ -69,7 +73,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Stateful for Stream<'_> {
+impl<L: Deref<Target = Loader> + Clone> Stateful for Stream<L> {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         let (rows, seed, size) = self.loader.order();
         to.value("epoch", self.epoch)?;
@@ -118,7 +122,7 @@ mod tests {
         Ok(Loader::new(&mesh, batch).column((0..11i64).collect(), &[])?.shuffled(seed))
     }
 
-    fn saved(s: &Stream<'_>) -> Result<BTreeMap<String, serde_json::Value>> {
+    fn saved(s: &Stream<&Loader>) -> Result<BTreeMap<String, serde_json::Value>> {
         let mut to = SaveState::new();
         s.save_state(&mut to)?;
         Ok(to.into_parts().1)

@@ -41,16 +41,22 @@
 //!   [`GradScaler`](crate::optim::GradScaler), which are read at each run, and random numbers, which are drawn as the closure would draw them.
 //! - Gradients live inside of a run: `grad()` of a parameter is afterwards what it was before.
 //!
+//! A [`Session`] runs a step as graphs with sources that prepare its inputs on threads of their own, and reads its values behind the runs.
+//!
 //! # What a closure cannot do
 //!
 //! Read a value (`item`, `to_vec`, `if` on data), write through a view of a local tensor, keep a tensor that it made, seed a generator, or
 //! call an op whose result has a length that depends on values. Each is an error at its line. An input has no gradient there:
 //! [`Graph::gradient`] gives the graph of those. After a capture, also after one that failed, every tensor of the program is as before.
 
+mod feed;
 mod gradient;
 mod outputs;
+mod session;
 
+pub use feed::{Feed, FeedPosition};
 pub use outputs::GraphOutput;
+pub use session::{Session, SessionBuilder, SessionOptions};
 
 use crate::error::{CallSite, Error, Result};
 pub use crate::interpreter::{ArenaSize, GraphPlan, Living};

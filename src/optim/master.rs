@@ -85,12 +85,15 @@ impl Masters {
     pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<()> {
         for (i, p) in parameters.iter().enumerate() {
             let name = format!("{i}.master");
-            self.copies[i] = None;
+            let there = self.copies[i].take();
             if from.has(&name) && self.on && p.dtype().is_half() {
-                from.fill(&name, &self.of(i, p, CallSite::here())?);
-                if let Some(m) = &mut self.copies[i] {
-                    m.at = None;
-                }
+                // What a graph has captured is filled, not replaced.
+                let copy = match there.filter(|m| is_state_like(p, &m.copy)) {
+                    Some(m) => m.copy,
+                    None => self.of(i, p, CallSite::here())?,
+                };
+                from.fill(&name, &copy);
+                self.copies[i] = Some(Master { copy, at: None });
             }
         }
         Ok(())
@@ -101,6 +104,13 @@ impl Masters {
 pub(super) fn state_like(p: &Tensor) -> Result<Tensor> {
     let zeros = crate::functional::zeros_like(p)?;
     if p.dtype().is_half() { zeros.cast(DType::F32) } else { Ok(zeros) }
+}
+
+/// Whether a tensor is laid out as what an optimizer keeps of a parameter.
+pub(super) fn is_state_like(p: &Tensor, t: &Tensor) -> bool {
+    let dtype = if p.dtype().is_half() { DType::F32 } else { p.dtype() };
+    let layout = |t: &Tensor| t.global().map(|g| (g.placement.clone(), g.sbp.clone()));
+    (t.shape(), t.dtype(), t.device(), layout(t)) == (p.shape(), dtype, p.device(), layout(p))
 }
 
 #[cfg(test)]

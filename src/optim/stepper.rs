@@ -4,7 +4,7 @@
 //! its gradient and its state, in the order of [`OptimizerRule::state`].
 
 use super::many::groups;
-use super::master::{Masters, state_like};
+use super::master::{Masters, is_state_like, state_like};
 use super::{Optimizer, StepChecks, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
@@ -335,9 +335,17 @@ impl<R: OptimizerRule> Stepper<R> {
         self.masters.load(&self.parameters, from)?;
         let state = options.state();
         for i in 0..self.parameters.len() {
-            self.kept[i] = None;
-            lock(&self.numbers).counts[i] = StepCount::default();
+            // What a graph has captured is filled, not replaced.
+            let there = self.kept[i].take();
+            let fits =
+                |kept: &Vec<Option<Tensor>>| kept.iter().flatten().all(|t| is_state_like(&self.parameters[i], t));
+            self.kept[i] = there.filter(fits);
             if !state.iter().any(|(name, needed)| *needed && from.has(&format!("{i}.{name}"))) {
+                lock(&self.numbers).counts[i] = StepCount { steps: 0, is_new: true };
+                let initial = options.initial();
+                for t in self.kept[i].iter().flatten().flatten() {
+                    t.fill_(initial)?;
+                }
                 continue;
             }
             self.ready(i, &state)?;
