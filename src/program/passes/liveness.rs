@@ -40,7 +40,9 @@ pub(super) struct Liveness {
     pub(super) root: Vec<ValueId>,
     /// By root.
     pub(super) pieces: Vec<Piece>,
-    /// The node in which most bytes are in use, and these bytes; tensors from outside do not count.
+    /// Bytes that are in use in each node; tensors from outside do not count.
+    pub(super) used: Vec<usize>,
+    /// The node in which most bytes are in use, and these bytes.
     pub(super) peak: (usize, usize),
     /// Bytes of the tensors from outside.
     pub(super) outside: usize,
@@ -109,9 +111,14 @@ impl Liveness {
         for v in &program.outputs {
             pieces[root[v.index()].index()].uses.push(program.nodes.len());
         }
-        let scratch = program.nodes.iter().map(|node| scratch(program, node, sizes)).collect::<Vec<_>>();
-        let peak = peak(&pieces, &scratch);
-        Liveness { root, pieces, peak, outside }
+        let mut used = used(&pieces, program.nodes.len());
+        for (n, node) in program.nodes.iter().enumerate() {
+            used[n] += scratch(program, node, sizes);
+            used[n] -= in_place(program, (n, node), &pieces);
+        }
+        let most = used.iter().copied().max().unwrap_or(0);
+        let peak = (used.iter().position(|u| *u == most).unwrap_or(0), most);
+        Liveness { root, pieces, used, peak, outside }
     }
 }
 
@@ -156,24 +163,33 @@ fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
     }
 }
 
-/// The node in which most bytes are in use, and these bytes.
-fn peak(pieces: &[Piece], scratch: &[usize]) -> (usize, usize) {
-    let end = scratch.len();
-    let (mut begin, mut over) = (vec![0usize; end + 2], vec![0usize; end + 2]);
+/// Bytes of an operand that ends with an elementwise call: the result takes its memory.
+fn in_place(program: &Program, (n, node): (usize, &Node), pieces: &[Piece]) -> usize {
+    let (Some(call), [made]) = (node.call(), node.outputs.as_slice()) else { return 0 };
+    let ends = |v: &ValueId| {
+        let piece = &pieces[v.index()];
+        piece.made.is_some() && piece.last() == n && program.ty(*v).same(program.ty(*made))
+    };
+    match call.op.expr.is_some() && node.inputs.iter().flatten().any(ends) {
+        true => pieces[made.index()].bytes,
+        false => 0,
+    }
+}
+
+/// Bytes that are in use in each node, and after the last.
+fn used(pieces: &[Piece], end: usize) -> Vec<usize> {
+    let (mut begin, mut over) = (vec![0usize; end + 1], vec![0usize; end + 2]);
     for p in pieces {
         let (Some(made), last) = (p.made, p.last()) else { continue };
         begin[made] += p.bytes;
         over[last + 1] += p.bytes;
     }
-    let (mut live, mut most) = (0, (0, 0));
-    for n in 0..=end {
+    let mut live = 0;
+    let in_node = |n: usize| {
         live = live + begin[n] - over[n];
-        let with = live + scratch.get(n).copied().unwrap_or(0);
-        if with > most.1 {
-            most = (n, with);
-        }
-    }
-    most
+        live
+    };
+    (0..=end).map(in_node).collect()
 }
 
 /// Predicted time of a node on the rank that has most to do, in picoseconds. Only ratios matter.

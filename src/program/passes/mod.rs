@@ -9,6 +9,7 @@
 //! | `identity` | changes of layout and ops that change nothing are left out | what is returned or written over |
 //! | `common` | calls that repeat an earlier one give its result | random calls, calls with side effects, second runs of activation checkpointing |
 //! | `recompute` | memory that is idle while most is in use is given up, and its value computed once more ([`Memory`]) | collectives, writes, calls with side effects |
+//! | `order` | calls that end more memory than they make come first, where most is in use | the order of collectives, of writes and of calls with side effects |
 //! | `dead` | calls whose results nobody needs are left out | calls with side effects, writes, numbers of random calls |
 //!
 //! All ranks decide alike: a pass reads no values, no clocks and nothing of one rank alone.
@@ -17,6 +18,7 @@ mod common;
 mod dead;
 mod identity;
 mod liveness;
+mod order;
 mod recompute;
 
 pub use recompute::Memory;
@@ -36,6 +38,7 @@ const PASSES: &[Pass] = &[
     Pass { name: "identity", run: |program, _| identity::identity(program) },
     Pass { name: "common", run: |program, _| common::common(program) },
     Pass { name: "recompute", run: recompute::recompute },
+    Pass { name: "order", run: |program, _| order::order(program) },
     Pass { name: "dead", run: |program, _| dead::dead(program) },
 ];
 
@@ -129,12 +132,12 @@ impl Passes {
     /// # Errors
     /// A pass has made a program that is not valid.
     pub fn run(&self, program: &mut Program) -> Result<Vec<Effect>> {
-        let mut effects = vec![];
+        let (mut effects, mut before) = (vec![], Size::of(program));
         for pass in PASSES.iter().filter(|p| self.runs(p.name)) {
-            let before = Size::of(program);
             (pass.run)(program, self);
             program.verify().map_err(|e| e.in_call(|| format!("pass {}", pass.name)))?;
-            effects.push(Effect { pass: pass.name, before, after: Size::of(program) });
+            let after = Size::of(program);
+            effects.push(Effect { pass: pass.name, before: std::mem::replace(&mut before, after), after });
         }
         Ok(effects)
     }
@@ -393,6 +396,29 @@ mod tests {
     }
 
     #[test]
+    fn what_frees_memory_comes_first() {
+        check(
+            "order",
+            "input %0 \"x\": f32[64] on cpu
+             %1 = oflow.exp@1(%0): f32[64] on cpu
+             %2 = oflow.relu@1(%0): f32[64] on cpu
+             %3 = oflow.tanh@1(%2): f32[64] on cpu
+             %4 = oflow.reshape@1(%1) {shape=[8, 8]}: f32[8, 8] on cpu
+             %5 = oflow.sum@1(%4) {dims=[0], keepdim=false}: f32[8] on cpu
+             %6 = oflow.sum@1(%3) {dims=[], keepdim=false}: f32[] on cpu
+             return %5, %6",
+            "input %0 \"x\": f32[64] on cpu
+             %1 = oflow.exp@1(%0): f32[64] on cpu
+             %4 = oflow.reshape@1(%1) {shape=[8, 8]}: f32[8, 8] on cpu
+             %5 = oflow.sum@1(%4) {dims=[0], keepdim=false}: f32[8] on cpu
+             %2 = oflow.relu@1(%0): f32[64] on cpu
+             %3 = oflow.tanh@1(%2): f32[64] on cpu
+             %6 = oflow.sum@1(%3) {dims=[], keepdim=false}: f32[] on cpu
+             return %5, %6",
+        );
+    }
+
+    #[test]
     fn a_smaller_budget_gives_up_no_less() {
         let size = |memory: Memory| {
             let mut program: Program = WAITING.parse().unwrap();
@@ -423,11 +449,11 @@ mod tests {
             (program.nodes.len(), effects.iter().map(Effect::to_string).collect::<Vec<_>>().join("; "))
         };
         let all = "identity: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; common: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; \
-                   recompute: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16";
+                   recompute: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; order: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16";
         assert_eq!(run(&Passes::default()), (0, all.to_string()));
         assert_eq!(run(&Passes::default().without("dead").unwrap()).0, 1);
         assert_eq!(run(&Passes::none()), (1, String::new()));
         let e = Passes::default().without("fusion").unwrap_err().to_string();
-        assert!(e.contains("\"fusion\"") && e.contains("common, recompute, dead"), "{e}");
+        assert!(e.contains("\"fusion\"") && e.contains("common, recompute, order, dead"), "{e}");
     }
 }
