@@ -111,6 +111,8 @@ pub struct ControlClient {
     wants_report: bool,
     /// Time-out of a call that waits for nobody: an outage of the network to node 0 included.
     call_limit: Duration,
+    /// Time-out of a call that waits for other ranks for as long as the job lives.
+    wait_limit: Duration,
     report: Mutex<Option<MakeReport>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -144,6 +146,7 @@ impl ControlClient {
             shared,
             wants_report: env.report,
             call_limit: CALL_TIMEOUT + env.outage.patience(),
+            wait_limit: env.wait_limit(),
             report: Mutex::default(),
             stop: Some(stop),
             thread: Some(thread),
@@ -217,12 +220,33 @@ impl ControlClient {
     /// # Errors
     /// Those of [`ControlClient::barrier`].
     pub fn meet(&self, name: &str, participants: usize, value: &[u8], timeout: Duration) -> Result<Vec<Vec<u8>>> {
+        self.gather(name, (participants, Vec::new()), value, timeout)
+    }
+
+    /// [`ControlClient::meet`] of these ranks, this one among them, in order. The wait ends with an error as soon as one of them has left
+    /// the job, and one that does not come counts as stalled (`oflaunch --stall`).
+    ///
+    /// # Errors
+    /// Those of [`ControlClient::barrier`], and if the ranks differ in `ranks`.
+    pub fn meet_of(&self, name: &str, ranks: &[usize], value: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let members = ranks.iter().map(|r| u32::try_from(*r).unwrap_or(u32::MAX)).collect();
+        self.gather(name, (ranks.len(), members), value, self.wait_limit)
+    }
+
+    fn gather(
+        &self,
+        name: &str,
+        (participants, members): (usize, Vec<u32>),
+        value: &[u8],
+        timeout: Duration,
+    ) -> Result<Vec<Vec<u8>>> {
         let request = pb::MeetRequest {
             name: name.into(),
             rank: self.rank as u32,
             participants: u32::try_from(participants).unwrap_or(u32::MAX),
             wait_ms: millis(timeout),
             value: value.into(),
+            members,
         };
         let mut stub = self.stub.clone();
         let limit = timeout.min(LONGEST_WAIT) + SLACK;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use oflow_proto::control as pb;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::flight::{CallRecord, OpRecord, Recorder};
+use super::flight::{CallRecord, NodeRecord, OpRecord, Recorder};
 use oflow_comm::{Communicator, LinkEnd, Pulse};
 
 /// Ops that are sent at most when the service asks, or when this rank has met another in a different op.
@@ -56,10 +56,13 @@ impl ReportedState {
     }
 }
 
-/// The last op as a beat saw it, and since when it has been the last one.
+/// The last op and the step of a graph as a beat saw them, and since when they have been the last ones.
 struct Seen {
     ordinal: u64,
+    steps: [u64; 2],
     since: Instant,
+    /// Beats that found another step.
+    moved: u64,
 }
 
 /// Sources of the heartbeats' content.
@@ -73,7 +76,7 @@ pub(super) struct Vitals {
 
 impl Vitals {
     pub(super) fn new(recorder: Arc<Recorder>, comm: &Arc<dyn Communicator>) -> Vitals {
-        let seen = Mutex::new(Seen { ordinal: 0, since: Instant::now() });
+        let seen = Mutex::new(Seen { ordinal: 0, steps: [0; 2], since: Instant::now(), moved: 0 });
         Vitals { recorder, pulse: comm.pulse(), comm: Arc::downgrade(comm), seen }
     }
 
@@ -82,14 +85,18 @@ impl Vitals {
         let marks = self.recorder.marks_after(reported.marks);
         let last = self.recorder.last();
         let progress = last.as_ref().map_or(self.recorder.issued(), |o| o.ordinal);
-        let last_ms = {
+        let (node, steps) = (self.recorder.node(), self.recorder.steps());
+        let (last_ms, in_graphs) = {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            if seen.ordinal != progress {
-                *seen = Seen { ordinal: progress, since: Instant::now() };
+            if (seen.ordinal, seen.steps) != (progress, steps) {
+                let moved = seen.moved + u64::from(seen.steps != steps);
+                *seen = Seen { ordinal: progress, steps, since: Instant::now(), moved };
             }
-            // The record knows better when it was issued than the look at it.
-            let by_record = last.as_ref().map_or(0, |o| ((self.recorder.now() - o.time).max(0.0) * 1e3) as u64);
-            by_record.max(seen.since.elapsed().as_millis() as u64)
+            let by_look = seen.since.elapsed().as_millis() as u64;
+            // The record knows better when it was issued than the look at it. Nodes of a graph have none.
+            let age = |o: &OpRecord| ((self.recorder.now() - o.time).max(0.0) * 1e3) as u64;
+            let by_record = last.as_ref().filter(|_| node.is_none()).map_or(0, age);
+            (by_record.max(by_look), seen.moved)
         };
         let interval =
             reported.ask.or(recent.then(|| pb::Interval { after: progress.saturating_sub(RECENT), to: progress }));
@@ -116,8 +123,9 @@ impl Vitals {
             calls: self.comm.upgrade().map_or(0, |c| c.traffic().calls),
             links: peers.into_iter().filter_map(|peer| self.link(peer)).collect(),
             asked: reported.asked,
-            moved: MOVED.load(Ordering::Relaxed),
+            moved: MOVED.load(Ordering::Relaxed) + in_graphs,
             absent: false,
+            node: node.map(graph_node),
         }
     }
 
@@ -145,6 +153,10 @@ impl Vitals {
 
 fn op(o: OpRecord) -> pb::OpRecord {
     pb::OpRecord { ordinal: o.ordinal, hash: o.hash, op: o.op, file: o.file, line: o.line, call: o.call }
+}
+
+fn graph_node(n: NodeRecord) -> pb::GraphNode {
+    pb::GraphNode { graph: n.graph, number: n.number, op: n.op, file: n.file, line: n.line }
 }
 
 /// Time that the main thread has been queued for a processor; 0 if the system does not report it.

@@ -14,19 +14,24 @@
 //! ranks that never communicate are compared too: the control service compares marks, asks two ranks that differ for
 //! their records, and finds from the same heartbeats who waits for whom.
 //!
+//! A run of a graph has one entry, and one for each node for which ranks exchange something. Which node it has come to is one word of the
+//! ring (`graph_run.rs`), so that a rank that dies or stalls in a kernel is named with its call and line.
+//!
 //! A collective over NCCL is recorded when it is issued, again when the GPU has started it, and again when the GPU has
 //! finished it (by events). So a rank is in the oldest collective that has started, not in the one issued last.
 
 #[doc(hidden)]
 pub mod fuzz;
+mod graph_run;
 mod marks;
 mod record;
 mod recorder;
 mod ring;
 mod truncated;
 
+pub use graph_run::{GraphNodes, GraphRun};
 pub use marks::Marks;
-pub use record::{CallRecord, Flight, OpRecord, Saved};
+pub use record::{CallRecord, Flight, NodeRecord, OpRecord, Saved};
 pub use recorder::{OpText, Recorder};
 
 /// Most ranks of a job.

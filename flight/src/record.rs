@@ -81,6 +81,38 @@ impl CallRecord {
     }
 }
 
+/// The node of a graph that a rank carries out. Nodes leave no records of ops.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Ordinal of the run's entry in the rank's dispatch stream; 0: a graph of local tensors alone has none.
+    pub graph: u64,
+    /// Number of the node in its program, from 1.
+    pub number: u32,
+    /// Name of the op; empty if the call is no longer known.
+    pub op: String,
+    /// The call in short form.
+    pub call: String,
+    /// Source file of the call, or of the run if the call is no longer known.
+    pub file: String,
+    /// Line of the call.
+    pub line: u32,
+}
+
+impl NodeRecord {
+    /// Returns the node as a [`Place`].
+    pub fn place(&self, rank: usize) -> Place {
+        Place { rank, op: self.op.clone(), ordinal: self.graph, file: self.file.clone(), line: self.line }
+    }
+
+    /// Returns the node as text, after its op or call: `'relu', node 7 of graph #12 (train.rs:10)`.
+    pub fn describe(&self, name: &str) -> String {
+        let name = if name.is_empty() { String::new() } else { format!("{name}, ") };
+        let graph = if self.graph == 0 { "a graph".to_string() } else { format!("graph #{}", self.graph) };
+        let line = if self.file.is_empty() { String::new() } else { format!(" ({}:{})", self.file, self.line) };
+        format!("{name}node {} of {graph}{line}", self.number)
+    }
+}
+
 /// The last ops and collectives of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
@@ -96,6 +128,9 @@ pub struct Flight {
     pub ops: Vec<OpRecord>,
     /// The last collectives, in order.
     pub calls: Vec<CallRecord>,
+    /// The node of the graph that it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeRecord>,
 }
 
 impl Flight {

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ring::{CallWords, OpWords, Ring, TextAt};
-use super::{CallRecord, Flight, Marks, OpRecord};
+use super::graph_run::{GraphNodes, GraphRun};
+use super::ring::{CallWords, OpWords, Ring, TEXT_BYTES, TextAt, tail};
+use super::{CallRecord, Flight, Marks, NodeRecord, OpRecord};
 use oflow_base::CallSite;
 use oflow_base::intern::FixedHasher;
 use oflow_comm::{CallLog, Collective, Tag, now_ns};
@@ -58,8 +59,10 @@ struct State {
     /// By hash of name and key: where the last text of a call without a plan lies.
     described: Box<[(u64, TextAt); DESCRIBED]>,
     calls: u64,
+    /// Calls of graphs that have been written.
+    node_calls: u64,
     /// None until the first op, and where there is no memory for it.
-    ring: Option<Ring>,
+    ring: Option<Arc<Ring>>,
     file: Option<File>,
     opened: bool,
 }
@@ -94,6 +97,7 @@ impl Recorder {
                 texts: 0,
                 described: Box::new([(0, 0); DESCRIBED]),
                 calls: 0,
+                node_calls: 0,
                 ring: None,
                 file,
                 opened: false,
@@ -138,11 +142,11 @@ impl Recorder {
             s.open(self.rank, self.world);
         }
         s.ordinal += 1;
-        let (file_hash, file) = named(&mut s.files, site.file, s.ring.as_ref(), &mut s.texts);
+        let (file_hash, file) = named(&mut s.files, site.file, s.ring.as_deref(), &mut s.texts);
         // A call's text begins with the name, and its key covers it.
         let (op_hash, name) = match call {
             Some(_) => (0, 0),
-            None => named(&mut s.names, op, s.ring.as_ref(), &mut s.texts),
+            None => named(&mut s.names, op, s.ring.as_deref(), &mut s.texts),
         };
         let mut h = FixedHasher::default();
         h.write_u64(s.hash);
@@ -190,8 +194,8 @@ impl Recorder {
     fn note(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize, queued: bool) -> u64 {
         let s = &mut *self.lock();
         s.calls += 1;
-        let (_, file) = named(&mut s.files, tag.file, s.ring.as_ref(), &mut s.texts);
-        let (_, op) = named(&mut s.names, tag.op, s.ring.as_ref(), &mut s.texts);
+        let (_, file) = named(&mut s.files, tag.file, s.ring.as_deref(), &mut s.texts);
+        let (_, op) = named(&mut s.names, tag.op, s.ring.as_deref(), &mut s.texts);
         if let Some(ring) = &s.ring {
             let (ordinal, line) = (tag.ordinal, tag.line);
             let call = CallWords { ordinal, kind, bytes, start_ns: now_ns(), queued, op, file, line, ranks };
@@ -237,6 +241,26 @@ impl Recorder {
         s.ring.as_ref()?.read_op(s.ordinal)
     }
 
+    /// Begins a run of a graph with these nodes; `graph` is the ordinal of its entry in the stream, 0 if it has none. The calls of the nodes
+    /// are written at the first run, and again only if those of other graphs have overwritten them.
+    pub fn begin_run<'a>(&self, nodes: &'a mut GraphNodes, graph: u64) -> GraphRun<'a> {
+        let s = &mut *self.lock();
+        if !s.opened {
+            s.open(self.rank, self.world);
+        }
+        nodes.begin(s.ring.as_ref(), &mut s.node_calls, graph)
+    }
+
+    /// Returns the node of the graph that runs.
+    pub fn node(&self) -> Option<NodeRecord> {
+        self.lock().ring.as_ref()?.node()
+    }
+
+    /// Returns two numbers that change as runs of graphs go on.
+    pub fn steps(&self) -> [u64; 2] {
+        self.lock().ring.as_ref().map_or([0; 2], |ring| ring.steps())
+    }
+
     /// Returns the collective that the rank is in.
     pub fn open_call(&self) -> Option<CallRecord> {
         self.lock().ring.as_ref()?.open_call()
@@ -268,7 +292,8 @@ impl State {
                 tracing::warn!("{e}");
                 Ring::create(None, rank, world)
             })
-            .ok();
+            .ok()
+            .map(Arc::new);
     }
 }
 
@@ -291,14 +316,9 @@ fn named(known: &mut Vec<Name>, name: &'static str, ring: Option<&Ring>, texts: 
         && !ring.holds_text(first.at)
     {
         *texts += 1;
-        first.at = ring.write_text(*texts, tail(name));
+        first.at = ring.write_text(*texts, tail(name, TEXT_BYTES));
     }
     (first.hash, first.at)
-}
-
-/// A long path is cut at its beginning.
-fn tail(name: &str) -> &str {
-    &name[name.ceil_char_boundary(name.len().saturating_sub(super::ring::TEXT_BYTES))..]
 }
 
 /// The monotonic clock to a few milliseconds, at a fifth of the price.

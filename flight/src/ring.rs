@@ -2,6 +2,10 @@
 //!
 //! One writer (under the recorder's lock), readers anywhere. A record's first word is its number, 0 while it is written: a
 //! reader takes a record if the number is the same before and after. A text slot has a generation in the same place.
+//!
+//! The nodes of a graph leave no records. The head has one word for them, which a run writes as it comes to each node: the number of the node,
+//! and which call it makes. The calls of a graph are written before it runs, in a section of their own, so that records of ops do not
+//! overwrite them.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -14,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::{CallRecord, Flight, OpRecord, truncated};
+use super::{CallRecord, Flight, NodeRecord, OpRecord, truncated};
 use oflow_base::{Error, Result};
 use oflow_comm::{Collective, now_ns};
 
@@ -27,16 +31,29 @@ const CALL_WORDS: usize = 16;
 const TEXT_WORDS: usize = 24;
 /// Bytes of a text; what is longer is cut.
 pub(super) const TEXT_BYTES: usize = (TEXT_WORDS - 2) * 8;
+/// Calls of graphs that are kept. Nodes that make the same call at one line share one: layers do.
+pub(super) const NODE_CALLS: usize = 1024;
+const NODE_CALL_WORDS: usize = 32;
+/// Bytes of the text of such a call, its file included.
+const NODE_CALL_BYTES: usize = (NODE_CALL_WORDS - 2) * 8;
+/// Of them for the file; what is longer is cut.
+const NODE_FILE_BYTES: usize = 96;
 const HEAD_WORDS: usize = 64;
-pub(super) const TOTAL_WORDS: usize = HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + TEXTS * TEXT_WORDS;
-/// Where head, ops, collectives and texts lie, and how long they are, in bytes.
-pub(super) const SECTIONS: [(usize, usize); 4] = {
-    let ops = HEAD_WORDS * 8;
-    let calls = ops + RECORDS * OP_WORDS * 8;
-    let texts = calls + RECORDS * CALL_WORDS * 8;
-    [(0, ops), (ops, calls - ops), (calls, texts - calls), (texts, TOTAL_WORDS * 8 - texts)]
-};
-const MAGIC: u64 = u64::from_le_bytes(*b"oflowfl3");
+/// Where ops, collectives, texts and calls of graphs begin, in words.
+const OPS: usize = HEAD_WORDS;
+const CALLS: usize = OPS + RECORDS * OP_WORDS;
+const ALL_TEXTS: usize = CALLS + RECORDS * CALL_WORDS;
+const OF_GRAPHS: usize = ALL_TEXTS + TEXTS * TEXT_WORDS;
+pub(super) const TOTAL_WORDS: usize = OF_GRAPHS + NODE_CALLS * NODE_CALL_WORDS;
+/// Where head, ops, collectives, texts and calls of graphs lie, and how long they are, in bytes.
+pub(super) const SECTIONS: [(usize, usize); 5] = [
+    (0, OPS * 8),
+    (OPS * 8, (CALLS - OPS) * 8),
+    (CALLS * 8, (ALL_TEXTS - CALLS) * 8),
+    (ALL_TEXTS * 8, (OF_GRAPHS - ALL_TEXTS) * 8),
+    (OF_GRAPHS * 8, (TOTAL_WORDS - OF_GRAPHS) * 8),
+];
+const MAGIC: u64 = u64::from_le_bytes(*b"oflowfl4");
 /// Members of a collective that a record names.
 const NAMED: usize = 32;
 /// A bit of the time at which a collective began: it is on a stream that has not come to it.
@@ -53,6 +70,11 @@ mod head {
     pub const MONOTONIC: usize = 5;
     pub const ISSUED: usize = 6;
     pub const CALLS: usize = 7;
+    /// Runs of graphs so far, and the ordinal of the last one's entry; 0: it has none.
+    pub const RUNS: usize = 8;
+    pub const GRAPH: usize = 9;
+    /// The node that a run has come to, as `node_word` makes it; 0: no graph runs.
+    pub const NODE: usize = 10;
 }
 
 /// A text in the ring: its slot, and the generation by which a reader sees that it is still that text. 0: none.
@@ -135,12 +157,10 @@ impl Ring {
         first.iter().enumerate().for_each(|(at, word)| ring.word(at).store(*word, Ordering::Relaxed));
         // What has been written since the first copy began may be torn in it.
         let starts = |at: usize, count: usize, words: usize| (0..count).map(move |i| at + i * words);
-        let calls = HEAD_WORDS + RECORDS * OP_WORDS;
-        let all = starts(HEAD_WORDS, RECORDS, OP_WORDS).chain(starts(calls, RECORDS, CALL_WORDS)).chain(starts(
-            calls + RECORDS * CALL_WORDS,
-            TEXTS,
-            TEXT_WORDS,
-        ));
+        let all = starts(OPS, RECORDS, OP_WORDS)
+            .chain(starts(CALLS, RECORDS, CALL_WORDS))
+            .chain(starts(ALL_TEXTS, TEXTS, TEXT_WORDS))
+            .chain(starts(OF_GRAPHS, NODE_CALLS, NODE_CALL_WORDS));
         all.filter(|at| first[*at] != second[*at]).for_each(|at| ring.word(at).store(0, Ordering::Relaxed));
         Ok(ring)
     }
@@ -173,15 +193,19 @@ impl Ring {
     }
 
     fn op(&self, ordinal: u64) -> &[AtomicU64; OP_WORDS] {
-        self.words(HEAD_WORDS + ordinal as usize % RECORDS * OP_WORDS)
+        self.words(OPS + ordinal as usize % RECORDS * OP_WORDS)
     }
 
     fn call(&self, number: u64) -> &[AtomicU64; CALL_WORDS] {
-        self.words(HEAD_WORDS + RECORDS * OP_WORDS + number as usize % RECORDS * CALL_WORDS)
+        self.words(CALLS + number as usize % RECORDS * CALL_WORDS)
     }
 
     fn text(&self, slot: usize) -> &[AtomicU64; TEXT_WORDS] {
-        self.words(HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + slot % TEXTS * TEXT_WORDS)
+        self.words(ALL_TEXTS + slot % TEXTS * TEXT_WORDS)
+    }
+
+    fn node_call(&self, slot: usize) -> &[AtomicU64; NODE_CALL_WORDS] {
+        self.words(OF_GRAPHS + slot % NODE_CALLS * NODE_CALL_WORDS)
     }
 
     /// Writes the record of an op.
@@ -229,13 +253,67 @@ impl Ring {
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)];
         let mut body = [0u64; TEXT_WORDS - 1];
         body[0] = text.len() as u64;
-        for (word, chunk) in body[1..].iter_mut().zip(text.chunks(8)) {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            *word = u64::from_le_bytes(bytes);
-        }
+        pack(text, &mut body[1..]);
         write(self.text(count as usize), count, &body);
         count
+    }
+
+    /// Writes the `count`-th call of graphs (from 1).
+    pub(super) fn write_node_call(&self, count: u64, call: &str, file: &str, line: u32) {
+        let file = tail(file, NODE_FILE_BYTES);
+        let call = &call[..call.floor_char_boundary(NODE_CALL_BYTES - file.len())];
+        let mut body = [0u64; NODE_CALL_WORDS - 1];
+        body[0] = u64::from(line) | (call.len() as u64) << 32 | (file.len() as u64) << 48;
+        pack([call, file].concat().as_bytes(), &mut body[1..]);
+        // A word has the lower half of the number, which is all that a reader compares.
+        write(self.node_call(count as usize), count & u64::from(u32::MAX), &body);
+    }
+
+    /// A run of a graph begins; `graph` is the ordinal of its entry.
+    pub(super) fn begin_run(&self, graph: u64) {
+        let runs = self.word(head::RUNS).load(Ordering::Relaxed);
+        self.word(head::GRAPH).store(graph, Ordering::Relaxed);
+        self.word(head::RUNS).store(runs + 1, Ordering::Relaxed);
+    }
+
+    /// A run has come to a node, or has ended (0).
+    #[inline]
+    pub(super) fn come_to(&self, word: u64) {
+        self.word(head::NODE).store(word, Ordering::Relaxed);
+    }
+
+    /// Number of runs of graphs, and the word of the node that the last one has come to.
+    pub(super) fn steps(&self) -> [u64; 2] {
+        [head::RUNS, head::NODE].map(|at| self.word(at).load(Ordering::Relaxed))
+    }
+
+    /// The node that a run is at. Of a call that is no longer known, the line of the run is told.
+    pub(super) fn node(&self) -> Option<NodeRecord> {
+        let [_, word] = self.steps();
+        let (number, call) = (word as u32, word >> 32);
+        if number == 0 {
+            return None;
+        }
+        let graph = self.word(head::GRAPH).load(Ordering::Relaxed);
+        let known = read(self.node_call(call as usize), call).map(|words| {
+            let [_, lengths, text @ ..] = words;
+            let bytes: Vec<u8> = text.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let cut = |from: usize, len: u64| {
+                let from = from.min(bytes.len());
+                String::from_utf8_lossy(&bytes[from..(from + len as usize).min(bytes.len())]).into_owned()
+            };
+            let (call, file) = (lengths >> 32 & 0xffff, lengths >> 48);
+            (cut(0, call), cut(call as usize, file), lengths as u32)
+        });
+        let (call, file, line) = match known {
+            Some(known) => known,
+            None => {
+                let run = self.read_op(graph).unwrap_or_default();
+                (String::new(), run.file, run.line)
+            }
+        };
+        let op = call.split('(').next().unwrap_or_default().into();
+        Some(NodeRecord { graph, number, op, call, file, line })
     }
 
     /// Whether the text that was written there still is.
@@ -318,6 +396,7 @@ impl Ring {
             issued: self.issued(),
             ops: last(self.issued()).filter_map(|o| self.read_op(o)).collect(),
             calls: last(at(head::CALLS)).filter_map(|n| self.read_call(n)).collect(),
+            node: self.node(),
         }
     }
 }
@@ -327,6 +406,25 @@ impl Drop for Ring {
         truncated::forget(self.words as usize);
         // SAFETY: the mapping of `map`, and no reference into it outlives the ring.
         let _ = unsafe { rustix::mm::munmap(self.words.cast_mut().cast::<c_void>(), TOTAL_WORDS * 8) };
+    }
+}
+
+/// The word of a node, counted from 0, that makes the `call`-th call of graphs; 0: a call that is not told.
+pub(super) fn node_word(node: usize, call: u64) -> u64 {
+    (node as u64 + 1) & u64::from(u32::MAX) | call << 32
+}
+
+/// The end of a path, at most so many bytes.
+pub(super) fn tail(path: &str, most: usize) -> &str {
+    &path[path.ceil_char_boundary(path.len().saturating_sub(most))..]
+}
+
+/// Bytes as words.
+fn pack(text: &[u8], words: &mut [u64]) {
+    for (word, chunk) in words.iter_mut().zip(text.chunks(8)) {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_le_bytes(bytes);
     }
 }
 

@@ -274,6 +274,7 @@ async fn host(port: u16, all: usize, secret: String) -> Outcome<Streams> {
         name: "start".into(),
         participants: (world - RANKS_PER_HOST as u64) as u32,
         arrivals: arrivals(1 + 2 * world),
+        members: vec![],
     };
     ups.send(pb::FromNode { items: vec![item(up::Item::Arrive(barrier))] }).await?;
     answered(&mut downs, RANKS_PER_HOST).await?;

@@ -5,13 +5,18 @@
 //! data), where tensors from outside share memory that the program writes or an input that it writes has strides, and where
 //! `OFLOW_GRAPH=replay` says so.
 //!
+//! Before the first run ranks compare their programs (`graph_check.rs`).
+//!
 //! The dispatch stream has one entry for the run, one for each node for which ranks exchange something, and one for the numbers of each
-//! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree.
+//! host object that calls on global tensors read; kernels alone have none. So a planned run of one rank and a replay of another agree. Both tell
+//! the recorder which node they have come to.
 
 use super::capture::Captured;
+use super::graph_check::compare;
 use super::planned::{Fits, GraphPlan, Planned};
 use super::replay::{Replay, RunState};
 use crate::context::{DataCheck, Moments, Policy, RankCtx, current, is_observed, no_grad, nothing_asked, policy};
+use crate::control::flight::{GraphNodes, GraphRun};
 use crate::error::{CallSite, Error, Result};
 use crate::program::Program;
 use crate::tensor::Tensor;
@@ -26,6 +31,16 @@ pub(crate) struct GraphRuns {
     planned: Option<Box<Planned>>,
     /// Memory of the last run's state.
     state: RunState,
+    shared: Shared,
+}
+
+/// State of what a rank tells others of its graph.
+#[derive(Default)]
+struct Shared {
+    /// Whether the ranks have compared their programs.
+    compared: bool,
+    /// The nodes, as the recorder tells of them; none before the first run.
+    nodes: Option<GraphNodes>,
 }
 
 /// Outputs of a run.
@@ -42,7 +57,7 @@ impl GraphRuns {
             true => None,
             false => Some(Box::new(Planned::new(&current(), &replay)?)),
         };
-        Ok(GraphRuns { replay, stepwise, planned, state: RunState::default() })
+        Ok(GraphRuns { replay, stepwise, planned, state: RunState::default(), shared: Shared::default() })
     }
 
     /// The program.
@@ -68,7 +83,8 @@ impl GraphRuns {
         let ctx = current();
         self.replay.check_context(&ctx).map_err(|e| e.at(site))?;
         let (mut state, mut planned) = (std::mem::take(&mut self.state), self.planned.take());
-        let done = run(&self.replay, &ctx, (inputs, site, self.stepwise), (&mut state, &mut planned));
+        let call = (inputs, site, self.stepwise);
+        let done = run(&self.replay, &ctx, call, (&mut state, &mut planned), &mut self.shared);
         state.values.clear();
         (self.state, self.planned) = (state, planned);
         done
@@ -81,8 +97,15 @@ fn run(
     ctx: &RankCtx,
     (inputs, site, stepwise): (&[&Tensor], CallSite, bool),
     (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
+    shared: &mut Shared,
 ) -> Result<Returned> {
     replay.bind(inputs, state).map_err(|e| e.at(site))?;
+    if let Some(hash) = replay.hash()
+        && !shared.compared
+    {
+        compare(ctx, replay.program(), hash, site).map_err(|e| e.at(site))?;
+        shared.compared = true;
+    }
     let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;
     let mut fits = Fits::Not;
     if !stepwise && !observed {
@@ -97,16 +120,22 @@ fn run(
     }
     replay.draw(ctx, state)?;
     // Ranks whose programs differ are told apart at the next collective, before the calls that differ.
+    let mut graph = 0;
     if let Some(hash) = replay.hash() {
         let nodes = replay.program().nodes.len();
         let key = replay.with_generator(hash, state);
-        ctx.next_described("graph", key, site, &|| format!("graph({nodes} nodes, {hash:016x})"));
+        graph = ctx.next_described("graph", key, site, &|| format!("graph({nodes} nodes, {hash:016x})")).ordinal;
     }
+    let at = match ctx.is_rank() {
+        true => ctx.recorder().begin_run(shared.nodes.get_or_insert_with(|| replay.told()), graph),
+        false => GraphRun::default(),
+    };
     let (_quiet, _free) = (no_grad(), nothing_asked());
     match planned {
-        Some(planned) if fits == Fits::Yes => planned.run(ctx, replay, state)?,
-        _ => replay.replay(ctx, state)?,
+        Some(planned) if fits == Fits::Yes => planned.run(ctx, replay, state, &at)?,
+        _ => replay.replay(ctx, state, &at)?,
     }
+    drop(at);
     replay.captured().hosts.iter().for_each(|h| h.done());
     let missing = || Error::registry("a program did not make what it returns").at(site);
     replay.program().outputs.iter().map(|v| state.values[v.index()].clone().ok_or_else(missing)).collect()

@@ -96,6 +96,7 @@ mod emit;
 mod engine;
 mod grad_ctx;
 mod grad_dtype;
+mod graph_check;
 mod graph_run;
 mod halo;
 mod hooks;

@@ -10,6 +10,7 @@ use super::layout::to_layout;
 use super::node::{planned, run_call};
 use super::read::logical_bytes;
 use crate::context::{GeneratorState, RankCtx, current, grad_enabled};
+use crate::control::flight::{GraphNodes, GraphRun};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::{OpUse, RuntimeAttrs};
@@ -121,19 +122,34 @@ impl Replay {
     /// An error of a node, with the call and its line.
     #[cold]
     pub(super) fn located(&self, n: usize, e: Error) -> Error {
+        e.in_call(|| self.call_text(n)).at(self.program().nodes[n].site)
+    }
+
+    /// The call of a node in short form.
+    fn call_text(&self, n: usize) -> String {
         let node = &self.program().nodes[n];
-        let types: Vec<String> = node
-            .inputs
-            .iter()
-            .map(|v| v.map_or_else(|| "none".to_string(), |v| self.program().ty(v).short()))
-            .collect();
-        let name = node.call().map_or("box", |c| c.op.name());
-        e.in_call(|| format!("{name}({})", types.join(", "))).at(node.site)
+        let name = match &node.work {
+            Work::Call(call) => call.op.name(),
+            Work::Box(_) => "box",
+            Work::Host(id) => return format!("host {}", self.program().hosts[id.0 as usize]),
+        };
+        let ty = |v: &Option<ValueId>| v.map_or_else(|| "none".to_string(), |v| self.program().ty(v).short());
+        format!("{name}({})", node.inputs.iter().map(ty).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The nodes, as the flight recorder tells of them.
+    pub(super) fn told(&self) -> GraphNodes {
+        let text = |n: usize| match self.plan(n).map(|p| p.text.as_str()) {
+            Some(text) if !text.is_empty() => text.to_string(),
+            _ => self.call_text(n),
+        };
+        GraphNodes::new(self.program().nodes.iter().enumerate().map(|(n, node)| (text(n), node.site)))
     }
 
     /// Runs the nodes call by call.
-    pub(super) fn replay(&self, ctx: &RankCtx, state: &mut RunState) -> Result<()> {
+    pub(super) fn replay(&self, ctx: &RankCtx, state: &mut RunState, at: &GraphRun<'_>) -> Result<()> {
         for (n, node) in self.program().nodes.iter().enumerate() {
+            at.come_to(n);
             let takes_place = match node.guard {
                 None => true,
                 Some(v) => self.takes_place(state, v, node.site)?,

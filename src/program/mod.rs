@@ -18,6 +18,7 @@
 //!
 //! The room is pure: it knows ops, layouts and plans, and no tensors.
 
+mod alike;
 mod build;
 mod parse;
 mod passes;
@@ -26,6 +27,7 @@ mod types;
 mod verify;
 mod wire;
 
+pub use alike::AlikeLine;
 pub use passes::{Effect, Memory, Passes, Size};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,

@@ -1,12 +1,10 @@
 //! The text of a program: one line for each value from outside and each node.
 
 use super::types::{BoxedFor, CallNode, Node, Program, ValueId, Work, described};
-use crate::intern::FixedHasher;
 use crate::ops::{AttrDef, AttrValue};
 use crate::plan::Target;
 use oflow_kernels::Scalar;
 use std::fmt;
-use std::hash::Hasher;
 
 impl fmt::Display for ValueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +63,7 @@ impl fmt::Display for Program {
 }
 
 /// The text of one node, without its line.
-struct Line<'a>(&'a Program, &'a Node);
+pub(super) struct Line<'a>(pub(super) &'a Program, pub(super) &'a Node);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,23 +72,6 @@ impl fmt::Display for Line<'_> {
 }
 
 impl Program {
-    /// Returns a hash of what the program does with global tensors, the same on every rank of a correct job: ops, attributes, types, layouts
-    /// and their order. `None` of a program of local tensors alone, in which ranks may differ.
-    pub fn global_hash(&self) -> Option<u64> {
-        let mut h = FixedHasher::default();
-        let mut any = false;
-        let is_global = |v: ValueId| self.ty(v).global().is_some();
-        for o in self.outside.iter().filter(|o| is_global(o.value)) {
-            any = true;
-            h.write(format!("{} {} {}", o.kind.word(), o.value, described(self.ty(o.value))).as_bytes());
-        }
-        for node in self.nodes.iter().filter(|n| n.needs().chain(n.defines()).any(is_global)) {
-            any = true;
-            h.write(Line(self, node).to_string().as_bytes());
-        }
-        any.then(|| h.finish())
-    }
-
     /// Text of what a node does, on which values, under which guard, with results of which types; not which values these are, nor for which op it
     /// boxes.
     pub(super) fn made_how(&self, node: &Node) -> String {

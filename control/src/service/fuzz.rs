@@ -224,6 +224,7 @@ fn beat(rank: u32) -> pb::HeartbeatRequest {
         asked: 1,
         moved: 2,
         absent: false,
+        node: Some(pb::GraphNode { graph: 5, number: 3, op: "exp".into(), file: "train.rs".into(), line: 8 }),
     }
 }
 
@@ -242,11 +243,13 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
             name: "start".into(),
             participants: 2,
             arrivals: (2..4).map(|r| pb::Arrival { ticket: u64::from(3 + r), rank: r, value: vec![r as u8] }).collect(),
+            members: vec![2, 3],
         }),
         Up::Arrive(pb::NodeArrive {
             name: "never".into(),
             participants: 4,
             arrivals: vec![pb::Arrival { ticket: 8, rank: 2, value: vec![] }],
+            members: vec![],
         }),
         Up::Cancel(pb::NodeCancel { ticket: 8, waited_ms: Some(100) }),
         Up::Beat(pb::NodeBeat { sent_ns: 5, ranks: vec![] }),
@@ -286,7 +289,14 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
     ];
     let down = pb::FromRoot { items: downs.into_iter().map(|i| pb::Down { item: Some(i) }).collect() }.encode_to_vec();
     let to_agent = vec![[&[0][..], &down].concat(), [&[7][..], &down].concat()];
-    let meet = |rank: u32| pb::MeetRequest { name: "m".into(), rank, participants: 2, wait_ms: 9, value: vec![3] };
+    let meet = |rank: u32| pb::MeetRequest {
+        name: "m".into(),
+        rank,
+        participants: 2,
+        wait_ms: 9,
+        value: vec![3],
+        members: vec![0, 1],
+    };
     let cas = pb::CompareAndSetRequest { key: "k".into(), expected: Some(b"v".to_vec()), value: vec![2] };
     let failed = pb::ReportFailureRequest { rank: 1, message: "boom".into(), detail: String::new() };
     let calls: Vec<(u8, Vec<u8>)> = vec![

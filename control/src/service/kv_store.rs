@@ -24,13 +24,38 @@ enum Open {
     Gathering { name: String, rank: usize },
 }
 
+/// The ranks that are to come to a meeting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invited {
+    pub participants: usize,
+    /// The ranks, where they are named; empty: any ranks.
+    pub members: BTreeSet<usize>,
+}
+
+impl Invited {
+    /// The ranks, if it is known who they are.
+    fn known(&self, world: usize) -> Option<BTreeSet<usize>> {
+        match self.members.is_empty() {
+            false => Some(self.members.clone()),
+            true => (self.participants == world).then(|| (0..world).collect()),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self.members.is_empty() {
+            false => list(&self.members),
+            true => format!("{} ranks", self.participants),
+        }
+    }
+}
+
 struct Gathering {
-    participants: usize,
+    invited: Invited,
     arrived: BTreeMap<usize, (Caller, Vec<u8>)>,
     bytes: usize,
 }
 
-/// An open meeting of all ranks.
+/// An open meeting of ranks that are known: of all, or of those that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
     pub name: String,
@@ -126,8 +151,8 @@ impl KvStore {
     }
 
     /// A rank arrives at a meeting.
-    pub fn arrive(&mut self, caller: Caller, rank: usize, name: &str, participants: usize, value: Vec<u8>) {
-        if let Err(status) = self.enter(caller, rank, name, participants, value) {
+    pub fn arrive(&mut self, caller: Caller, rank: usize, name: &str, invited: Invited, value: Vec<u8>) {
+        if let Err(status) = self.enter(caller, rank, name, invited, value) {
             self.answers.push((vec![caller], refused(&status)));
         }
     }
@@ -137,27 +162,34 @@ impl KvStore {
         caller: Caller,
         rank: usize,
         name: &str,
-        participants: usize,
+        invited: Invited,
         value: Vec<u8>,
     ) -> Result<(), Status> {
         check_name(name)?;
         check_value(name, &value)?;
-        let world = self.world;
+        let (world, participants) = (self.world, invited.participants);
         if !(1..=world).contains(&participants) {
             return Err(Status::invalid_argument(format!(
                 "barrier {name:?} of {participants} ranks in a world of {world}"
             )));
         }
-        let meeting = self.meetings.entry(name.to_string()).or_insert_with(|| Gathering {
-            participants,
-            arrived: BTreeMap::new(),
-            bytes: 0,
-        });
-        if meeting.participants != participants {
+        let members = &invited.members;
+        if !members.is_empty()
+            && (members.len() != participants || !members.contains(&rank) || members.last() >= Some(&world))
+        {
             return Err(Status::invalid_argument(format!(
-                "barrier {name:?}: rank {rank} says {participants} ranks, {} said {}",
+                "barrier {name:?}: rank {rank} calls {participants} ranks of a world of {world} and names {}",
+                list(members)
+            )));
+        }
+        let new = || Gathering { invited: invited.clone(), arrived: BTreeMap::new(), bytes: 0 };
+        let meeting = self.meetings.entry(name.to_string()).or_insert_with(new);
+        if meeting.invited != invited {
+            return Err(Status::invalid_argument(format!(
+                "barrier {name:?}: rank {rank} says {}, {} said {}",
+                invited.describe(),
                 list(&meeting.arrived.keys().copied().collect()),
-                meeting.participants
+                meeting.invited.describe()
             )));
         }
         if meeting.arrived.contains_key(&rank) {
@@ -183,14 +215,14 @@ impl KvStore {
         Ok(())
     }
 
-    /// Returns the open meetings of all ranks.
+    /// Returns the open meetings of ranks that are known.
     pub fn meetings(&self) -> Vec<Meeting> {
-        let of_all = self.meetings.iter().filter(|(_, m)| m.participants == self.world);
         let meeting = |(name, m): (&String, &Gathering)| {
-            let (here, missing) = (0..self.world).partition(|rank| m.arrived.contains_key(rank));
-            Meeting { name: name.clone(), here, missing }
+            let ranks = m.invited.known(self.world)?.into_iter();
+            let (here, missing) = ranks.partition(|rank| m.arrived.contains_key(rank));
+            Some(Meeting { name: name.clone(), here, missing })
         };
-        of_all.map(meeting).collect()
+        self.meetings.iter().filter_map(meeting).collect()
     }
 
     /// A rank has left the job: meetings that need it fail.
@@ -203,12 +235,15 @@ impl KvStore {
 
     fn end_if_impossible(&mut self, name: &str) {
         let Some(meeting) = self.meetings.get(name) else { return };
-        let gone: BTreeSet<usize> = self.left.iter().copied().filter(|r| !meeting.arrived.contains_key(r)).collect();
-        if self.world - gone.len() >= meeting.participants {
+        let members = &meeting.invited.members;
+        let needed = |r: &usize| !meeting.arrived.contains_key(r) && (members.is_empty() || members.contains(r));
+        let gone: BTreeSet<usize> = self.left.iter().copied().filter(needed).collect();
+        let (all, participants) =
+            (if members.is_empty() { self.world } else { members.len() }, meeting.invited.participants);
+        if all - gone.len() >= participants {
             return;
         }
-        let why =
-            format!("barrier {name:?} of {} ranks cannot complete: {} left the job", meeting.participants, list(&gone));
+        let why = format!("barrier {name:?} of {participants} ranks cannot complete: {} left the job", list(&gone));
         if let Some(meeting) = self.meetings.remove(name) {
             let callers: Vec<Caller> = meeting.arrived.into_values().map(|(caller, _)| caller).collect();
             callers.iter().for_each(|c| drop(self.open.remove(c)));
@@ -265,12 +300,13 @@ impl KvStore {
         let Some(meeting) = self.meetings.get(name) else {
             return "it completed just now".into();
         };
-        let came = format!("{} of {} ranks came", meeting.arrived.len(), meeting.participants);
-        if meeting.participants == self.world {
-            let missing = (0..self.world).filter(|rank| !meeting.arrived.contains_key(rank)).collect();
-            format!("{came}, {} did not", list(&missing))
-        } else {
-            format!("{came}: {}", list(&meeting.arrived.keys().copied().collect()))
+        let came = format!("{} of {} ranks came", meeting.arrived.len(), meeting.invited.participants);
+        match meeting.invited.known(self.world) {
+            Some(ranks) => {
+                let missing = ranks.into_iter().filter(|rank| !meeting.arrived.contains_key(rank)).collect();
+                format!("{came}, {} did not", list(&missing))
+            }
+            None => format!("{came}: {}", list(&meeting.arrived.keys().copied().collect())),
         }
     }
 }
@@ -282,6 +318,16 @@ mod tests {
 
     fn caller(ticket: u64) -> Caller {
         Caller { node: ticket % 2, ticket }
+    }
+
+    /// So many ranks, whoever they are.
+    fn any(participants: usize) -> Invited {
+        Invited { participants, members: BTreeSet::new() }
+    }
+
+    /// These ranks.
+    fn these(ranks: &[usize]) -> Invited {
+        Invited { participants: ranks.len(), members: ranks.iter().copied().collect() }
     }
 
     fn text(answer: &Answer) -> &str {
@@ -310,9 +356,9 @@ mod tests {
     fn a_meeting_completes_once_all_came_and_may_be_used_again() {
         let mut store = KvStore::new(3);
         for round in 0..3 {
-            store.arrive(caller(10 * round), 2, "b", 2, vec![2]);
+            store.arrive(caller(10 * round), 2, "b", any(2), vec![2]);
             assert!(store.take_answers().is_empty());
-            store.arrive(caller(10 * round + 1), 0, "b", 2, vec![0]);
+            store.arrive(caller(10 * round + 1), 0, "b", any(2), vec![0]);
             let (tickets, answer) = one(&mut store);
             assert_eq!(tickets, [10 * round + 1, 10 * round]);
             assert_eq!(met(answer), [vec![0], vec![2]]);
@@ -323,27 +369,56 @@ mod tests {
     #[test]
     fn a_meeting_says_what_is_wrong() {
         let mut store = KvStore::new(4);
-        store.arrive(caller(1), 1, "b", 4, vec![]);
-        store.arrive(caller(2), 1, "b", 4, vec![]);
+        store.arrive(caller(1), 1, "b", any(4), vec![]);
+        store.arrive(caller(2), 1, "b", any(4), vec![]);
         assert_eq!(text(&one(&mut store).1), "rank 1 is at barrier \"b\" already");
-        store.arrive(caller(3), 2, "b", 3, vec![]);
-        assert_eq!(text(&one(&mut store).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
-        store.arrive(caller(4), 2, "b", 5, vec![]);
+        store.arrive(caller(3), 2, "b", any(3), vec![]);
+        assert_eq!(text(&one(&mut store).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4 ranks");
+        store.arrive(caller(4), 2, "b", any(5), vec![]);
         assert_eq!(text(&one(&mut store).1), "barrier \"b\" of 5 ranks in a world of 4");
         store.cancel(caller(1), Some(Duration::from_millis(50)));
         let (_, late) = one(&mut store);
         assert_eq!(text(&late), "barrier \"b\" was not complete after 0.1 s: 1 of 4 ranks came, ranks 0, 2, 3 did not");
         // The one whose time was up does not count as present.
-        store.arrive(caller(5), 2, "b", 2, vec![]);
+        store.arrive(caller(5), 2, "b", any(2), vec![]);
         store.cancel(caller(5), Some(Duration::from_secs(1)));
         assert!(text(&one(&mut store).1).ends_with("1 of 2 ranks came: rank 2"));
-        store.arrive(caller(6), 0, "all", 4, vec![]);
+        store.arrive(caller(6), 0, "all", any(4), vec![]);
         store.leave(3);
         let (tickets, gone) = one(&mut store);
         assert_eq!(tickets, [6]);
         assert_eq!(text(&gone), "barrier \"all\" of 4 ranks cannot complete: rank 3 left the job");
-        store.arrive(caller(7), 0, "all", 4, vec![]);
+        store.arrive(caller(7), 0, "all", any(4), vec![]);
         assert!(text(&one(&mut store).1).contains("rank 3 left"));
+        assert!(store.meetings.is_empty() && store.open.is_empty());
+    }
+
+    #[test]
+    fn a_meeting_that_names_its_ranks_waits_for_them_and_for_no_others() {
+        let mut store = KvStore::new(5);
+        store.leave(0);
+        store.arrive(caller(1), 1, "b", these(&[1, 3]), vec![1]);
+        let open = Meeting { name: "b".into(), here: vec![1], missing: vec![3] };
+        assert!(store.take_answers().is_empty() && store.meetings() == [open]);
+        store.arrive(caller(2), 3, "b", these(&[1, 2, 3]), vec![]);
+        assert_eq!(text(&one(&mut store).1), "barrier \"b\": rank 3 says ranks 1, 2, 3, rank 1 said ranks 1, 3");
+        store.arrive(caller(3), 2, "b", these(&[1, 3]), vec![]);
+        let text_of = text(&one(&mut store).1).to_string();
+        assert_eq!(text_of, "barrier \"b\": rank 2 calls 2 ranks of a world of 5 and names ranks 1, 3");
+        store.arrive(caller(4), 4, "c", these(&[4, 5]), vec![]);
+        assert!(text(&one(&mut store).1).contains("of a world of 5 and names ranks 4, 5"));
+        store.arrive(caller(5), 3, "b", these(&[1, 3]), vec![3]);
+        assert_eq!(met(one(&mut store).1), [vec![1], vec![3]]);
+        store.arrive(caller(6), 1, "b", these(&[1, 3]), vec![]);
+        store.leave(2);
+        assert!(store.take_answers().is_empty(), "nobody waits for rank 2");
+        store.leave(3);
+        let gone = one(&mut store).1;
+        assert_eq!(text(&gone), "barrier \"b\" of 2 ranks cannot complete: rank 3 left the job");
+        assert!(matches!(gone, Answer::Refused(pb::Refused { missing: Some(3), .. })));
+        store.arrive(caller(7), 1, "late", these(&[1, 4]), vec![]);
+        store.cancel(caller(7), Some(Duration::from_secs(1)));
+        assert!(text(&one(&mut store).1).ends_with("1 of 2 ranks came, rank 4 did not"));
         assert!(store.meetings.is_empty() && store.open.is_empty());
     }
 

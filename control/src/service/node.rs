@@ -79,6 +79,7 @@ enum Open {
 /// Ranks that have arrived at a meeting, not yet reported to the root.
 struct PendingMeeting {
     participants: u32,
+    members: Vec<u32>,
     arrivals: Vec<pb::Arrival>,
 }
 
@@ -205,7 +206,7 @@ impl NodeState {
 
     /// A rank arrives at a meeting.
     pub fn arrive(&mut self, request: pb::MeetRequest) -> Result<u64, Status> {
-        let pb::MeetRequest { name, rank, participants, value, .. } = request;
+        let pb::MeetRequest { name, rank, participants, value, members, .. } = request;
         let index = self.known(rank)?;
         check_name(&name)?;
         check_value(&name, &value)?;
@@ -215,10 +216,10 @@ impl NodeState {
         }
         let ticket = self.open(Open::Meeting(name.clone()));
         let arrival = pb::Arrival { ticket, rank, value };
-        let held =
-            self.held.entry(name.clone()).or_insert_with(|| PendingMeeting { participants, arrivals: Vec::new() });
-        // Two opinions on the number must both reach the root, which refuses one.
-        let alike = held.participants == participants;
+        let new = || PendingMeeting { participants, members: members.clone(), arrivals: Vec::new() };
+        let held = self.held.entry(name.clone()).or_insert_with(new);
+        // Two opinions on who meets must both reach the root, which refuses one.
+        let alike = held.participants == participants && held.members == members;
         if alike {
             held.arrivals.push(arrival);
         }
@@ -229,14 +230,14 @@ impl NodeState {
         }
         if !alike {
             let arrivals = vec![pb::Arrival { ticket, rank, value: Vec::new() }];
-            self.send(Item::Arrive(pb::NodeArrive { name, participants, arrivals }));
+            self.send(Item::Arrive(pb::NodeArrive { name, participants, arrivals, members }));
         }
         Ok(ticket)
     }
 
     fn release(&mut self, name: &str) {
-        if let Some(PendingMeeting { participants, arrivals }) = self.held.remove(name) {
-            self.send(Item::Arrive(pb::NodeArrive { name: name.to_string(), participants, arrivals }));
+        if let Some(PendingMeeting { participants, members, arrivals }) = self.held.remove(name) {
+            self.send(Item::Arrive(pb::NodeArrive { name: name.to_string(), participants, arrivals, members }));
         }
     }
 

@@ -33,7 +33,13 @@ fn joined(gathers: bool) -> NodeState {
 }
 
 fn meet(state: &mut NodeState, rank: u32, participants: u32) -> Result<u64, Status> {
-    state.arrive(pb::MeetRequest { name: "b".into(), rank, participants, wait_ms: 0, value: vec![rank as u8] })
+    state.arrive(pb::MeetRequest {
+        name: "b".into(),
+        rank,
+        participants,
+        value: vec![rank as u8],
+        ..Default::default()
+    })
 }
 
 fn text<T: std::fmt::Debug>(result: Result<T, Status>) -> String {

@@ -17,7 +17,7 @@ use tonic::Status;
 use gather::Gathering;
 
 use super::divergence::Streams;
-use super::kv_store::{Caller, KvStore};
+use super::kv_store::{Caller, Invited, KvStore};
 use super::limits::{difference, refused};
 use super::root_cause::{self, Candidate, Ends};
 use super::stall::{Finding, Stalls};
@@ -247,9 +247,11 @@ impl RootState {
             Up::CompareAndSet(cas) => {
                 self.store.compare_and_set(caller(cas.ticket), cas.key, cas.expected, cas.value);
             }
-            Up::Arrive(pb::NodeArrive { name, participants, arrivals }) => {
+            Up::Arrive(pb::NodeArrive { name, participants, arrivals, members }) => {
+                let members = members.into_iter().map(|r| r as usize).collect();
+                let invited = Invited { participants: participants as usize, members };
                 for pb::Arrival { ticket, rank, value } in arrivals {
-                    self.store.arrive(caller(ticket), own(rank)?, &name, participants as usize, value);
+                    self.store.arrive(caller(ticket), own(rank)?, &name, invited.clone(), value);
                 }
             }
             Up::Cancel(cancel) => {

@@ -333,6 +333,7 @@ fn a_host_speaks_for_its_own_ranks_only() {
             name: "b".into(),
             participants: 6,
             arrivals: vec![pb::Arrival { ticket: 1, rank: 0, value: vec![] }],
+            members: vec![],
         }),
     ] {
         let text = message(job.root.handle(1, item, job.now));
@@ -349,7 +350,7 @@ fn answers_go_to_each_host_in_one_item() {
     let mut job = Job::of_three(0, 3);
     for (id, ranks) in [(0, 0..2), (1, 2..3), (2, 3..6)] {
         let arrivals = ranks.map(|rank| pb::Arrival { ticket: rank.into(), rank, value: vec![rank as u8] }).collect();
-        job.up(id, Up::Arrive(pb::NodeArrive { name: "b".into(), participants: 6, arrivals }));
+        job.up(id, Up::Arrive(pb::NodeArrive { name: "b".into(), participants: 6, arrivals, members: vec![] }));
     }
     let out = job.out();
     let tickets: Vec<(u64, Vec<u64>)> = out

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use oflow_proto::control as pb;
 
 use super::kv_store::Meeting;
+use crate::flight::NodeRecord;
 use crate::{Failure, FailureKind, Place};
 use oflow_comm::transport::place_of;
 
@@ -53,6 +54,8 @@ struct View {
     cpu_ms: [u64; 2],
     queued_ms: [u64; 2],
     last: Option<pb::OpRecord>,
+    /// The node of the graph that it runs.
+    node: Option<NodeRecord>,
     last_ms: u64,
     /// Whether it has not joined the job.
     absent: bool,
@@ -100,6 +103,7 @@ impl Stalls {
             cpu_ms: [beat.cpu_ms; 2],
             queued_ms: [beat.queued_ms; 2],
             last: None,
+            node: None,
             last_ms: 0,
             absent: beat.absent,
             wait: None,
@@ -128,6 +132,7 @@ impl Stalls {
         (view.cpu_ms[1], view.queued_ms[1]) = (beat.cpu_ms, beat.queued_ms);
         (view.heard, view.waited_ms) = (now, beat.waited_ms);
         (view.last, view.last_ms) = (beat.last.clone(), beat.last_ms);
+        view.node = beat.node.as_ref().map(node);
         view.wait = beat.wait.as_ref().map(|w| Waiting {
             ranks: w.ranks.iter().map(|r| *r as usize).filter(|r| *r != rank).collect(),
             ordinal: place_of(rank, &w.call).map(|p| p.ordinal),
@@ -230,7 +235,8 @@ impl Stalls {
         let could_run = self.waited(longest, now).min(still.saturating_sub(queued));
         let text = self.describe(culprit, longest, waiters, now);
         if could_run >= self.limit {
-            let places = [self.place(longest), view.last.as_ref().map(|o| place(culprit, o))];
+            let of_node = view.node.as_ref().map(|n| n.place(culprit));
+            let places = [self.place(longest), of_node.or_else(|| view.last.as_ref().map(|o| place(culprit, o)))];
             let failure =
                 Failure::of_rank(culprit, FailureKind::Stalled, format!("rank {culprit} stalls the job: {text}"));
             return Some(Finding::Failure(failure.in_places(places.into_iter().flatten())));
@@ -256,10 +262,14 @@ impl Stalls {
             2 => (" and 1 other rank".to_string(), "have"),
             n => (format!(" and {} other ranks", n - 1), "have"),
         };
-        let did = match &view.last {
-            Some(o) => format!("has issued nothing since '{}' #{} ({}:{})", o.op, o.ordinal, o.file, o.line),
-            None if view.absent => "has not called oflow::init()".into(),
-            None => "has not issued any op".into(),
+        let did = match (&view.node, &view.last) {
+            (Some(n), _) => {
+                let op = if n.op.is_empty() { String::new() } else { format!("'{}'", n.op) };
+                format!("has issued nothing since {}", n.describe(&op))
+            }
+            (None, Some(o)) => format!("has issued nothing since '{}' #{} ({}:{})", o.op, o.ordinal, o.file, o.line),
+            (None, None) if view.absent => "has not called oflow::init()".into(),
+            (None, None) => "has not issued any op".into(),
         };
         let still = now.saturating_duration_since(view.moved).max(Duration::from_millis(view.last_ms));
         let since = now.saturating_duration_since(view.moved).as_millis().max(1) as u64;
@@ -273,9 +283,9 @@ impl Stalls {
         format!(
             "rank {longest}{others} {have} waited {} for rank {culprit}, in {call}; rank {culprit} {did}, {}; {doing}",
             seconds(self.waited(longest, now)),
-            match view.last {
-                Some(_) => format!("{} ago", seconds(still)),
-                None => format!("{} after its start", seconds(still)),
+            match view.last.is_some() || view.node.is_some() {
+                true => format!("{} ago", seconds(still)),
+                false => format!("{} after its start", seconds(still)),
             }
         )
     }
@@ -340,6 +350,11 @@ impl Stalls {
     }
 }
 
+fn node(n: &pb::GraphNode) -> NodeRecord {
+    let pb::GraphNode { graph, number, op, file, line } = n.clone();
+    NodeRecord { graph, number, op, call: String::new(), file, line }
+}
+
 fn place(rank: usize, op: &pb::OpRecord) -> Place {
     Place { rank, op: op.op.clone(), ordinal: op.ordinal, file: op.file.clone(), line: op.line }
 }
@@ -391,6 +406,39 @@ mod tests {
         let (at, Finding::Failure(failure)) = &all[1] else { panic!("{all:?}") };
         assert_eq!((*at, failure.rank, failure.kind), (20, Some(1), FailureKind::Stalled));
         assert_eq!(failure.places.iter().map(|p| (p.rank, p.line)).collect::<Vec<_>>(), [(2, 5), (1, 7)]);
+    }
+
+    #[test]
+    fn a_rank_in_a_graph_is_named_with_its_node_and_only_if_it_stays_there() {
+        let node = |number: u32, op: &str| pb::GraphNode {
+            graph: 4,
+            number,
+            op: op.into(),
+            file: "model.rs".into(),
+            line: 10 + number,
+        };
+        // From second 20 on it stays at node 7.
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        let mut failures = vec![];
+        for t in 0..60u64 {
+            let now = start + t as u32 * S;
+            let (step, ago) = (t.min(20), t.saturating_sub(20) * 1000);
+            stalls.beat(&beat(0, 5, Some((&[1], 5, t * 1000))), now);
+            let at = node(if t < 20 { t as u32 + 100 } else { 7 }, "relu");
+            let stuck = beat(1, 4, None);
+            stalls.beat(&pb::HeartbeatRequest { moved: step, last_ms: ago, node: Some(at), ..stuck }, now);
+            let found = stalls.look(now, &[]).into_iter();
+            failures.extend(found.filter_map(|f| if let Finding::Failure(f) = f { Some((t, f)) } else { None }));
+        }
+        let (at, failure) = &failures[0];
+        let text = "rank 1 has issued nothing since 'relu', node 7 of graph #4 (model.rs:17), 10 s ago";
+        assert!(*at == 30 && failure.message.contains(text), "{at}: {failure:?}");
+        let place = &failure.places[1];
+        assert_eq!((place.op.as_str(), place.ordinal, place.line, place.rank), ("relu", 4, 17, 1));
+        // Of a call that is not known its number is told.
+        stalls.beat(&pb::HeartbeatRequest { node: Some(node(7, "")), ..beat(1, 4, None) }, start + 61 * S);
+        let text = stalls.describe(1, 0, &[0], start + 61 * S);
+        assert!(text.contains("has issued nothing since node 7 of graph #4 (model.rs:17), "), "{text}");
     }
 
     #[test]

@@ -175,8 +175,9 @@ fn waits(rank: &Rank) -> Option<String> {
 }
 
 fn state(f: &Flight) -> String {
-    let Some(op) = f.ops.last() else { return "issued no op".into() };
-    let issued = format!("issued {} ops, the last one {}", f.issued, describe_op(op));
+    let node = f.node.as_ref().map_or(String::new(), |n| format!("; in {}", n.describe(&n.call)));
+    let Some(op) = f.ops.last() else { return format!("issued no op{node}") };
+    let issued = format!("issued {} ops, the last one {}{node}", f.issued, describe_op(op));
     let mut queued = f.calls.iter().filter(|c| c.queued);
     let later = match (queued.next(), queued.count()) {
         (None, _) => String::new(),
@@ -316,7 +317,7 @@ pub(super) mod tests {
     pub fn flights() -> BTreeMap<usize, Flight> {
         let flight = |rank: usize, ops: Vec<OpRecord>, calls| {
             let issued = ops.len() as u64;
-            (rank, Flight { rank, world: 4, pid: 7, issued, ops, calls })
+            (rank, Flight { rank, world: 4, pid: 7, issued, ops, calls, node: None })
         };
         BTreeMap::from([
             flight(0, vec![op(1, 5, 3, 1.0), op(2, 6, 4, 2.0)], vec![call(2, 2.0, None)]),

@@ -13,6 +13,7 @@ mod cuda;
 mod exits;
 mod failures;
 mod faults;
+mod graph_failures;
 mod graphs;
 mod guardian;
 mod hosts;

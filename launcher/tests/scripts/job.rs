@@ -4,7 +4,10 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use oflow::World;
+use oflow::graph::{Graph, GraphOptions};
+use oflow::ops::{DTypeRule, KernelDef, OpDef};
 use oflow::prelude::*;
+use oflow::sbp::Signature;
 
 fn main() -> Result<()> {
     let mode = std::env::args().nth(1).unwrap_or_default();
@@ -43,6 +46,12 @@ fn main() -> Result<()> {
         "child" => child(&argument),
         "short-waits" => short_waits(&world),
         "long-wait" => long_wait(&world),
+        "graph-holds" => graph_holds(&world, &argument),
+        "graph-is-long" => graph_is_long(&world),
+        "graph-differs" => graph_differs(&world, &argument),
+        "graph-of-some" => graph_of_some(&world, &argument),
+        "graph-meets" => graph_meets(&world, &argument),
+        "bad-index" => bad_index(&world, &argument),
         other => panic!("no mode {other:?}"),
     }
 }
@@ -404,4 +413,147 @@ fn stdin(world: &World) -> Result<()> {
     let sum = from_vec(vec![mine], [1], Device::Cpu)?.to_global((&all, sbp![P]))?;
     println!("{}", sum.sum(())?.item()?);
     world.barrier()
+}
+
+/// Writes this process's id into a file of the folder.
+fn tell_pid(world: &World, folder: &str) -> Result<()> {
+    let path = format!("{folder}/pid{}", world.rank());
+    std::fs::File::create(format!("{path}.new"))?.write_all(std::process::id().to_string().as_bytes())?;
+    Ok(std::fs::rename(format!("{path}.new"), path)?)
+}
+
+/// Registers `test.work(x) -> y`, whose kernel copies and does that besides.
+fn working(work: impl Fn() -> Result<()> + Send + Sync + 'static) -> Result<()> {
+    let split = oflow::sbp::Sbp::Split(0);
+    let def = OpDef::new("work(x: float) -> y")?
+        .domain("test")
+        .shape1(|c| Ok(c.input(0)?.shape.clone()))
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(move |_| Ok(vec![Signature::new(&[split], &[split])]))
+        .kernel(KernelDef::cpu("work", move |cx| {
+            work()?;
+            Ok(oflow::kernels::cpu::copy::copy(cx.input(0)?, cx.output(0))?)
+        }));
+    oflow::ops::register(def).map(drop)
+}
+
+fn work(x: &Tensor) -> Result<Tensor> {
+    Ok(oflow::functional::call("test.work", &[x.into()], &[])?.remove(0))
+}
+
+/// In its third run rank 1 stays in a kernel; it tells its id there, and the others when they wait for it.
+fn graph_holds(world: &World, folder: &str) -> Result<()> {
+    let (rank, kept) = (world.rank(), folder.to_string());
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let id = std::process::id();
+    working(move || {
+        if rank != 1 || calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 {
+            return Ok(());
+        }
+        std::fs::write(format!("{kept}/pid1.new"), id.to_string())?;
+        std::fs::rename(format!("{kept}/pid1.new"), format!("{kept}/pid1"))?;
+        loop {
+            std::thread::park();
+        }
+    })?;
+    let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    let mut graph = Graph::build(|g| work(&g.input("x", &x)?.relu()?)?.exp()?.sum(()), GraphOptions::default())?;
+    if rank != 1 {
+        tell_pid(world, folder)?;
+    }
+    loop {
+        graph.run(&[&x])?.item()?;
+    }
+}
+
+/// A run takes rank 1 six seconds, in 60 kernels.
+fn graph_is_long(world: &World) -> Result<()> {
+    let rank = world.rank();
+    working(move || {
+        if rank == 1 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        Ok(())
+    })?;
+    let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    let long = |x: &Tensor| (0..60).try_fold(x.clone(), |y, _| work(&y))?.sum(());
+    let mut graph = Graph::build(|g| long(&g.input("x", &x)?), GraphOptions::default())?;
+    println!("{}", graph.run(&[&x])?.item()?);
+    Ok(())
+}
+
+/// The last rank captures something else, or captures nothing.
+fn graph_differs(world: &World, how: &str) -> Result<()> {
+    let last = world.rank() + 1 == world.size();
+    let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    let usual = |x: &Tensor| x.relu()?.neg()?.exp()?.sum(());
+    let step = |x: &Tensor| match (how, last) {
+        ("op", true) => x.relu()?.neg()?.sigmoid()?.sum(()),
+        ("attribute", true) => x.relu()?.neg()?.exp()?.sum(0),
+        ("longer", true) => usual(x)?.neg(),
+        _ => usual(x),
+    };
+    if how == "eager" && last {
+        println!("{}", step(&x)?.item()?);
+    }
+    let mut graph = Graph::build(|g| step(&g.input("x", &x)?), GraphOptions::default())?;
+    match graph.run(&[&x]) {
+        Err(e) if how == "longer" => {
+            // The error is that of every rank, so the program may go on.
+            println!("caught: {e}\n--");
+            println!("{}", usual(&x)?.item()?);
+            Ok(())
+        }
+        y => y?.item().map(drop),
+    }
+}
+
+/// A graph on all ranks but the first, which has ended before, or waits for the others to end.
+fn graph_of_some(world: &World, how: &str) -> Result<()> {
+    let others: Vec<usize> = (1..world.size()).collect();
+    let some = Placement::new(Device::Cpu, &others, &[others.len()])?;
+    if world.rank() == 0 && how == "left" {
+        return Ok(());
+    }
+    let x = ones([8], (&some, sbp![S(0)]))?;
+    let last = world.rank() + 1 == world.size();
+    let step = |x: &Tensor| if how == "differs" && last { x.exp()?.sum(()) } else { x.relu()?.sum(()) };
+    let mut graph = Graph::build(|g| step(&g.input("x", &x)?), GraphOptions::default())?;
+    if how == "ends" && last {
+        std::process::exit(0);
+    }
+    let y = graph.run(&[&x])?.to_global((&some, sbp![B]))?;
+    if world.rank() > 0 {
+        println!("{}", y.to_local()?.item()?);
+    }
+    Ok(())
+}
+
+/// Rank 1 does not come to the first run.
+fn graph_meets(world: &World, how: &str) -> Result<()> {
+    collective(world)?;
+    let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    let mut graph = Graph::build(|g| g.input("x", &x)?.relu()?.sum(()), GraphOptions::default())?;
+    match (how, world.rank()) {
+        ("exit", 1) => std::process::exit(7),
+        ("loop", 1) => loop {
+            std::hint::spin_loop();
+        },
+        _ => graph.run(&[&x])?.item().map(drop),
+    }
+}
+
+/// Rank 1 has an index that is out of range.
+fn bad_index(world: &World, how: &str) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let rows = ones([4, 2], (&all, sbp![B]))?;
+    let index = |i: i64| from_vec(vec![i, 1], [2], Device::Cpu)?.to_global((&all, sbp![S(0)]));
+    let (good, bad) = (index(3)?, index(if world.rank() == 1 { 4 } else { 3 })?);
+    let step = |i: &Tensor| rows.index_select(0, i)?.exp()?.sum(());
+    let mut graph = Graph::build(|g| step(&g.input("i", &good)?), GraphOptions::default())?;
+    for i in [&good, &bad] {
+        let y = if how == "graph" { graph.run(&[i])? } else { step(i)? };
+        println!("{}", y.item()?);
+    }
+    Ok(())
 }

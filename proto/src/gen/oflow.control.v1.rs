@@ -78,6 +78,9 @@ pub struct MeetRequest {
     /// What this rank brings; may be empty.
     #[prost(bytes = "vec", tag = "5")]
     pub value: ::prost::alloc::vec::Vec<u8>,
+    /// The ranks that meet, in order; empty: any ranks, as many as that.
+    #[prost(uint32, repeated, tag = "6")]
+    pub members: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MeetReply {
@@ -128,12 +131,33 @@ pub struct HeartbeatRequest {
     /// Number of the last question about connections that the rank has read before it looked at them.
     #[prost(uint64, tag = "14")]
     pub asked: u64,
-    /// Grows whenever work moves on beside the dispatch stream, as the writing of a checkpoint.
+    /// Grows whenever work moves on beside the dispatch stream, as the writing of a checkpoint or the run of a graph.
     #[prost(uint64, tag = "15")]
     pub moved: u64,
     /// Between agents: the rank's process runs and has not joined; the launcher tells how much it runs.
     #[prost(bool, tag = "16")]
     pub absent: bool,
+    /// The node of the graph that the rank runs; absent while it runs none.
+    #[prost(message, optional, tag = "17")]
+    pub node: ::core::option::Option<GraphNode>,
+}
+/// A node of a graph that a rank carries out: nodes have no records in the dispatch stream.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GraphNode {
+    /// Ordinal of the run's entry in the dispatch stream; 0: it has none.
+    #[prost(uint64, tag = "1")]
+    pub graph: u64,
+    /// Number of the node, from 1.
+    #[prost(uint32, tag = "2")]
+    pub number: u32,
+    /// Empty: not known.
+    #[prost(string, tag = "3")]
+    pub op: ::prost::alloc::string::String,
+    /// Line of the call, or of the run if the call is not known.
+    #[prost(string, tag = "4")]
+    pub file: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "5")]
+    pub line: u32,
 }
 /// One end of the connection between two ranks. Counts are of bytes since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -411,6 +435,9 @@ pub struct NodeArrive {
     pub participants: u32,
     #[prost(message, repeated, tag = "3")]
     pub arrivals: ::prost::alloc::vec::Vec<Arrival>,
+    /// Of the MeetRequest; alike for all arrivals.
+    #[prost(uint32, repeated, tag = "4")]
+    pub members: ::prost::alloc::vec::Vec<u32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Arrival {

@@ -27,6 +27,7 @@ use super::writes::note_write;
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
+use crate::control::flight::GraphRun;
 use crate::error::{Error, Result};
 use crate::memory::{Storage, block_bytes};
 use crate::ops::GivenValues;
@@ -310,12 +311,18 @@ fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
 }
 
 impl Planned {
-    /// Runs the program; the values from outside are bound in `state`.
+    /// Runs the program; the values from outside are bound in `state`. `at` is told the node that the run has come to.
     ///
     /// # Errors
     /// What kernels and nodes report, with their lines.
-    pub(super) fn run(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
-        let done = self.bind_outside(ctx, replay, state).and_then(|()| self.nodes(ctx, replay, state));
+    pub(super) fn run(
+        &mut self,
+        ctx: &RankCtx,
+        replay: &Replay,
+        state: &mut RunState,
+        at: &GraphRun<'_>,
+    ) -> Result<()> {
+        let done = self.bind_outside(ctx, replay, state).and_then(|()| self.nodes(ctx, replay, state, at));
         // What the run held of others is theirs again.
         for root in &self.held {
             self.memory[*root] = None;
@@ -399,9 +406,10 @@ impl Planned {
         Ok(())
     }
 
-    fn nodes(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState) -> Result<()> {
+    fn nodes(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState, at: &GraphRun<'_>) -> Result<()> {
         let program = replay.program();
         for (n, node) in program.nodes.iter().enumerate() {
+            at.come_to(n);
             let takes_place = match node.guard {
                 None => true,
                 Some(v) => {
