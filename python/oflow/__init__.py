@@ -51,7 +51,7 @@ from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # 
 from . import functional, sbp  # noqa: E402
 from . import autograd, fft, linalg, ops, testing  # noqa: E402
 from ._function import function  # noqa: E402
-from ._graph import Graph, graph  # noqa: E402
+from ._graph import Graph, GraphPlan, graph  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,
@@ -66,6 +66,7 @@ from ._modes import (  # noqa: E402
 )
 from ._namespace import find as _find  # noqa: E402
 from ._op import op  # noqa: E402
+from ._session import Session  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
 
 Placement = placement

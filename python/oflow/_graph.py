@@ -1,5 +1,6 @@
 """Functions captured once and run many times: ``@oflow.graph``."""
 
+import dataclasses
 import functools
 import gc
 import inspect
@@ -81,6 +82,27 @@ def _type(tensor):
     return (tuple(tensor.shape), tensor.dtype, layout)
 
 
+@dataclasses.dataclass(frozen=True)
+class Arena:
+    """Memory of one device that a graph needs, beside the tensors from outside and those that it returns."""
+
+    device: str
+    bytes: int
+    bound: int
+    """The most bytes that are in use at one time: no arena is smaller."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphPlan:
+    """Kernels, boxings and memory with which this rank runs a graph."""
+
+    kernels: int
+    boxings: int
+    stepwise: int
+    """Nodes that are carried out on tensors."""
+    arenas: tuple[Arena, ...]
+
+
 class Graph:
     """A function that is captured for each kind of arguments, and then run as a graph, with the same bits.
 
@@ -91,10 +113,14 @@ class Graph:
     The function is called once, on symbols: tensors without data. Parameters, the state of optimizers and other tensors that it writes are
     variables; what it only reads is constant. It cannot read a value (``item()``, ``numpy()``, ``if`` on a tensor), and numbers that it
     computes in Python stay as they were. Rates and step counts of optimizers and random numbers are those of each call.
+
+    ``passes`` switches the passes that improve the captured program: ``False`` leaves all out, ``{"common": False}`` one. ``variables`` are
+    tensors that the function only reads and that change between calls: ``model.buffers()`` in an evaluation.
     """
 
-    def __init__(self, function):
+    def __init__(self, function, *, passes=True, variables=()):
         functools.update_wrapper(self, function)
+        self._passes, self._variables = passes, list(variables)
         self._function = function
         self._signature = inspect.signature(function)
         self._graphs = {}
@@ -147,10 +173,17 @@ class Graph:
             _names(name, shape, names)
         before, _thread.optimizers = getattr(_thread, "optimizers", None), []
         try:
-            graph = _oflow._Graph([names[n] for n in range(len(inputs))], inputs, body)
+            graph = _oflow._Graph([names[n] for n in range(len(inputs))], inputs, body, self._passes, self._variables)
             return graph, results[0], _thread.optimizers
         finally:
             _thread.optimizers = before
+
+    @property
+    def plan(self):
+        """The :class:`oflow.GraphPlan` of the graph that was called last; ``None`` before the first call, and with ``OFLOW_GRAPH=replay``."""
+        last = next(reversed(self._graphs.values()), None)
+        plan = last and last[0].plan()
+        return plan and GraphPlan(*plan[:3], tuple(Arena(*arena) for arena in plan[3]))
 
     def explain(self):
         """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
@@ -165,6 +198,8 @@ def _hashable(value):
     return True
 
 
-def graph(function):
-    """Captures a function as a graph at its first call: see :class:`oflow.Graph`."""
-    return Graph(function)
+def graph(function=None, *, passes=True, variables=()):
+    """Captures a function as a graph at its first call: see :class:`oflow.Graph`. ``@graph`` and ``@graph(passes=...)``."""
+    if function is None:
+        return functools.partial(Graph, passes=passes, variables=variables)
+    return Graph(function, passes=passes, variables=variables)

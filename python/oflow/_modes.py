@@ -98,6 +98,12 @@ class detect_anomaly(_Mode):
     _name = "detect_anomaly"
 
 
+class source_thread(_Mode):
+    """This thread makes inputs for a session: calls on global tensors, and draws from the generators of the rank, are errors."""
+
+    _name = "source"
+
+
 class keep_layouts(_Mode):
     """An op that can run on the layouts of its inputs runs on them, also where moving one first would cost less."""
 

@@ -4,9 +4,10 @@ use crate::autograd::tensors;
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
 use crate::{context, site};
-use oflow::graph::{Graph, GraphOptions};
+use oflow::graph::{Graph, GraphOptions, Passes};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// A captured function of a list of tensors, which returns a list of tensors.
@@ -20,6 +21,29 @@ fn list<'py>(py: Python<'py>, all: Vec<oflow::Tensor>) -> PyResult<Bound<'py, Py
     PyList::new(py, objects)
 }
 
+/// The passes that a program switches on and off: all, none, or by name.
+#[derive(FromPyObject)]
+pub enum Switches {
+    All(bool),
+    Named(BTreeMap<String, bool>),
+}
+
+impl Switches {
+    fn passes(self) -> oflow::Result<Passes> {
+        match self {
+            Switches::All(true) => Ok(Passes::default()),
+            Switches::All(false) => Ok(Passes::none()),
+            Switches::Named(named) => named.into_iter().try_fold(Passes::default(), |passes, (name, on)| {
+                let without = passes.clone().without(&name)?;
+                Ok(if on { passes } else { without })
+            }),
+        }
+    }
+}
+
+/// A plan as Python is told it: kernels, boxings, nodes on tensors, and of each arena the device, bytes and bound.
+type Plan = (usize, usize, usize, Vec<(String, usize, usize)>);
+
 #[pymethods]
 impl _Graph {
     /// Captures `body`, which is given symbols like the examples.
@@ -29,8 +53,12 @@ impl _Graph {
         names: Vec<String>,
         examples: &Bound<'_, PyAny>,
         body: &Bound<'_, PyAny>,
+        passes: Switches,
+        variables: &Bound<'_, PyAny>,
     ) -> PyResult<_Graph> {
         context::enter(py)?;
+        let variables = tensors(variables, "the variables of a graph")?;
+        let passes = passes.passes().or_raise(py)?;
         let examples = tensors(examples, "the inputs of a graph")?;
         let scope = site::caller(py).scope();
         let built = Graph::build(
@@ -38,12 +66,13 @@ impl _Graph {
                 let inputs: oflow::Result<Vec<oflow::Tensor>> =
                     names.iter().zip(&examples).map(|(name, t)| g.input(name, t)).collect();
                 let inputs = inputs?;
+                variables.iter().try_for_each(|t| g.variable(t))?;
                 // Its calls have lines of their own.
                 drop(scope);
                 let made = || tensors(&body.call1((list(py, inputs)?,))?, "the results of a graph");
                 made().map_err(from_callback)
             },
-            GraphOptions::default(),
+            GraphOptions::default().passes(passes),
         );
         Ok(_Graph { graph: Mutex::new(built.or_raise(py)?) })
     }
@@ -57,6 +86,12 @@ impl _Graph {
             self.graph.lock().unwrap_or_else(PoisonError::into_inner).run(&refs)
         });
         list(py, outs.or_raise(py)?)
+    }
+    /// The plan of this rank; None where runs are call by call.
+    fn plan(&self) -> Option<Plan> {
+        let plan = self.graph.lock().unwrap_or_else(PoisonError::into_inner).plan()?;
+        let arenas = plan.arenas.iter().map(|a| (a.device.to_string(), a.bytes, a.bound)).collect();
+        Some((plan.kernels, plan.boxings, plan.stepwise, arenas))
     }
     /// The description of the graph.
     fn explain(&self) -> String {

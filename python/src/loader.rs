@@ -139,6 +139,14 @@ impl Stream {
     fn at_end_of_epoch(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.stream().or_raise(py)?.at_end_of_epoch())
     }
+    /// Another stream at the same position.
+    fn _fork(&self, py: Python<'_>) -> PyResult<Stream> {
+        Ok(Stream { inner: Mutex::new(self.stream().or_raise(py)?.clone()) })
+    }
+    /// Passes over the next batch.
+    fn _skip(&self, py: Python<'_>) -> PyResult<()> {
+        self.stream().and_then(|mut s| s.skip()).or_raise(py)
+    }
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err("a stream is saved by a checkpoint"))
     }

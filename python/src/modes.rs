@@ -22,6 +22,7 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "enable_grad" => Box::new(oflow::enable_grad()),
         "no_sync" => Box::new(oflow::no_sync()),
         "detect_anomaly" => Box::new(oflow::detect_anomaly()),
+        "source" => Box::new(oflow::graph::source_thread()),
         "keep_layouts" => Box::new(oflow::keep_layouts()),
         "recompute" => Box::new(oflow::interpreter::recompute()),
         "name_scope" => Box::new(oflow::name_scope(&text()?)),

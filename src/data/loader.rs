@@ -158,6 +158,7 @@ impl Loader {
 
 /// The batches of one epoch. Each batch has one global tensor per column, `[batch, shape…]`. `L` is a reference to the loader, or an `Arc`
 /// where the batches are to outlive the place where they are made.
+#[derive(Clone)]
 pub struct Batches<L> {
     loader: L,
     order: Vec<usize>,

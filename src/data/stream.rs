@@ -23,6 +23,7 @@ use std::ops::Deref;
 /// ```
 ///
 /// `L` is a reference to the loader, or an `Arc` where the stream is to outlive the place where it is made.
+#[derive(Clone)]
 pub struct Stream<L> {
     loader: L,
     epoch: u64,
@@ -54,14 +55,7 @@ impl<L: Deref<Target = Loader> + Clone> Stream<L> {
     /// If the loader has no batch, or if a tensor cannot be made.
     #[allow(clippy::should_implement_trait, reason = "it never ends: the `Option` of an iterator would be in the way")]
     pub fn next(&mut self) -> Result<Vec<Tensor>> {
-        if self.loader.batches() == 0 {
-            return Err(
-                Error::argument("the loader has no batch to give").help("give it more rows, or smaller batches")
-            );
-        }
-        if self.at_end_of_epoch() {
-            (self.epoch, self.batch, self.rest) = (self.epoch + 1, 0, None);
-        }
+        self.begin()?;
         let rest = self.rest.get_or_insert_with(|| {
             let mut rest = Batches::new(self.loader.clone(), self.epoch);
             rest.leave_out(self.batch);
@@ -70,6 +64,30 @@ impl<L: Deref<Target = Loader> + Clone> Stream<L> {
         let batch = rest.next().ok_or_else(|| Error::argument("the loader has no batch to give"))??;
         self.batch += 1;
         Ok(batch)
+    }
+    /// Passes over the next batch without making it.
+    ///
+    /// # Errors
+    /// If the loader has no batch.
+    pub fn skip(&mut self) -> Result<()> {
+        self.begin()?;
+        if let Some(rest) = &mut self.rest {
+            rest.leave_out(1);
+        }
+        self.batch += 1;
+        Ok(())
+    }
+    /// Begins the next epoch after the last batch of one.
+    fn begin(&mut self) -> Result<()> {
+        if self.loader.batches() == 0 {
+            return Err(
+                Error::argument("the loader has no batch to give").help("give it more rows, or smaller batches")
+            );
+        }
+        if self.at_end_of_epoch() {
+            (self.epoch, self.batch, self.rest) = (self.epoch + 1, 0, None);
+        }
+        Ok(())
     }
 }
 
@@ -136,9 +154,11 @@ mod tests {
             let want: Vec<Vec<f64>> = (0..9).map(|_| all.next()?[0].to_f64_vec()).collect::<Result<_>>()?;
             for stop in 0..9 {
                 let mut first = l.stream();
-                for _ in 0..stop {
-                    first.next()?;
+                for n in 0..stop {
+                    // What is passed over is the same as what is taken.
+                    if n % 2 == 0 { first.skip()? } else { first.next().map(drop)? }
                 }
+                assert_eq!(first.clone().next()?[0].to_f64_vec()?, want[stop]);
                 let values = saved(&first)?;
                 let mut second = l.stream();
                 second.load_state(&mut LoadState::new([], &values))?;

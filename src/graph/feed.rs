@@ -4,7 +4,7 @@ use super::GraphOutput;
 use crate::context::{RankCtx, current};
 use crate::data::{Loader, Stream};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::off_stream;
+use crate::interpreter::source_thread;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use serde_json::Value;
@@ -100,7 +100,7 @@ impl Drop for Running {
 
 /// The thread of a source: gives tensors until the end, an error, or until nobody takes them.
 fn give(feed: &mut dyn Feed, ctx: &Arc<RankCtx>, (names, site): (&str, CallSite), to: &SyncSender<Result<Given>>) {
-    let (_entered, _refused) = (ctx.enter_at(site), off_stream());
+    let (_entered, _refused) = (ctx.enter_at(site), source_thread());
     let mut next = || -> Result<Option<Given>> {
         match feed.next_inputs().transpose()? {
             Some(tensors) => Ok(Some((tensors, noted(feed)?))),

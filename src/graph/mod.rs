@@ -36,7 +36,8 @@
 //! - **Inputs** ([`GraphBuilder::input`]) are given at each run, with the shape and layout that they were captured with.
 //! - **Variables** are the tensors that the closure trains or writes: parameters, running statistics, the state of optimizers. A run reads
 //!   and writes the tensors themselves, so checkpoints, and eager code between runs, see them.
-//! - **Constants** are other tensors from outside. Their values may not change between runs: then a run is an error.
+//! - **Constants** are other tensors from outside. Their values may not change between runs: then a run is an error, unless the closure
+//!   declares them as variables ([`GraphBuilder::variable`]).
 //! - **Numbers** of the host are fixed when the graph is captured, but for those of optimizers (rates, numbers of steps, all settings) and of a
 //!   [`GradScaler`](crate::optim::GradScaler), which are read at each run, and random numbers, which are drawn as the closure would draw them.
 //! - Gradients live inside of a run: `grad()` of a parameter is afterwards what it was before.
@@ -59,7 +60,7 @@ pub use outputs::GraphOutput;
 pub use session::{Session, SessionBuilder, SessionOptions};
 
 use crate::error::{CallSite, Error, Result};
-pub use crate::interpreter::{ArenaSize, GraphPlan, Living};
+pub use crate::interpreter::{ArenaSize, GraphPlan, Living, SourceGuard, source_thread};
 use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
@@ -119,6 +120,31 @@ impl GraphBuilder<'_> {
     #[track_caller]
     pub fn input(&self, name: &str, example: &Tensor) -> Result<Tensor> {
         self.capture.input(name, example, CallSite::here())
+    }
+    /// Declares that runs read the value that the tensor has then. A tensor that the closure writes, or that requires a gradient, is a variable
+    /// anyway; another one is a constant, which nobody may write: declare the running statistics of a model that is evaluated while another
+    /// graph trains it.
+    ///
+    /// ```
+    /// use oflow::graph::{Graph, GraphOptions};
+    /// use oflow::prelude::*;
+    /// let mean = zeros([2], Device::Cpu)?;
+    /// let x = ones([2], Device::Cpu)?;
+    /// let evaluate = |g: &oflow::graph::GraphBuilder<'_>| {
+    ///     g.variable(&mean)?;
+    ///     g.input("x", &x)?.sub(&mean)
+    /// };
+    /// let mut evaluate = Graph::build(evaluate, GraphOptions::default())?;
+    /// mean.add_(1.0)?;
+    /// assert_eq!(evaluate.run(&[&x])?.to_vec::<f32>()?, [0.0; 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a call of the closure has made the tensor.
+    #[track_caller]
+    pub fn variable(&self, t: &Tensor) -> Result<()> {
+        self.capture.variable(t, CallSite::here())
     }
     /// Names the value that a tensor is: one that a call has made, an input, or any tensor that the closure uses. [`Graph::value`] finds it
     /// by its name. Passes keep it.

@@ -210,7 +210,7 @@ impl Session {
         let Some(fetch) = self.fetches.iter_mut().find(|f| f.name == name) else {
             return Err(Error::argument(format!("the value {name:?} is not fetched"))
                 .at(CallSite::here())
-                .help(format!("`session.fetch({name:?}, 1)` before the runs")));
+                .help("fetch it before the runs"));
         };
         let known = fetch.read.iter().take_while(|(run, _)| *run < before).count();
         Ok(fetch.read.drain(..known).collect())
@@ -235,7 +235,7 @@ impl Session {
         if !feed.borrow_mut().has_position() {
             return Err(Error::argument(format!("the source of {name:?} has no position that can be saved"))
                 .at(site)
-                .help("feed an `oflow::data::Stream`"));
+                .help("feed a `Stream` of a loader"));
         }
         Ok(FeedPosition(feed))
     }
@@ -382,11 +382,20 @@ impl SessionBuilder<'_> {
             let there = names(self.inputs.iter().map(|(name, _)| &**name));
             return Err(Error::argument(format!("input {name:?} of the step has no source and is not given"))
                 .at(site)
-                .help(format!("`session.feed(&[{name:?}], …)`, or give it to `run`; there are {there}")));
+                .help(format!("feed it, or give it to `run`; there are {there}")));
         };
         let symbol = self.graph.input(name, &self.inputs[at].1)?;
         self.order.borrow_mut().push(at);
         Ok(symbol)
+    }
+
+    /// Declares that runs read the value that the tensor has then: see [`GraphBuilder::variable`].
+    ///
+    /// # Errors
+    /// If a call of the step has made the tensor.
+    #[track_caller]
+    pub fn variable(&self, t: &Tensor) -> Result<()> {
+        self.graph.variable(t)
     }
 
     /// Names the value that a tensor is, for [`Session::fetch`] and [`Graph::value`].
@@ -409,7 +418,7 @@ impl SessionBuilder<'_> {
                 Err(Error::argument(format!(
                     "the step has no input {name:?}, which a source feeds or the run is given"
                 ))
-                .help(format!("its inputs are {taken}: `s.input({name:?})` in the step, or no source for it")))
+                .help(format!("it takes {taken}: take the input in the step, or leave out its source")))
             }
         }
     }
@@ -419,7 +428,7 @@ impl SessionBuilder<'_> {
         named.iter().find(|(known, _)| known == name).map(|(_, t)| t.clone()).ok_or_else(|| {
             let there = names(named.iter().map(|(name, _)| &**name));
             Error::argument(format!("the step names no value {name:?}, which is fetched"))
-                .help(format!("`s.name({name:?}, &value)` in the step; it names {there}"))
+                .help(format!("name it in the step, which names {there}"))
         })
     }
 }

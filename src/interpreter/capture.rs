@@ -272,6 +272,24 @@ impl Capture {
         state.meet(t, (kind, String::new()), site)
     }
 
+    /// Declares a variable: a tensor whose value runs read, also where the program does not write it.
+    pub(crate) fn variable(&self, t: &Tensor, site: CallSite) -> Result<()> {
+        if t.is_symbol() {
+            return Err(
+                Error::argument(format!("a call of the graph makes {t:?}, which is declared as a variable")).at(site)
+            );
+        }
+        self.outside(t, OutsideKind::Variable, site).map_err(|e| e.at(site))?;
+        let mut state = self.0.borrow_mut();
+        let met = state.by_address.get(&address(t)).and_then(|i| state.met[*i].outside);
+        if let Some(outside) = met.map(|i| &mut state.builder.program.outside[i])
+            && outside.kind == OutsideKind::Constant
+        {
+            outside.kind = OutsideKind::Variable;
+        }
+        Ok(())
+    }
+
     /// Declares an input: the symbol that stands for it.
     pub(crate) fn input(&self, name: &str, example: &Tensor, site: CallSite) -> Result<Tensor> {
         let mut state = self.0.borrow_mut();

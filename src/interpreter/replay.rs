@@ -247,7 +247,7 @@ impl Replay {
                     "{t:?}, a constant of the graph that it read first at {}, was written since the graph was captured",
                     o.site
                 ))
-                .help("give the graph as an input what changes between runs"));
+                .help("declare it as a variable of the graph, or give it to the runs as an input"));
             }
             state.values[o.value.index()] = Some(t.clone());
         }

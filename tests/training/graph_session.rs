@@ -6,7 +6,7 @@ use oflow::Generator;
 use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
 use oflow::data::{Batches, Loader, Stream};
 use oflow::graph::{Session, SessionOptions};
-use oflow::nn::Module;
+use oflow::nn::{BatchNorm, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
 use oflow::state::{SaveState, Stateful};
@@ -218,6 +218,36 @@ fn training_and_evaluation_share_their_variables() {
 }
 
 #[test]
+fn an_evaluation_reads_statistics_that_a_training_writes() {
+    for declared in [true, false] {
+        let mut norm = BatchNorm::new(3, Device::Cpu).unwrap();
+        let x = from_vec((0..12).map(|i| (i * i % 7) as f32).collect(), [4, 3], Device::Cpu).unwrap();
+        let (mut train, mut evaluate) =
+            (Session::new(SessionOptions::default()), Session::new(SessionOptions::default()));
+        let mut compared = vec![];
+        for _ in 0..3 {
+            norm.train(true);
+            train.run(&[("x", &x)], |s| norm.forward(&s.input("x")?)).unwrap();
+            norm.train(false);
+            let _quiet = no_grad();
+            let seen = evaluate.run(&[("x", &x)], |s| {
+                let statistics = norm.named_buffers().into_iter().map(|(_, b)| b.tensor().clone());
+                statistics.filter(|_| declared).try_for_each(|t| s.variable(&t))?;
+                norm.forward(&s.input("x")?)
+            });
+            compared.push(seen.map(|seen| (bits(&seen.unwrap()).unwrap(), bits(&norm.forward(&x).unwrap()).unwrap())));
+        }
+        match declared {
+            true => assert!(compared.into_iter().all(|pair| pair.is_ok_and(|(graph, eager)| graph == eager))),
+            false => {
+                let e = compared.remove(1).unwrap_err().to_string();
+                assert!(e.contains("a constant of the graph") && e.contains("declare it as a variable"), "{e}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_source_may_be_slower_on_some_ranks() {
     let made = oflow::run_ranks(3, |world| {
         let mesh = Placement::all(Device::Cpu)?;
@@ -298,7 +328,7 @@ fn what_does_not_fit_is_an_error() {
     told(s.feed(&["y"], numbers(3)).err(), &["input \"y\" has a source already"]);
     told(s.feed(&["z", "z"], numbers(3)).err(), &["input \"z\" has a source already"]);
     told(s.position("z").err(), &["input \"z\" has no source"]);
-    told(s.position("x").err(), &["no position that can be saved", "oflow::data::Stream"]);
+    told(s.position("x").err(), &["no position that can be saved", "a `Stream` of a loader"]);
     told(s.fetch("a", 0).err(), &["every 0 runs"]);
     s.fetch("a", 1).unwrap();
     told(s.fetch("a", 2).err(), &["\"a\" is fetched already"]);
@@ -312,13 +342,17 @@ fn what_does_not_fit_is_an_error() {
         s.run(&[], |s| s.input("y")).err(),
         &["input \"y\" of the step has no source and is not given", "there are \"x\""],
     );
-    told(s.run(&[], |_| Ok(())).err(), &["the step has no input \"x\", which a source feeds", "its inputs are none"]);
+    told(s.run(&[], |_| Ok(())).err(), &["the step has no input \"x\", which a source feeds", "it takes none"]);
     told(s.run(&[("y", &x)], |s| s.input("x")).err(), &["the step has no input \"y\""]);
     told(s.run(&[("x", &x)], |s| s.input("x")).err(), &["input \"x\" is given twice, or has a source"]);
     told(s.run(&[], |s| s.input("x")?.add(&ones([3], Device::Cpu)?)).err(), &["add(f32[2], f32[3])"]);
     s.fetch("loss", 1).unwrap();
-    told(s.run(&[], |s| s.input("x")).err(), &["names no value \"loss\", which is fetched", "it names none"]);
+    told(s.run(&[], |s| s.input("x")).err(), &["names no value \"loss\", which is fetched", "which names none"]);
     assert!(s.run(&[], |s| s.name("loss", &s.input("x")?.sum(())?)).unwrap().is_some());
+    told(
+        fresh().run(&[("x", &x)], |s| s.variable(&s.input("x")?.mul(2.0)?)).err(),
+        &["a call of the graph makes", "declared as a variable"],
+    );
     told(Session::new(SessionOptions::default().runs_per_call(0)).run(&[], |_| Ok(())).err(), &["0 runs a call"]);
 }
 

@@ -1,6 +1,7 @@
 //! Guards of modes: each ends its own mode, in whatever order they are dropped.
 
 use oflow::context::{current, set_grad_enabled};
+use oflow::graph::source_thread;
 use oflow::interpreter::{modes, recompute, watch_calls};
 use oflow::prelude::*;
 use oflow::{CallSite, detect_anomaly, keep_layouts, name_scope};
@@ -25,6 +26,7 @@ const KINDS: &[GuardKind] = &[
     ("SiteGuard", || Box::new(CallSite::at("site", 7).scope()), ""),
     ("RecomputeGuard", || Box::new(recompute()), "saved_tensors_hooks"),
     ("WatchGuard", || Box::new(watch_calls(|_| Ok(()))), "watch_calls"),
+    ("SourceGuard", || Box::new(source_thread()), "watch_calls"),
     ("EnterGuard", || Box::new(current().enter()), ""),
 ];
 

@@ -360,6 +360,8 @@ class Stream:
     def batch(self) -> builtins.int: ...
     @property
     def at_end_of_epoch(self) -> builtins.bool: ...
+    def _fork(self) -> Stream: ...
+    def _skip(self) -> None: ...
 
 class _Loader:
     def __init__(
@@ -377,9 +379,17 @@ class _Loader:
 
 class _Graph:
     def __init__(
-        self, names: Sequence[str], examples: Sequence[Tensor], body: Callable[[list[Tensor]], list[Tensor]]
+        self,
+        names: Sequence[str],
+        examples: Sequence[Tensor],
+        body: Callable[[list[Tensor]], list[Tensor]],
+        passes: builtins.bool | dict[str, builtins.bool],
+        variables: Sequence[Tensor],
     ) -> None: ...
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]: ...
+    def plan(
+        self,
+    ) -> tuple[builtins.int, builtins.int, builtins.int, list[tuple[str, builtins.int, builtins.int]]] | None: ...
     def explain(self) -> str: ...
 
 class _Replicas:
