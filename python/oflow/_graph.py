@@ -100,6 +100,10 @@ class GraphPlan:
     boxings: int
     stepwise: int
     """Nodes that are carried out on tensors."""
+    peak: int
+    """Most bytes in use during a run, with the tensors from outside."""
+    outside: int
+    """Bytes of the tensors from outside: parameters, states of optimizers, inputs, constants."""
     arenas: tuple[Arena, ...]
 
 
@@ -114,13 +118,15 @@ class Graph:
     variables; what it only reads is constant. It cannot read a value (``item()``, ``numpy()``, ``if`` on a tensor), and numbers that it
     computes in Python stay as they were. Rates and step counts of optimizers and random numbers are those of each call.
 
-    ``passes`` switches the passes that improve the captured program: ``False`` leaves all out, ``{"common": False}`` one. ``variables`` are
-    tensors that the function only reads and that change between calls: ``model.buffers()`` in an evaluation.
+    ``passes`` switches the passes that improve the captured program: ``False`` leaves all out, ``{"common": False}`` one. ``memory`` says what is
+    computed once more to take less of it: ``"cheap"``, what costs next to nothing; a number of bytes, what keeps to that budget, parameters
+    and states included; ``"least"``, all that helps. ``variables`` are tensors that the function only reads and that change between calls:
+    ``model.buffers()`` in an evaluation.
     """
 
-    def __init__(self, function, *, passes=True, variables=()):
+    def __init__(self, function, *, passes=True, memory="cheap", variables=()):
         functools.update_wrapper(self, function)
-        self._passes, self._variables = passes, list(variables)
+        self._passes, self._variables = (passes, memory), list(variables)
         self._function = function
         self._signature = inspect.signature(function)
         self._graphs = {}
@@ -183,7 +189,7 @@ class Graph:
         """The :class:`oflow.GraphPlan` of the graph that was called last; ``None`` before the first call, and with ``OFLOW_GRAPH=replay``."""
         last = next(reversed(self._graphs.values()), None)
         plan = last and last[0].plan()
-        return plan and GraphPlan(*plan[:3], tuple(Arena(*arena) for arena in plan[3]))
+        return plan and GraphPlan(*plan[:-1], tuple(Arena(*arena) for arena in plan[-1]))
 
     def explain(self):
         """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
@@ -198,8 +204,8 @@ def _hashable(value):
     return True
 
 
-def graph(function=None, *, passes=True, variables=()):
+def graph(function=None, *, passes=True, memory="cheap", variables=()):
     """Captures a function as a graph at its first call: see :class:`oflow.Graph`. ``@graph`` and ``@graph(passes=...)``."""
     if function is None:
-        return functools.partial(Graph, passes=passes, variables=variables)
-    return Graph(function, passes=passes, variables=variables)
+        return functools.partial(Graph, passes=passes, memory=memory, variables=variables)
+    return Graph(function, passes=passes, memory=memory, variables=variables)

@@ -101,18 +101,18 @@ class Session:
     """A step that runs as graphs, with sources that make its inputs ahead of the runs and values that are read behind them.
 
     ``function`` is the step, or an :class:`oflow.Graph` of it. Its arguments are the inputs: each has a source or is given to ``run``. It is
-    captured for each kind of inputs, as ``@oflow.graph`` does; ``passes`` and ``variables`` are those of a graph. Values that are fetched are tensors of the dict
-    that it returns. Several sessions share parameters: one trains, one evaluates. Checkpoints are those of a program without sessions.
+    captured for each kind of inputs, as ``@oflow.graph`` does; ``passes``, ``memory`` and ``variables`` are those of a graph. Values that are
+    fetched are tensors of the dict that it returns. Several sessions share parameters: one trains, one evaluates. Checkpoints are those of a program without sessions.
 
     ``runs_per_call`` is the number of runs of one call of ``run``. At most ``ahead`` batches of a source wait for their run, and one more is
     being made.
     """
 
-    def __init__(self, function, *, passes=True, variables=(), runs_per_call=1, ahead=2):
+    def __init__(self, function, *, passes=True, memory="cheap", variables=(), runs_per_call=1, ahead=2):
         for name, value in {"runs_per_call": runs_per_call, "ahead": ahead}.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(f"{name} is at least 1, not {value!r}")
-        self.graph = function if isinstance(function, Graph) else Graph(function, passes=passes, variables=variables)
+        self.graph = function if isinstance(function, Graph) else Graph(function, passes=passes, memory=memory, variables=variables)
         """The step as graphs: ``session.graph.plan``, ``session.graph.explain()``."""
         self.runs = 0
         """Number of runs that have been made."""

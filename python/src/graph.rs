@@ -4,7 +4,7 @@ use crate::autograd::tensors;
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
 use crate::{context, site};
-use oflow::graph::{Graph, GraphOptions, Passes};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::BTreeMap;
@@ -28,21 +28,33 @@ pub enum Switches {
     Named(BTreeMap<String, bool>),
 }
 
+/// Memory that a graph may take: a number of bytes, `"cheap"` or `"least"`.
+#[derive(FromPyObject)]
+pub enum Most {
+    Bytes(usize),
+    Word(String),
+}
+
 impl Switches {
-    fn passes(self) -> oflow::Result<Passes> {
-        match self {
-            Switches::All(true) => Ok(Passes::default()),
-            Switches::All(false) => Ok(Passes::none()),
+    fn passes(self, memory: Most) -> oflow::Result<Passes> {
+        let memory = match memory {
+            Most::Bytes(bytes) => Memory::Budget(bytes),
+            Most::Word(word) => word.parse()?,
+        };
+        let passes = match self {
+            Switches::All(true) => Passes::default(),
+            Switches::All(false) => Passes::none(),
             Switches::Named(named) => named.into_iter().try_fold(Passes::default(), |passes, (name, on)| {
                 let without = passes.clone().without(&name)?;
-                Ok(if on { passes } else { without })
-            }),
-        }
+                Ok::<_, oflow::Error>(if on { passes } else { without })
+            })?,
+        };
+        Ok(passes.memory(memory))
     }
 }
 
-/// A plan as Python is told it: kernels, boxings, nodes on tensors, and of each arena the device, bytes and bound.
-type Plan = (usize, usize, usize, Vec<(String, usize, usize)>);
+/// A plan as Python is told it: kernels, boxings, nodes on tensors, peak, bytes from outside, and of each arena the device, bytes and bound.
+type Plan = (usize, usize, usize, usize, usize, Vec<(String, usize, usize)>);
 
 #[pymethods]
 impl _Graph {
@@ -53,12 +65,13 @@ impl _Graph {
         names: Vec<String>,
         examples: &Bound<'_, PyAny>,
         body: &Bound<'_, PyAny>,
-        passes: Switches,
+        passes: (Switches, Most),
         variables: &Bound<'_, PyAny>,
     ) -> PyResult<_Graph> {
         context::enter(py)?;
         let variables = tensors(variables, "the variables of a graph")?;
-        let passes = passes.passes().or_raise(py)?;
+        let (switches, memory) = passes;
+        let passes = switches.passes(memory).or_raise(py)?;
         let examples = tensors(examples, "the inputs of a graph")?;
         let scope = site::caller(py).scope();
         let built = Graph::build(
@@ -91,7 +104,7 @@ impl _Graph {
     fn plan(&self) -> Option<Plan> {
         let plan = self.graph.lock().unwrap_or_else(PoisonError::into_inner).plan()?;
         let arenas = plan.arenas.iter().map(|a| (a.device.to_string(), a.bytes, a.bound)).collect();
-        Some((plan.kernels, plan.boxings, plan.stepwise, arenas))
+        Some((plan.kernels, plan.boxings, plan.stepwise, plan.peak(), plan.outside, arenas))
     }
     /// The description of the graph.
     fn explain(&self) -> String {

@@ -243,3 +243,33 @@ def test_passes_have_switches():
     session = flow.Session(f, passes={"common": False})
     session.run(x=flow.ones(2))
     assert session.explain().count("= oflow.") == 3
+
+
+def test_memory_is_bounded():
+    model = flow.nn.Sequential(*[flow.nn.Linear(32, 32) for _ in range(8)])
+    opt = flow.optim.AdamW(model.parameters())
+
+    def step(x):
+        for layer in model:
+            x = layer(x).gelu()
+        loss = x.square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        return loss
+
+    x = flow.ones(256, 32)
+
+    def peak(memory):
+        g = flow.graph(memory=memory)(step)
+        assert g(x).shape == ()
+        assert g.plan.peak > g.plan.outside > 0
+        return g.plan.peak
+
+    kept, least = peak(1 << 40), peak("least")
+    middle = (kept + least) // 2
+    assert least <= peak(middle) <= middle < kept
+    with pytest.raises(flow.ArgumentError, match="cannot keep to"):
+        peak(least // 2)
+    with pytest.raises(flow.ArgumentError, match="no memory of a graph"):
+        peak("much")

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 
 use crate::common::*;
@@ -47,6 +48,27 @@ fn same(program: &str, ranks: &str, steps: usize, more: &str) {
     let (of_graph, of_graph_tensors) = trained(program, ranks, &[&args[..], &["--graph"]].concat());
     assert_eq!(of_graph, losses, "{program} {more} on {ranks} ranks");
     assert!(of_graph_tensors == tensors, "{program} {more} on {ranks} ranks: other weights or another state");
+}
+
+/// Without a graph the step takes 153 MiB beside the program itself; the limit is on the address space of the process.
+#[test]
+fn a_step_that_does_not_fit_trains_as_a_graph_within_a_budget() {
+    const LIMIT_KIB: u64 = 200_000;
+    const MODEL: &str = "--steps 3 --layers 8 --dim 64 --heads 4 --seq 256 --batch 16 --sample 0 --log-every 1";
+    let exe = executable("gpt.rs");
+    let trained = |limit: Option<u64>, more: &str| {
+        let limit = limit.map_or(String::new(), |kib| format!("ulimit -v {kib} && "));
+        let line = format!("{limit}exec '{exe}' {MODEL} {more}");
+        Command::new("sh").args(["-c", &line]).env("OFLOW_THREADS", "1").output().unwrap()
+    };
+    let whole = trained(None, "");
+    assert!(whole.status.success(), "{}", stderr(&whole));
+    let without = trained(Some(LIMIT_KIB), "");
+    assert!(!without.status.success() && stderr(&without).contains("use smaller batches"), "{}", stderr(&without));
+    let within = trained(Some(LIMIT_KIB), "--graph --memory 60000000");
+    assert!(within.status.success(), "{}", stderr(&within));
+    assert_eq!(losses_of(&stdout(&within)), losses_of(&stdout(&whole)));
+    assert_eq!(losses_of(&stdout(&whole)).len(), 3);
 }
 
 #[test]

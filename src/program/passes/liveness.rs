@@ -192,18 +192,29 @@ fn used(pieces: &[Piece], end: usize) -> Vec<usize> {
     (0..=end).map(in_node).collect()
 }
 
-/// Predicted time of a node on the rank that has most to do, in picoseconds. Only ratios matter.
-pub(super) fn time_of(program: &Program, node: &Node, sizes: &mut Sizes) -> u64 {
-    let tensors = || node.inputs.iter().flatten().chain(&node.outputs);
-    let bytes: usize = tensors().map(|v| sizes.of(program.ty(*v))).sum();
-    let moved = bytes as u64 * PS_PER_BYTE;
-    let flops = node.call().and_then(|call| flops(program, node, call)).map_or(0, |all| {
-        // The rank's part of the work is as large as the smallest part that it has of a tensor.
-        let part = tensors().map(|v| (sizes.of(program.ty(*v)) as u64, program.ty(*v).ty().bytes().max(1) as u64));
-        let (rank, whole) = part.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((1, 1));
-        (u128::from(all) * u128::from(rank) / u128::from(whole)) as u64
-    });
-    PS_PER_CALL + moved.saturating_add(flops.saturating_mul(PS_PER_FLOP))
+impl Liveness {
+    /// Predicted time of all nodes on the rank that has most to do, in picoseconds. Only ratios matter.
+    pub(super) fn time(&self, program: &Program, sizes: &mut Sizes) -> u64 {
+        program.nodes.iter().map(|node| self.time_of(program, node, sizes)).sum()
+    }
+
+    /// Predicted time of a node. Making a window takes none.
+    pub(super) fn time_of(&self, program: &Program, node: &Node, sizes: &mut Sizes) -> u64 {
+        let is_window = |v: &ValueId| self.root[v.index()] != *v;
+        if node.writes.is_empty() && node.outputs.iter().all(is_window) {
+            return 0;
+        }
+        let tensors = || node.inputs.iter().flatten().chain(&node.outputs);
+        let bytes: usize = tensors().map(|v| sizes.of(program.ty(*v))).sum();
+        let moved = bytes as u64 * PS_PER_BYTE;
+        let flops = node.call().and_then(|call| flops(program, node, call)).map_or(0, |all| {
+            // The rank's part of the work is as large as the smallest part that it has of a tensor.
+            let part = tensors().map(|v| (sizes.of(program.ty(*v)) as u64, program.ty(*v).ty().bytes().max(1) as u64));
+            let (rank, whole) = part.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((1, 1));
+            (u128::from(all) * u128::from(rank) / u128::from(whole)) as u64
+        });
+        PS_PER_CALL + moved.saturating_add(flops.saturating_mul(PS_PER_FLOP))
+    }
 }
 
 /// The FLOPs that an op declares for the call, on all ranks together.

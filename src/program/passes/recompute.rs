@@ -7,7 +7,7 @@
 
 use super::super::types::{Node, Program, ValueId, Work};
 use super::Passes;
-use super::liveness::{Liveness, Piece, Sizes, time_of};
+use super::liveness::{Liveness, Piece, Sizes};
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -57,17 +57,6 @@ pub(super) fn recompute(program: &mut Program, passes: &Passes) {
     }
 }
 
-/// The most bytes that are in use at one time on the rank that holds most, with tensors from outside, as passes predict it.
-pub(super) fn predicted_peak(program: &Program) -> usize {
-    let live = Liveness::of(program, &mut Sizes::default());
-    live.outside + live.peak.1
-}
-
-/// Bytes of the tensors from outside, on the rank that holds most.
-pub(super) fn outside(program: &Program) -> usize {
-    Liveness::of(program, &mut Sizes::default()).outside
-}
-
 /// Values that are given up: by the number of their first value, the node after which uses read the second one.
 type GivenUp = BTreeMap<usize, usize>;
 
@@ -112,7 +101,7 @@ impl<'a> Search<'a> {
         for (n, node) in program.nodes.iter().enumerate() {
             node.outputs.iter().for_each(|v| maker[v.index()] = Some(n));
         }
-        let time = program.nodes.iter().map(|node| time_of(program, node, &mut sizes)).collect();
+        let time = program.nodes.iter().map(|node| live.time_of(program, node, &mut sizes)).collect();
         let guards = program.nodes.iter().filter_map(|n| n.guard).map(|v| live.root[v.index()]).collect();
         Search { program, memory, live, maker, guards, time, given_up: GivenUp::new(), added: 0 }
     }

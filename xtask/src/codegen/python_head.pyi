@@ -383,13 +383,23 @@ class _Graph:
         names: Sequence[str],
         examples: Sequence[Tensor],
         body: Callable[[list[Tensor]], list[Tensor]],
-        passes: builtins.bool | dict[str, builtins.bool],
+        passes: tuple[builtins.bool | dict[str, builtins.bool], builtins.int | builtins.str],
         variables: Sequence[Tensor],
     ) -> None: ...
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]: ...
     def plan(
         self,
-    ) -> tuple[builtins.int, builtins.int, builtins.int, list[tuple[str, builtins.int, builtins.int]]] | None: ...
+    ) -> (
+        tuple[
+            builtins.int,
+            builtins.int,
+            builtins.int,
+            builtins.int,
+            builtins.int,
+            list[tuple[str, builtins.int, builtins.int]],
+        ]
+        | None
+    ): ...
     def explain(self) -> str: ...
 
 class _Replicas:
