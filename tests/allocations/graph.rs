@@ -88,7 +88,10 @@ fn the_planned_peak_is_the_peak_that_is_counted() {
 /// A training step of a model on `[32, 16, 32]` inputs, its parameters on the ranks of the context.
 type Step = Box<dyn FnMut(&Tensor) -> Result<Tensor>>;
 
-fn models() -> [(&'static str, fn(&Placement) -> Result<Step>); 4] {
+/// A model by its name.
+type Model = (&'static str, fn(&Placement) -> Result<Step>);
+
+fn models() -> [Model; 4] {
     fn trained<F>(parameters: Vec<Tensor>, forward: F) -> Step
     where
         F: Fn(&Tensor) -> Result<Tensor> + 'static,

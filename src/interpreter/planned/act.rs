@@ -2,9 +2,10 @@
 
 use crate::boxing::BoxingPlan;
 use crate::error::CallSite;
+use crate::memory::Storage;
 use crate::ops::RuntimeAttrs;
 use crate::placement::Device;
-use crate::plan::{KernelPlan, LocalRef};
+use crate::plan::{KernelPlan, LocalRef, Packing};
 use oflow_kernels::Strides;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -49,6 +50,16 @@ pub(super) struct Slot {
     /// First element, counted from the first one of the root.
     pub(super) offset: isize,
     pub(super) strides: Strides,
+}
+
+/// The arena of a device.
+pub(super) struct Arena {
+    pub(super) device: Device,
+    pub(super) packing: Packing,
+    /// Memory of the arena, from the first run on.
+    pub(super) memory: Option<Storage>,
+    /// The roots that it holds, in the order of the packing.
+    pub(super) roots: Vec<RootId>,
 }
 
 /// One act of a planned program: a kernel or a boxing, over slots.

@@ -36,7 +36,7 @@ use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
-use act::{Home, Kernel, Root, RootId, Slot, What};
+use act::{Arena, Home, Kernel, Root, RootId, Slot, What};
 use lower::{From, Lowered, Way, bytes_type};
 use smallvec::SmallVec;
 
@@ -46,16 +46,6 @@ enum Operand {
     Input(usize),
     Output(usize),
     Workspace,
-}
-
-/// The arena of a device.
-struct Arena {
-    device: Device,
-    packing: Packing,
-    /// Memory of the arena, from the first run on.
-    memory: Option<Storage>,
-    /// The roots that it holds, in the order of the packing.
-    roots: Vec<RootId>,
 }
 
 /// Memory of a root in a run.

@@ -1,7 +1,7 @@
 //! Sizes of a planned program, as programs are told them.
 
-use super::act::{Home, Root};
-use super::{Arena, Lowered};
+use super::act::{Arena, Home, Root};
+use super::lower::Lowered;
 use crate::error::CallSite;
 use crate::memory::block_bytes;
 use crate::placement::Device;
@@ -21,7 +21,7 @@ pub struct ArenaSize {
     pub packed: usize,
     /// The most bytes of its parts that are in use at one time: no arena is smaller.
     pub bound: usize,
-    /// What is in use at that time, the largest first.
+    /// Parts that are in use at that time, the largest first.
     pub at_peak: Vec<Living>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn beside(lowered: &Lowered) -> (usize, usize) {
 }
 
 impl Living {
-    /// What is in use at the peak of an arena.
+    /// Parts that are in use at the peak of an arena.
     pub(super) fn at_peak(lowered: &Lowered, arena: &Arena) -> Vec<Living> {
         let mut made: Vec<Option<(&'static str, CallSite)>> = vec![None; lowered.roots.len()];
         for act in &lowered.acts {

@@ -40,7 +40,9 @@ pub(super) struct Liveness {
     pub(super) root: Vec<ValueId>,
     /// By root.
     pub(super) pieces: Vec<Piece>,
-    /// Bytes that are in use in each node; tensors from outside do not count.
+    /// Bytes that are in use when each node begins; tensors from outside do not count.
+    pub(super) before: Vec<usize>,
+    /// Bytes that are in use in each node.
     pub(super) used: Vec<usize>,
     /// The node in which most bytes are in use, and these bytes.
     pub(super) peak: (usize, usize),
@@ -111,18 +113,18 @@ impl Liveness {
         for v in &program.outputs {
             pieces[root[v.index()].index()].uses.push(program.nodes.len());
         }
-        let mut used = used(&pieces, program.nodes.len());
+        let (before, mut used) = used(&pieces, program.nodes.len());
         for (n, node) in program.nodes.iter().enumerate() {
             used[n] += scratch(program, node, sizes);
             used[n] -= in_place(program, (n, node), &pieces);
         }
         let most = used.iter().copied().max().unwrap_or(0);
         let peak = (used.iter().position(|u| *u == most).unwrap_or(0), most);
-        Liveness { root, pieces, used, peak, outside }
+        Liveness { root, pieces, before, used, peak, outside }
     }
 }
 
-/// What the node makes a window onto, the window, and its strides where they are not those of contiguous memory.
+/// Value that the node makes a window onto, the window, and its strides where they are not those of contiguous memory.
 fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option<(ValueId, ValueId, Option<Strides>)> {
     let (Some(Some(from)), [to]) = (node.inputs.first(), node.outputs.as_slice()) else { return None };
     let (a, b) = (program.ty(*from), program.ty(*to));
@@ -176,8 +178,8 @@ fn in_place(program: &Program, (n, node): (usize, &Node), pieces: &[Piece]) -> u
     }
 }
 
-/// Bytes that are in use in each node, and after the last.
-fn used(pieces: &[Piece], end: usize) -> Vec<usize> {
+/// Bytes that are in use when each node begins and in it, and after the last.
+fn used(pieces: &[Piece], end: usize) -> (Vec<usize>, Vec<usize>) {
     let (mut begin, mut over) = (vec![0usize; end + 1], vec![0usize; end + 2]);
     for p in pieces {
         let (Some(made), last) = (p.made, p.last()) else { continue };
@@ -186,10 +188,11 @@ fn used(pieces: &[Piece], end: usize) -> Vec<usize> {
     }
     let mut live = 0;
     let in_node = |n: usize| {
-        live = live + begin[n] - over[n];
-        live
+        let before = live - over[n];
+        live = before + begin[n];
+        (before, live)
     };
-    (0..=end).map(in_node).collect()
+    (0..=end).map(in_node).unzip()
 }
 
 impl Liveness {

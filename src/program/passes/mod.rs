@@ -38,7 +38,7 @@ struct Pass {
 const PASSES: &[Pass] = &[
     Pass { name: "identity", run: |program, _| identity::identity(program) },
     Pass { name: "common", run: |program, _| common::common(program) },
-    Pass { name: "recompute", run: recompute::recompute },
+    Pass { name: "recompute", run: |program, passes| recompute::recompute(program, passes.memory) },
     Pass { name: "order", run: |program, _| order::order(program) },
     Pass { name: "dead", run: |program, _| dead::dead(program) },
 ];

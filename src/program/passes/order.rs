@@ -76,7 +76,7 @@ impl<'a> Moves<'a> {
             let mut nodes = vec![];
             let to = self.ready(n, &mut nodes).max(last);
             // It makes its result while what it ends is there still.
-            let fits = self.before(to) + made <= self.live.peak.1;
+            let fits = self.live.before[to] + made <= self.live.peak.1;
             if to <= peak && to < n && fits && best.as_ref().is_none_or(|(most, _)| ended - made > *most) {
                 nodes.push(n);
                 nodes.retain(|k| *k >= to);
@@ -94,12 +94,6 @@ impl<'a> Moves<'a> {
         let Work::Call(call) = &node.work else { return false };
         let plain = !call.op.traits.side_effect && call.host.is_none() && call.op.layout.is_none();
         plain && node.writes.is_empty() && node.guard.is_none()
-    }
-
-    /// Bytes that are in use when node `n` begins.
-    fn before(&self, n: usize) -> usize {
-        let there = self.live.pieces.iter().filter(|p| p.made.is_some_and(|made| made < n) && p.last() >= n);
-        there.map(|p| p.bytes).sum()
     }
 
     /// Bytes that node `n` ends if it stands before node `to`, and the node after their other uses.

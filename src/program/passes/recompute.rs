@@ -6,7 +6,6 @@
 //! any smaller one too, so the predicted time falls as the budget grows.
 
 use super::super::types::{Node, Program, ValueId, Work};
-use super::Passes;
 use super::liveness::{Liveness, Piece, Sizes};
 use crate::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +33,7 @@ impl FromStr for Memory {
             "cheap" => Ok(Memory::Cheap),
             "least" => Ok(Memory::Least),
             bytes => bytes.parse().map(Memory::Budget).map_err(|_| {
-                Error::argument(format!("{text:?} is no memory of a graph"))
+                Error::argument(format!("a graph cannot take {text:?} of memory"))
                     .help("give `cheap`, the default, `least`, or a number of bytes")
             }),
         }
@@ -50,8 +49,8 @@ const PART_OF_TIME: u64 = 30;
 const LONGEST: usize = 256;
 
 /// Computes values once more as [`Memory`] says.
-pub(super) fn recompute(program: &mut Program, passes: &Passes) {
-    let mut search = Search::new(program, passes.memory);
+pub(super) fn recompute(program: &mut Program, memory: Memory) {
+    let mut search = Search::new(program, memory);
     if let Some(smaller) = search.run() {
         *program = smaller;
     }
@@ -62,7 +61,7 @@ type GivenUp = BTreeMap<usize, usize>;
 
 /// A value that could be given up.
 struct Candidate {
-    /// What is given up with it, for the same reason.
+    /// Values that are given up with it, for the same reason.
     all: Vec<(usize, usize)>,
     bytes: usize,
     time: u64,
@@ -163,14 +162,14 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// What is given up already, and these.
+    /// Values that are given up already, and these.
     fn with(&self, more: &[Candidate]) -> GivenUp {
         let mut all = self.given_up.clone();
         all.extend(more.iter().flat_map(|c| &c.all).copied());
         all
     }
 
-    /// What can be given up at the peak, the best first.
+    /// Values that can be given up at the peak, the best first.
     fn candidates(&self, now: &Rebuilt) -> Vec<Candidate> {
         let (peak, most) = now.live.peak;
         let least = match self.memory {
@@ -193,6 +192,10 @@ impl<'a> Search<'a> {
             // In use at the peak, but not by the node there.
             let after = piece.uses.partition_point(|u| *u < peak);
             let Some(next) = piece.uses.get(after).filter(|u| **u > peak) else { continue };
+            // It is there again when that node begins.
+            if now.live.before[*next] >= most {
+                continue;
+            }
             let before = piece.uses[..after].last().copied().unwrap_or(made);
             let (before, next) = (now.anchor[before], now.anchor[*next]);
             if next <= now.anchor[peak] || before >= next {
