@@ -13,7 +13,9 @@
 //! share it, as a write does in an eager program.
 
 mod act;
+mod arenas;
 mod lower;
+mod reuse;
 mod size;
 
 pub use size::{ArenaSize, GraphPlan, Living};
@@ -32,11 +34,12 @@ use crate::error::{Error, Result};
 use crate::memory::{Storage, block_bytes};
 use crate::ops::GivenValues;
 use crate::placement::Device;
-use crate::plan::{Lifetime, Packing, Step, TypeRef, pack};
+use crate::plan::{Step, TypeRef};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
 use act::{Arena, Home, Kernel, Root, RootId, Slot, What};
+use arenas::{Around, arenas, around};
 use lower::{From, Lowered, Way, bytes_type};
 use smallvec::SmallVec;
 
@@ -53,18 +56,6 @@ struct Memory {
     storage: Storage,
     /// First element, in elements of the slots' dtype.
     offset: usize,
-}
-
-/// Facts about a kernel that a run needs beside its work.
-#[derive(Default)]
-struct Around {
-    /// Memory that begins with it and is allocated in each run.
-    fresh: SmallVec<[RootId; 1]>,
-    /// Memory that other streams may use, and whether it is written.
-    waits: SmallVec<[(RootId, bool); 2]>,
-    /// Memory from outside that it reads only, and that it writes.
-    read: SmallVec<[RootId; 2]>,
-    written: SmallVec<[RootId; 2]>,
 }
 
 /// Marks memory as being written until it is dropped. A kernel may write that of many tensors; the marks take nothing from the heap.
@@ -233,71 +224,6 @@ impl Planned {
         self.memory[root] = Some(Memory { storage, offset });
         Ok(())
     }
-}
-
-/// The arenas of a lowered program.
-fn arenas(lowered: &Lowered) -> Vec<Arena> {
-    let mut arenas: Vec<Arena> = vec![];
-    for (r, root) in lowered.roots.iter().enumerate().filter(|(_, r)| r.home == Home::Arena && r.bytes > 0) {
-        match arenas.iter_mut().find(|a| a.device == root.device) {
-            Some(a) => a.roots.push(r),
-            None => {
-                arenas.push(Arena { device: root.device, packing: Packing::default(), memory: None, roots: vec![r] })
-            }
-        }
-    }
-    for a in &mut arenas {
-        let lifetime = |r: &RootId| {
-            let r = &lowered.roots[*r];
-            Lifetime { bytes: r.bytes, first: r.first, last: r.last }
-        };
-        a.packing = pack(&a.roots.iter().map(lifetime).collect::<Vec<_>>());
-    }
-    arenas
-}
-
-/// Facts that each act needs: what it has to allocate and to wait for.
-fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
-    let mut around: Vec<Around> = lowered.acts.iter().map(|_| Around::default()).collect();
-    let root = |r: RootId| &lowered.roots[r];
-    let mut begun = vec![false; lowered.roots.len()];
-    let mut begins = vec![None; lowered.roots.len()];
-    for (k, kernel) in lowered.acts.iter().enumerate() {
-        let uses = kernel.reads.iter().map(|r| (*r, false)).chain(kernel.writes.iter().map(|w| (*w, true)));
-        for (r, written) in uses {
-            if !std::mem::replace(&mut begun[r], true) {
-                begins[r] = Some(k);
-                if root(r).home == Home::Fresh {
-                    around[k].fresh.push(r);
-                }
-            }
-            let outside = matches!(root(r).home, Home::Outside(_));
-            if outside || root(r).shared {
-                around[k].waits.push((r, written));
-            }
-            match (outside, written) {
-                (true, true) if !around[k].written.contains(&r) => around[k].written.push(r),
-                // What it writes itself it may read.
-                (true, false) if !kernel.writes.contains(&r) => around[k].read.push(r),
-                _ => {}
-            }
-        }
-    }
-    for a in arenas {
-        let place = |i: usize| (a.packing.offsets[i], a.packing.offsets[i] + root(a.roots[i]).bytes);
-        let shared = (0..a.roots.len()).filter(|i| root(a.roots[*i]).shared);
-        for s in shared {
-            let (low, high) = place(s);
-            for other in (0..a.roots.len()).filter(|o| *o != s && place(*o).0 < high && low < place(*o).1) {
-                for (first, users) in [(s, other), (other, s)] {
-                    if let Some(k) = begins[a.roots[first]] {
-                        around[k].waits.push((a.roots[users], true));
-                    }
-                }
-            }
-        }
-    }
-    around
 }
 
 impl Planned {

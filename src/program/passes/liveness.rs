@@ -63,22 +63,19 @@ impl Sizes {
     }
 }
 
+/// The balanced split gives the larger parts to the smaller coordinates.
 fn largest_shard(g: &GlobalRef) -> usize {
-    let elements = |rank: &usize| g.shard_dims(*rank).map_or(0, |dims| dims.iter().product::<usize>());
-    g.placement.ranks().iter().map(elements).max().unwrap_or(0) * g.ty.dtype.size()
+    let first = g.placement.ranks().first().and_then(|rank| g.shard_dims(*rank));
+    first.map_or(0, |dims| dims.iter().product::<usize>()) * g.ty.dtype.size()
 }
 
 /// Whether all ranks hold as much of each global value.
 pub(super) fn is_even(program: &Program) -> bool {
-    let mut even: BTreeMap<u64, bool> = BTreeMap::new();
-    let of = |g: &GlobalRef| {
-        let mut shards = g.placement.ranks().iter().map(|rank| g.shard_dims(*rank));
-        shards.next().is_none_or(|first| shards.all(|other| other == first))
-    };
-    let global = || program.values.iter().filter_map(TypeRef::global);
-    let everywhere =
-        global().all(|g| global().next().is_none_or(|first| first.placement.ranks() == g.placement.ranks()));
-    everywhere && global().all(|g| *even.entry(g.id()).or_insert_with(|| of(g)))
+    let shard = |g: &GlobalRef, rank: Option<&usize>| rank.and_then(|rank| g.shard_dims(*rank));
+    let even = |g: &GlobalRef| shard(g, g.placement.ranks().first()) == shard(g, g.placement.ranks().last());
+    let mut global = program.values.iter().filter_map(TypeRef::global);
+    let Some(first) = global.next() else { return true };
+    even(first) && global.all(|g| g.placement.ranks() == first.placement.ranks() && even(g))
 }
 
 impl Liveness {
