@@ -11,6 +11,7 @@
 //! 1. The training step of the GPT of `examples/gpt.rs` (width 256, 4 layers, 16 x 128 tokens, AdamW), beside its floor: the products of its
 //!    linear layers, 6 flops for each token and weight, at the speed of a loop of fused multiply-adds that is measured in turns with it.
 //!    Memory is what the allocator counts, each side in a context of its own.
+//!    A second table has the same step with less memory: budgets between what it takes and the least, their time and the predicted one.
 //! 2. Small programs: 1,000 adds, a step of 4 layers 64 wide with AdamW, a token of a GPT that has its keys and values in tensors of a fixed
 //!    length.
 //! 3. Capture, passes and plan of a training step of a GPT of 32 layers on a [2, 2] mesh. Four ranks build it one after the other.
@@ -22,7 +23,7 @@ mod peers;
 
 use model::{Config, Gpt};
 use oflow::functional::CrossEntropyOptions;
-use oflow::graph::{Graph, GraphOptions, Passes};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes};
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
@@ -229,6 +230,49 @@ fn gpt(meter: &Meter) -> Result<()> {
     Ok(())
 }
 
+/// The step of the GPT with less and less memory: planned peak, time, and the time that passes predict, over those of the graph without
+/// recomputation.
+fn budgets(meter: &Meter) -> Result<()> {
+    const PARTS: usize = 4;
+    oflow::run_ranks(1, |_| {
+        let mut training = small_gpt()?;
+        let [seen, next] = training.batch.clone();
+        let mut built = |passes: Passes| training.graph(passes).map(|(graph, _)| graph);
+        let peak = |graph: &Graph| graph.plan().map_or(0, |plan| plan.peak());
+        let predicted = |graph: &Graph| graph.effects().last().map_or(1.0, |e| e.after.time as f64);
+        let mut graphs = vec![built(Passes::default().without("recompute")?)?, built(Passes::default())?];
+        let least = built(Passes::default().memory(Memory::Least))?;
+        let (most, bytes) = (peak(&graphs[0]), peak(&least));
+        for part in (1..PARTS).rev() {
+            graphs.push(built(Passes::default().memory(Memory::Budget(bytes + (most - bytes) * part / PARTS)))?);
+        }
+        graphs.push(least);
+        let mut samples = vec![vec![]; graphs.len()];
+        for turn in 0..if meter.quick { 4 } else { 13 } {
+            for (graph, samples) in graphs.iter_mut().zip(&mut samples) {
+                let began = thread_seconds();
+                graph.run(&[&seen, &next])?;
+                // The first runs make caches and arenas.
+                samples.extend((turn > 0).then(|| thread_seconds() - began));
+            }
+        }
+        println!("\n| memory | planned peak, MiB | ms a step | over the first | predicted |\n|---|---|---|---|---|");
+        let times: Vec<f64> = samples.into_iter().map(median).collect();
+        for (n, (graph, time)) in graphs.iter().zip(&times).enumerate() {
+            let name = match n {
+                0 => "without `recompute`".to_string(),
+                1 => "cheap".to_string(),
+                _ if n + 1 == graphs.len() => "least".to_string(),
+                _ => format!("budget, {} of {PARTS} of the way", PARTS + 1 - n),
+            };
+            let (mib, ratio) = (peak(graph) as f64 / f64::from(1 << 20), predicted(graph) / predicted(&graphs[0]));
+            println!("| {name} | {mib:.1} | {:.1} | {:.3} | {ratio:.3} |", time * 1e3, time / times[0]);
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
 /// A GPT that makes one token from the one before, with the keys and values of all positions in tensors that it writes.
 struct Decoder {
     tokens: Embedding,
@@ -375,6 +419,7 @@ fn main() -> Result<()> {
     let quick = std::env::args().any(|a| a == "--quick");
     let meter = Meter { quick, peer: Mutex::new(Peer::start("graph_torch.py")) };
     gpt(&meter)?;
+    budgets(&meter)?;
     small(&meter)?;
     planning(&meter)
 }

@@ -71,3 +71,27 @@ def test_oneflows_functions():
     assert flow.add(a, b).tolist() == [6.0, 9.0] and flow.sub(x=a, s=2).tolist() == [3.0, 5.0]
     with pytest.raises(TypeError, match=r"sub\(a: Tensor, b: Tensor\) -> Tensor"):
         flow.sub(a, "b")
+
+
+def test_popxls_session():
+    # A stream of inputs from the host, the op and its gradient op in a graph, a stream of results to the host.
+    w = flow.ones(3, requires_grad=True)
+    x = flow.tensor([-2.0, -0.5, 1.0])
+
+    def step(x):
+        x = x * w
+        y, again, other, _unused = (popxl_leaky_relu(x, alpha=a) for a in (0.02, 0.02, 0.5, 0.7))
+        y = y + again + other
+        (dw,) = flow.autograd.grad(y.sum(), w)
+        return {"dw": dw}
+
+    session = flow.Session(step)
+    session.feed("x", iter([x * n for n in (1, 2, 3)]))
+    session.fetch("dw")
+    while session.run() is not None:
+        pass
+    read = session.fetched("dw")
+    assert [run for run, _ in read] == [0, 1, 2]
+    for n, (_, dw) in enumerate(read, 1):
+        assert dw.tolist() == pytest.approx([-1.08 * n, -0.27 * n, 3.0 * n])
+    assert session.explain().count("popxl_leaky_relu@1(") == 2, "equal calls are one, what nobody needs is none"

@@ -1,7 +1,7 @@
 //! Sessions: a step as graphs, with sources of its inputs and readers of its values.
 
 use super::feed::Feeding;
-use super::{Feed, FeedPosition, Graph, GraphBuilder, GraphOptions, GraphOutput, Passes};
+use super::{Feed, FeedPosition, Graph, GraphBuilder, GraphOptions, GraphOutput, Memory, Passes};
 use crate::context::{described, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::plan::TypeRef;
@@ -28,6 +28,15 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> SessionOptions {
         SessionOptions { passes: Passes::default(), graphs: 8, runs_per_call: 1, ahead: 2 }
+    }
+}
+
+impl SessionOptions {
+    /// Sets the memory that each captured program may take: see [`GraphOptions::memory`].
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> SessionOptions {
+        self.passes = self.passes.memory(memory);
+        self
     }
 }
 

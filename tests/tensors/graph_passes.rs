@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static PLAIN: AtomicU64 = AtomicU64::new(0);
 static NOTED: AtomicU64 = AtomicU64::new(0);
+static WAITED: AtomicU64 = AtomicU64::new(0);
 
 /// Multiplies, and counts its kernel's calls.
 fn scaled(name: &str, side_effect: bool, count: &'static AtomicU64) -> OpDef {
@@ -60,4 +61,22 @@ fn an_op_without_side_effects_is_merged_and_left_out_and_its_parameters_tell_cal
     assert_eq!(run(Passes::default().without("dead").unwrap()), (3, 3));
     assert_eq!(run(Passes::default().without("common").unwrap()), (3, 3));
     assert_eq!(run(Passes::default()), (2, 3));
+}
+
+/// OneFlow's `SelectTopN` gives some of its inputs, and the others are computed before it nevertheless.
+#[test]
+fn an_input_that_an_op_does_not_read_is_computed_for_it() {
+    register(scaled("waited", false, &WAITED)).unwrap();
+    let first = OpDef::elementwise("first(x: float, after: float) -> y", "x").unwrap();
+    register(first.domain("passes").grad(Grad::None)).unwrap();
+    let x = ones([3], Device::Cpu).unwrap();
+    let f = |x: &Tensor| -> Result<Tensor> {
+        let (x, after) = (x.add(1.0)?, called("waited", x, 2.0)?);
+        called("waited", &x, 3.0)?; // nobody needs it
+        call("passes.first", &[(&x).into(), (&after).into()], &[])?.remove(0).mul(2.0)
+    };
+    let mut graph = Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default()).unwrap();
+    WAITED.store(0, Ordering::Relaxed);
+    assert_eq!(graph.run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [4.0; 3]);
+    assert_eq!(WAITED.load(Ordering::Relaxed), 1, "{}", graph.explain());
 }

@@ -39,6 +39,8 @@ pub(super) struct Root {
     pub(super) last: usize,
     /// Whether others than kernels of the compute stream use it.
     pub(super) shared: bool,
+    /// Last node that needs a value in it; the number of nodes where a run returns one.
+    pub(super) needed: Option<usize>,
     /// Memory that it may be: itself, and what the node had read that has made it. Sorted.
     pub(super) may_be: SmallVec<[RootId; 2]>,
 }

@@ -10,10 +10,10 @@ use super::super::call::Call;
 use super::super::layout::{gradient_stays, layout_key};
 use super::super::node::boxing_reason;
 use super::act::{Act, Boxing, Home, Kernel, Root, RootId, Slot, SlotId, What};
-use crate::boxing::BoxingPlan;
+use super::scratch::{boxing_scratch, stepwise_scratch};
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
-use crate::memory::{Storage, block_bytes};
+use crate::memory::Storage;
 use crate::ops::{LayoutOp, RuntimeAttrs, StreamKind};
 use crate::placement::Device;
 use crate::plan::{
@@ -49,6 +49,10 @@ pub(super) struct Lowered {
     pub(super) acts: Vec<Act>,
     /// Per node.
     pub(super) ways: Vec<Way>,
+    /// Last node that needs each value.
+    last: Vec<Option<usize>>,
+    /// Memory that is made by nodes that are carried out on tensors.
+    late: Vec<RootId>,
     /// Pairs of memory: the first may be that of the second, which is made by a node that is carried out on tensors.
     may_share: Vec<(RootId, RootId)>,
     /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
@@ -84,7 +88,8 @@ impl Lowered {
     pub(super) fn new(from: &From<'_>) -> Result<Lowered> {
         let program = from.program;
         let values = program.values.len();
-        let mut l = Lowered { slot_of: vec![None; values], own: vec![false; values], ..Lowered::default() };
+        let (slot_of, own, last) = (vec![None; values], vec![false; values], program.last_needed());
+        let mut l = Lowered { slot_of, own, last, ..Lowered::default() };
         program.outside.iter().for_each(|o| l.own[o.value.index()] = true);
         for (i, o) in program.outside.iter().enumerate() {
             let made = from.outside[i].with_data(|t| t.map(|t| (t.ty.clone(), copied(&t.strides))))?;
@@ -93,15 +98,14 @@ impl Lowered {
             // What is given at a run is made contiguous.
             let strides = if o.kind == OutsideKind::Input { copied(&ty.strides) } else { strides };
             l.slots.push(Slot { ty, root, offset: 0, strides });
-            l.slot_of[o.value.index()] = Some(l.slots.len() - 1);
+            l.place(o.value, Some(l.slots.len() - 1));
         }
-        let last = program.last_needed();
         let handles = handed_out_views(program);
         for (n, node) in program.nodes.iter().enumerate() {
             let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time, l.scratch.len());
             let native = match handles[n] {
                 true => None,
-                false => Native { l: &mut l, from, last: &last, n, node }.lower()?,
+                false => Native { l: &mut l, from, n, node }.lower()?,
             };
             let way = match native {
                 Some(()) => {
@@ -115,7 +119,7 @@ impl Lowered {
                     l.acts.truncate(before.2);
                     l.time = before.3;
                     l.scratch.truncate(before.4);
-                    Way::Stepwise(l.stepwise(from, &last, (n, node)))
+                    Way::Stepwise(l.stepwise(from, (n, node)))
                 }
             };
             node.writes.iter().for_each(|w| l.own[w.new.index()] = l.own[w.old.index()]);
@@ -128,7 +132,7 @@ impl Lowered {
     fn root(&mut self, home: Home, device: Device, bytes: usize) -> RootId {
         let (root, now) = (self.roots.len(), self.time);
         let may_be = SmallVec::from_elem(root, 1);
-        self.roots.push(Root { home, device, bytes, first: now, last: now, shared: false, may_be });
+        self.roots.push(Root { home, device, bytes, first: now, last: now, shared: false, needed: None, may_be });
         root
     }
 
@@ -155,12 +159,7 @@ impl Lowered {
     }
 
     /// Adds a node that is carried out on tensors: what it makes is known then. Returns the memory that it may write in place.
-    fn stepwise(
-        &mut self,
-        from: &From<'_>,
-        last: &[Option<usize>],
-        (n, node): (usize, &Node),
-    ) -> SmallVec<[RootId; 1]> {
+    fn stepwise(&mut self, from: &From<'_>, (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
         let read: SmallVec<[RootId; 4]> =
             node.needs().filter_map(|v| self.slot_of[v.index()]).map(|s| self.slots[s].root).collect();
         for r in &read {
@@ -170,32 +169,43 @@ impl Lowered {
         let mut in_place = SmallVec::new();
         for w in &node.writes {
             let old = self.slot_of[w.old.index()].map(|s| (s, self.slots[s].root));
-            let free = old.filter(|(_, root)| !self.is_needed(w.old, *root, last, n));
+            let free = old.filter(|(_, root)| !self.is_needed(w.old, *root, n));
             in_place.extend(free.map(|(_, root)| root));
             let kept = free.filter(|(_, root)| matches!(self.roots[*root].home, Home::Outside(_)));
-            self.slot_of[w.new.index()] = kept.map(|(s, _)| s).or_else(|| self.late(from, w.new, &read));
+            let slot = kept.map(|(s, _)| s).or_else(|| self.late(from, w.new, &read));
+            self.place(w.new, slot);
         }
         for v in &node.outputs {
-            self.slot_of[v.index()] = self.late(from, *v, &read);
+            let slot = self.late(from, *v, &read);
+            self.place(*v, slot);
         }
-        self.scratch(stepwise_scratch(from, n, node));
+        let plan = from.plans[n].as_ref().map(|decided| &decided.plan);
+        self.scratch(stepwise_scratch(plan, node, |v| local_type(from.ctx.rank(), from.program.ty(v))));
         self.time += 1;
         in_place
     }
 
     /// Whether a value in the memory of `v`, which a node writes, is needed after it, in the program or, as the value of another tensor from
     /// outside, after the run.
-    fn is_needed(&self, v: ValueId, root: RootId, last: &[Option<usize>], n: usize) -> bool {
+    fn is_needed(&self, v: ValueId, root: RootId, n: usize) -> bool {
         let of = |r: RootId| &self.roots[r].may_be;
         let of_others =
             |r: RootId| matches!(self.roots[r].home, Home::Outside(_)) && !(r == root && self.own[v.index()]);
         if of(root).iter().any(|r| of_others(*r)) {
             return true;
         }
-        let there = |s: &Option<SlotId>| {
-            s.is_some_and(|s| of(self.slots[s].root).iter().any(|r| of(root).binary_search(r).is_ok()))
-        };
-        self.slot_of.iter().zip(last).any(|(s, last)| *last > Some(n) && there(s))
+        let there = |r: &RootId| of(*r).iter().any(|r| of(root).binary_search(r).is_ok());
+        let late = self.late.iter().filter(|r| there(r));
+        of(root).iter().chain(late).any(|r| self.roots[*r].needed > Some(n))
+    }
+
+    /// Says where a value is.
+    fn place(&mut self, v: ValueId, slot: Option<SlotId>) {
+        self.slot_of[v.index()] = slot;
+        if let Some(s) = slot {
+            let root = &mut self.roots[self.slots[s].root];
+            root.needed = root.needed.max(self.last[v.index()]);
+        }
     }
 
     fn late(&mut self, from: &From<'_>, v: ValueId, read: &[RootId]) -> Option<SlotId> {
@@ -208,6 +218,7 @@ impl Lowered {
         may_be.dedup();
         self.roots[root].may_be = may_be;
         self.roots[root].shared = true;
+        self.late.push(root);
         self.may_share.extend(read.iter().map(|r| (*r, root)));
         Some(slot)
     }
@@ -238,37 +249,6 @@ impl Lowered {
     }
 }
 
-/// The most bytes that a boxing allocates. They may be several blocks, each an eighth larger at most.
-fn boxing_scratch(plan: &BoxingPlan) -> usize {
-    plan.extra_bytes().try_into().map_or(usize::MAX, |bytes: usize| bytes + bytes / 8)
-}
-
-/// The most bytes that a node allocates which is carried out on tensors, beside what it makes: boxings pack what they send and receive apart,
-/// and calls have temporaries.
-fn stepwise_scratch(from: &From<'_>, n: usize, node: &Node) -> usize {
-    let bytes = |ty: Option<LocalRef>| ty.map_or(0, |l| block_bytes(l.bytes));
-    match &from.plans[n] {
-        Some(decided) => {
-            let plan = &decided.plan;
-            let made = |b: &BufferId| plan.outputs.contains(b) || b.index() < node.inputs.len();
-            let inside = (0..plan.buffers.len() as u32).map(BufferId).filter(|b| !made(b));
-            let scratch = plan.steps.iter().map(|s| match s {
-                Step::Kernel(k) => k.kernel.as_ref().map_or(0, |k| block_bytes(k.workspace)),
-                Step::Box(b) => boxing_scratch(&b.boxing.plan),
-                _ => 0,
-            });
-            inside.map(|b| bytes(plan.buffers[b.index()].local.clone())).sum::<usize>() + scratch.max().unwrap_or(0)
-        }
-        None if node.is_boxing() => {
-            let of = |v: &ValueId| bytes(local_type(from.ctx.rank(), from.program.ty(*v)));
-            let (sent, received) = (node.inputs.iter().flatten().map(of).sum(), node.outputs.iter().map(of).sum());
-            // Boxings that are made together have a block for what lies between their steps, which may be empty.
-            block_bytes(sent) + block_bytes(received) + block_bytes(0)
-        }
-        None => 0,
-    }
-}
-
 /// Whether each node is a view op whose result a run returns, itself or through other such nodes: handles know that they are views.
 fn handed_out_views(program: &Program) -> Vec<bool> {
     let mut handed = vec![false; program.values.len()];
@@ -288,7 +268,6 @@ fn handed_out_views(program: &Program) -> Vec<bool> {
 struct Native<'a, 'b> {
     l: &'a mut Lowered,
     from: &'a From<'b>,
-    last: &'a [Option<usize>],
     n: usize,
     node: &'a Node,
 }
@@ -335,11 +314,11 @@ impl Native<'_, '_> {
         }
         if !call.into {
             for (v, b) in node.outputs.iter().zip(&plan.outputs) {
-                self.l.slot_of[v.index()] = at[b.index()];
+                self.l.place(*v, at[b.index()]);
             }
         }
         for w in &node.writes {
-            self.l.slot_of[w.new.index()] = self.l.slot_of[w.old.index()];
+            self.l.place(w.new, self.l.slot_of[w.old.index()]);
         }
         Ok(Some(()))
     }
@@ -374,7 +353,8 @@ impl Native<'_, '_> {
         };
         let (from, text) =
             (self.l.slot_of[from.index()], boxing_text(reason, &self.from.program.ty(*from).short(), &boxing));
-        self.l.slot_of[to.index()] = self.boxing(&boxing, from, Some((reason.op(), key, text)));
+        let slot = self.boxing(&boxing, from, Some((reason.op(), key, text)));
+        self.l.place(*to, slot);
         Ok(Some(()))
     }
 
@@ -419,7 +399,7 @@ impl Native<'_, '_> {
             let inputs = self.node.inputs.iter().enumerate().filter(|(i, _)| !call.op.sig.mutates(*i));
             let clear =
                 inputs.filter_map(|(_, v)| l.slot_of[(*v)?.index()]).all(|s| l.slots[s].root != root || same(s));
-            l.is_contiguous(target) && clear && !l.is_needed(w.old, root, self.last, self.n)
+            l.is_contiguous(target) && clear && !l.is_needed(w.old, root, self.n)
         })
     }
 

@@ -16,6 +16,7 @@ mod act;
 mod arenas;
 mod lower;
 mod reuse;
+mod scratch;
 mod size;
 
 pub use size::{ArenaSize, GraphPlan, Living};

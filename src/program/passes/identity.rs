@@ -6,7 +6,8 @@ use oflow_kernels::expr::Expr;
 /// Reads the input in place of the result of what changes nothing: a change of layout to the layout that is there, and an elementwise op that
 /// gives its input (the gradient of an addition, of a cast to the dtype that is there).
 ///
-/// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input that is written over.
+/// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input that is written over,
+/// and one with further inputs: what makes those is needed for it.
 pub(super) fn identity(program: &mut Program) {
     let mut own = vec![false; program.values.len()];
     program.outputs.iter().for_each(|v| own[v.index()] = true);
@@ -27,14 +28,13 @@ pub(super) fn identity(program: &mut Program) {
 fn gives(program: &Program, n: usize) -> Option<(ValueId, ValueId)> {
     let node = &program.nodes[n];
     let ([to], [], None) = (node.outputs.as_slice(), node.writes.as_slice(), node.guard) else { return None };
-    let from = match &node.work {
-        Work::Call(call) if call.op.layout.is_some() => 0,
-        Work::Call(call) => match call.op.expr.as_deref() {
-            Some(Expr::Input(i)) => *i,
-            _ => return None,
-        },
-        Work::Box(_) => 0,
-        Work::Host(_) => return None,
+    let gives = match &node.work {
+        Work::Call(call) => call.op.layout.is_some() || matches!(call.op.expr.as_deref(), Some(Expr::Input(0))),
+        Work::Box(_) => true,
+        Work::Host(_) => false,
     };
-    Some(((*node.inputs.get(from)?)?, *to))
+    match node.inputs.as_slice() {
+        [Some(from)] if gives => Some((*from, *to)),
+        _ => None,
+    }
 }

@@ -406,6 +406,31 @@ mod tests {
     }
 
     #[test]
+    fn products_and_sorted_values_are_not_cheap() {
+        let text = "input %0 \"x\": f32[256, 256] on cpu
+             %1 = oflow.exp@1(%0): f32[256, 256] on cpu
+             %2, %3 = oflow.sort@1(%0) {dim=0, descending=false, stable=false}: f32[256, 256] on cpu; i64[256, 256] on cpu
+             %4 = oflow.matmul@1(%0, %0) {transpose_a=false, transpose_b=false}: f32[256, 256] on cpu
+             %5 = oflow.sum@1(%1) {dims=[], keepdim=false}: f32[] on cpu
+             %6 = oflow.tanh@1(%0): f32[256, 256] on cpu
+             %7 = oflow.relu@1(%0): f32[256, 256] on cpu
+             %8 = oflow.matmul@1(%6, %7) {transpose_a=false, transpose_b=false}: f32[256, 256] on cpu
+             %9 = oflow.sum@1(%8) {dims=[], keepdim=false}: f32[] on cpu
+             %10 = oflow.add@1(%5, %9): f32[] on cpu
+             %11 = oflow.matmul@1(%2, %4) {transpose_a=false, transpose_b=false}: f32[256, 256] on cpu
+             %12 = oflow.mul@1(%11, %10): f32[256, 256] on cpu
+             %13 = oflow.mul@1(%12, %1): f32[256, 256] on cpu
+             return %13";
+        let mut program: Program = text.parse().unwrap();
+        Passes::default().without("order").unwrap().run(&mut program).unwrap();
+        let again: Vec<&str> =
+            program.nodes.iter().filter(|n| n.recomputed).map(|n| n.call().unwrap().op.name()).collect();
+        assert_eq!(again, ["exp"], "{program}");
+        Passes::default().memory(Memory::Least).run(&mut program).unwrap();
+        assert!(program.nodes.iter().filter(|n| n.recomputed).count() > 1, "{program}");
+    }
+
+    #[test]
     fn what_frees_memory_comes_first() {
         check(
             "order",

@@ -8,14 +8,16 @@
 use super::super::types::{Node, Program, ValueId, Work};
 use super::liveness::{Liveness, Piece, Sizes};
 use crate::error::{Error, Result};
+use oflow_kernels::DType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// Memory that a graph may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// Values that cost next to nothing to compute once more are not kept: activations, norms, sums; no products, which declare FLOPs. They
-    /// add a thirtieth to the predicted time at most.
+    /// Values that cost next to nothing to compute once more are not kept: activations, norms, copies. They add a thirtieth to the predicted
+    /// time at most. Kept are results of what declares FLOPs, as products do, of what makes indices, as sorting does, and of ops with kernels
+    /// of their own, whose time nobody knows.
     #[default]
     Cheap,
     /// As many bytes on each rank, with tensors from outside: parameters, states of optimizers and inputs. What costs least for a byte is
@@ -223,7 +225,8 @@ impl<'a> Search<'a> {
         let Work::Call(call) = &node.work else { return false };
         let plain = !call.op.traits.side_effect && !call.into && call.host.is_none() && call.op.layout.is_none();
         let fixed = !call.op.traits.random || call.draw.is_some();
-        let cheap = self.memory != Memory::Cheap || call.op.flops.is_none();
+        let indices = || node.outputs.iter().any(|v| matches!(self.program.ty(*v).ty().dtype, DType::I32 | DType::I64));
+        let cheap = self.memory != Memory::Cheap || call.op.flops.is_none() && call.op.kernels.is_empty() && !indices();
         let piece = &self.live.pieces[v];
         let guard = self.guards.contains(&ValueId(v as u32));
         let kept = guard || piece.uses.last() == Some(&self.program.nodes.len()) || !piece.writes.is_empty();
