@@ -83,7 +83,7 @@ def test_popxls_session():
         y, again, other, _unused = (popxl_leaky_relu(x, alpha=a) for a in (0.02, 0.02, 0.5, 0.7))
         y = y + again + other
         (dw,) = flow.autograd.grad(y.sum(), w)
-        return {"dw": dw}
+        return {"y": y, "dw": dw}
 
     session = flow.Session(step)
     session.feed("x", iter([x * n for n in (1, 2, 3)]))
