@@ -1,17 +1,23 @@
 //! Identities: calls that give the value that they take.
 
 use super::super::types::{Program, ValueId, Work};
+use super::liveness::{Liveness, Sizes};
 use oflow_kernels::expr::Expr;
 
 /// Reads the input in place of the result of what changes nothing: a change of layout to the layout that is there, and an elementwise op that
 /// gives its input (the gradient of an addition, of a cast to the dtype that is there).
 ///
-/// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input that is written over,
+/// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input whose memory is written,
 /// and one with further inputs: what makes those is needed for it.
 pub(super) fn identity(program: &mut Program) {
     let mut own = vec![false; program.values.len()];
     program.outputs.iter().for_each(|v| own[v.index()] = true);
     program.nodes.iter().flat_map(|n| &n.writes).for_each(|w| own[w.old.index()] = true);
+    // A window shows another value once its memory is written; a copy made of it before does not.
+    let live = Liveness::of(program, &mut Sizes::default());
+    for (v, own) in own.iter_mut().enumerate() {
+        *own |= !live.pieces[live.root[v].index()].writes.is_empty();
+    }
     let mut same: Vec<ValueId> = (0..program.values.len() as u32).map(ValueId).collect();
     let mut kept = vec![true; program.nodes.len()];
     for (n, kept) in kept.iter_mut().enumerate() {
