@@ -359,6 +359,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_copy_of_a_window_onto_written_memory_stays() {
+        let text = "variable %0: f32[4] on cpu
+             %1 = oflow.reshape@1(%0) {shape=[2, 2]}: f32[2, 2] on cpu
+             %2 = oflow.add.grad.a@1(%1): f32[2, 2] on cpu
+             %3 = oflow.add@1(%0, %0) into %0: f32[4] on cpu
+             %4 = oflow.relu@1(%2): f32[2, 2] on cpu
+             return %4";
+        check("identity", text, text);
+    }
+
     /// Values that wait while others are computed.
     const WAITING: &str = "draws 0 1
              input %0 \"x\": f32[64] on cpu
