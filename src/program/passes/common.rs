@@ -11,9 +11,7 @@ use std::collections::btree_map::Entry;
 /// - Calls of a second run are there to save memory; merging them with the first would undo that.
 /// - A call under a guard is merged with one under the same guard.
 pub(super) fn common(program: &mut Program) {
-    let mut own = vec![false; program.values.len()];
-    program.outputs.iter().for_each(|v| own[v.index()] = true);
-    program.nodes.iter().flat_map(|n| &n.writes).for_each(|w| own[w.old.index()] = true);
+    let own = program.own_values();
     let mut same: Vec<ValueId> = (0..program.values.len() as u32).map(ValueId).collect();
     let mut kept = vec![true; program.nodes.len()];
     let mut made: BTreeMap<(bool, String), usize> = BTreeMap::new();

@@ -10,14 +10,10 @@ use oflow_kernels::expr::Expr;
 /// A result that is returned or written over is a tensor of its own, so its call stays; so does the call of an input whose memory is written,
 /// and one with further inputs: what makes those is needed for it.
 pub(super) fn identity(program: &mut Program) {
-    let mut own = vec![false; program.values.len()];
-    program.outputs.iter().for_each(|v| own[v.index()] = true);
-    program.nodes.iter().flat_map(|n| &n.writes).for_each(|w| own[w.old.index()] = true);
     // A window shows another value once its memory is written; a copy made of it before does not.
     let live = Liveness::of(program, &mut Sizes::default());
-    for (v, own) in own.iter_mut().enumerate() {
-        *own |= !live.pieces[live.root[v].index()].writes.is_empty();
-    }
+    let mut own = program.own_values();
+    own.iter_mut().zip(0..).for_each(|(own, v)| *own |= !live.writes_of(ValueId(v)).is_empty());
     let mut same: Vec<ValueId> = (0..program.values.len() as u32).map(ValueId).collect();
     let mut kept = vec![true; program.nodes.len()];
     for (n, kept) in kept.iter_mut().enumerate() {

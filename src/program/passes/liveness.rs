@@ -40,6 +40,11 @@ pub(super) struct Liveness {
     pub(super) root: Vec<ValueId>,
     /// By root.
     pub(super) pieces: Vec<Piece>,
+    /// The value whose memory each value may show: also through views that need a copy where tensors are contiguous, as outside tensors may have
+    /// any strides.
+    shown: Vec<ValueId>,
+    /// Nodes that write memory, by the value that is shown.
+    written: Vec<Vec<usize>>,
     /// Bytes that are in use when each node begins; tensors from outside do not count.
     pub(super) before: Vec<usize>,
     /// Bytes that are in use in each node.
@@ -84,6 +89,7 @@ impl Liveness {
         let mut root: Vec<ValueId> = (0..count as u32).map(ValueId).collect();
         let mut strides: Vec<Option<Strides>> = vec![None; count];
         let mut pieces = vec![Piece::default(); count];
+        let (mut shown, mut written) = (root.clone(), vec![vec![]; count]);
         let mut outside = 0;
         for o in &program.outside {
             let bytes = sizes.of(program.ty(o.value));
@@ -91,6 +97,15 @@ impl Liveness {
             outside += bytes;
         }
         for (n, node) in program.nodes.iter().enumerate() {
+            if let (Some(Some(from)), [to]) = (node.inputs.first(), node.outputs.as_slice())
+                && (node.is_boxing() || node.call().is_some_and(|c| c.op.view.is_some()))
+            {
+                shown[to.index()] = shown[from.index()];
+            }
+            for w in &node.writes {
+                shown[w.new.index()] = shown[w.old.index()];
+                written[shown[w.old.index()].index()].push(n);
+            }
             if let Some((from, to, seen)) = window(program, node, &strides) {
                 (root[to.index()], strides[to.index()]) = (root[from.index()], seen);
                 continue;
@@ -117,7 +132,12 @@ impl Liveness {
         }
         let most = used.iter().copied().max().unwrap_or(0);
         let peak = (used.iter().position(|u| *u == most).unwrap_or(0), most);
-        Liveness { root, pieces, before, used, peak, outside }
+        Liveness { root, pieces, shown, written, before, used, peak, outside }
+    }
+
+    /// Nodes that write memory that the value may show.
+    pub(super) fn writes_of(&self, v: ValueId) -> &[usize] {
+        &self.written[self.shown[v.index()].index()]
     }
 }
 
@@ -143,7 +163,7 @@ fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option
 }
 
 /// Whether a change of layout moves nothing: on each axis of the mesh the layouts are the same, or there is one rank only.
-pub(super) fn stays(from: &TypeRef, to: &TypeRef) -> bool {
+fn stays(from: &TypeRef, to: &TypeRef) -> bool {
     match (from, to) {
         (TypeRef::Global(a), TypeRef::Global(b)) => {
             let axes = a.sbp.iter().zip(b.sbp.iter()).zip(a.placement.dims());

@@ -209,6 +209,14 @@ impl Program {
         self.rename(|v| number.get(v.index()).copied().flatten().unwrap_or(v));
     }
 
+    /// Whether each value is that of a tensor of its own: it is returned, or written over.
+    fn own_values(&self) -> Vec<bool> {
+        let mut own = vec![false; self.values.len()];
+        let written = self.nodes.iter().flat_map(|n| &n.writes).map(|w| w.old);
+        self.outputs.iter().copied().chain(written).for_each(|v| own[v.index()] = true);
+        own
+    }
+
     /// Gives every value another number.
     fn rename(&mut self, to: impl Fn(ValueId) -> ValueId) {
         for o in &mut self.outside {
@@ -368,6 +376,29 @@ mod tests {
              %4 = oflow.relu@1(%2): f32[2, 2] on cpu
              return %4";
         check("identity", text, text);
+        // What needs a copy of contiguous memory may be a window onto a variable with other strides.
+        let text = "variable %0: f32[2, 3] on cpu
+             %1 = oflow.permute@1(%0) {dims=[1, 0]}: f32[3, 2] on cpu
+             %2 = oflow.reshape@1(%1) {shape=[6]}: f32[6] on cpu
+             %3 = oflow.add.grad.a@1(%2): f32[6] on cpu
+             %4 = oflow.add@1(%0, %0) into %0: f32[2, 3] on cpu
+             %5 = oflow.relu@1(%3): f32[6] on cpu
+             return %5";
+        check("identity", text, text);
+        // The same for a value that would be computed once more from it after the write.
+        let text = "variable %0: f32[8, 8] on cpu
+             input %1 \"x\": f32[64, 64] on cpu
+             %2 = oflow.permute@1(%0) {dims=[1, 0]}: f32[8, 8] on cpu
+             %3 = oflow.reshape@1(%2) {shape=[64]}: f32[64] on cpu
+             %4 = oflow.mul@1(%3, %1): f32[64, 64] on cpu
+             %5 = oflow.add@1(%0, %0) into %0: f32[8, 8] on cpu
+             %6 = oflow.exp@1(%1): f32[64, 64] on cpu
+             %7 = oflow.tanh@1(%1): f32[64, 64] on cpu
+             %8 = oflow.mul@1(%6, %7): f32[64, 64] on cpu
+             %9 = oflow.sum@1(%8) {dims=[], keepdim=false}: f32[] on cpu
+             %10 = oflow.mul@1(%4, %9): f32[64, 64] on cpu
+             return %10";
+        check_with(("recompute", &Passes::default().memory(Memory::Least)), text, text);
     }
 
     /// Values that wait while others are computed.

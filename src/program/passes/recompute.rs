@@ -127,8 +127,7 @@ impl<'a> Search<'a> {
     fn run(&mut self) -> Option<Program> {
         let (target, allowed) = (self.target(), self.allowed());
         let mut now = self.rebuilt(&self.given_up);
-        let (before, mut best) = (now.live.peak.1, None);
-        let mut least = before;
+        let (mut least, mut best) = (now.live.peak.1, None);
         while least > target {
             let mut round = self.candidates(&now);
             round.retain(|c| c.time <= allowed - self.added);
@@ -229,7 +228,9 @@ impl<'a> Search<'a> {
         let cheap = self.memory != Memory::Cheap || call.op.flops.is_none() && call.op.kernels.is_empty() && !indices();
         let piece = &self.live.pieces[v];
         let guard = self.guards.contains(&ValueId(v as u32));
-        let kept = guard || piece.uses.last() == Some(&self.program.nodes.len()) || !piece.writes.is_empty();
+        let kept = guard
+            || piece.uses.last() == Some(&self.program.nodes.len())
+            || !self.live.writes_of(ValueId(v as u32)).is_empty();
         plain && fixed && cheap && !kept && node.writes.is_empty() && node.guard.is_none() && !node.recomputed
     }
 
@@ -260,9 +261,8 @@ impl<'a> Search<'a> {
             made.into.nodes.push(node);
             made.anchor.push(n);
         }
-        let mut sizes = Sizes::default();
         let Rebuild { into: program, anchor, of, .. } = made;
-        let live = Liveness::of(&program, &mut sizes);
+        let live = Liveness::of(&program, &mut Sizes::default());
         Rebuilt { program, anchor, of, live }
     }
 
@@ -293,12 +293,11 @@ impl Chain<'_, '_> {
             let n = search.maker[v]?;
             self.time += search.time[n];
             for u in search.program.nodes[n].inputs.iter().flatten() {
-                let u = search.live.root[u.index()].index();
-                let piece = &search.live.pieces[u];
-                if piece.writes.iter().any(|w| (n..at).contains(w)) {
+                if search.live.writes_of(*u).iter().any(|w| (n..at).contains(w)) {
                     return None;
                 }
-                if piece.made.is_none()
+                let u = search.live.root[u.index()].index();
+                if search.live.pieces[u].made.is_none()
                     || search.given_up.contains_key(&u)
                     || self.all.iter().any(|(known, _)| *known == u)
                 {
