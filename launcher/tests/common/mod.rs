@@ -171,6 +171,16 @@ pub fn job() -> &'static str {
 }
 
 /// Runs oflaunch to its end.
+/// `file:line` of the n-th line of the job after `function` that contains the text.
+pub fn line_of_job(function: &str, text: &str) -> String {
+    let source = job_source();
+    let code = fs::read_to_string(&source).unwrap();
+    let lines: Vec<&str> = code.lines().collect();
+    let begin = lines.iter().position(|l| l.starts_with(&format!("fn {function}("))).unwrap();
+    let line = begin + lines[begin..].iter().position(|l| l.contains(text)).unwrap() + 1;
+    format!("{}:{line}", source.canonicalize().unwrap().display())
+}
+
 pub fn run(folder: &Folder, args: &[&str]) -> Output {
     oflaunch(folder).args(args).output().unwrap()
 }

@@ -18,16 +18,6 @@ fn ranks(folder: &Folder, n: usize, options: &[&str], mode: &str) -> (Output, Du
     (output, start.elapsed())
 }
 
-/// `file:line` of the n-th line of the job after `function` that contains the text.
-fn place(function: &str, text: &str) -> String {
-    let source = job_source();
-    let code = fs::read_to_string(&source).unwrap();
-    let lines: Vec<&str> = code.lines().collect();
-    let begin = lines.iter().position(|l| l.starts_with(&format!("fn {function}("))).unwrap();
-    let line = begin + lines[begin..].iter().position(|l| l.contains(text)).unwrap() + 1;
-    format!("{}:{line}", source.canonicalize().unwrap().display())
-}
-
 /// oflaunch's own text: its lines, and those that continue them.
 fn own(output: &Output) -> String {
     stderr(output).lines().filter(|l| !l.starts_with("[rank ")).map(|l| format!("{l}\n")).collect()
@@ -40,7 +30,7 @@ fn a_skipped_op_is_named_although_it_is_noticed_later() {
     let text = own(&output);
     assert_eq!(code(&output), 1, "{text}");
     assert!(took < Duration::from_secs(8), "{took:?}");
-    let (relu, exp) = (place("skip", "x.relu()"), place("skip", "x.exp()"));
+    let (relu, exp) = (line_of_job("skip", "x.relu()"), line_of_job("skip", "x.exp()"));
     assert!(text.contains(&format!("'relu' #2 ({relu})")) && text.contains(&format!("'exp' #2 ({exp})")), "{text}");
     assert!(text.contains("issued different ops: rank ") && text.contains("they noticed when rank "), "{text}");
     // The records name it too.
@@ -63,7 +53,7 @@ fn ranks_that_declare_an_op_differently_after_their_start_are_told_apart() {
     let text = own(&output);
     assert_eq!(code(&output), 1, "{text}");
     assert!(took < Duration::from_secs(8), "{took:?}");
-    let line = place("declares_differently", "call(\"scaled\"");
+    let line = line_of_job("declares_differently", "call(\"scaled\"");
     assert!(
         text.contains("rank 0 issued test.scaled(")
             && text.contains("the op is declared otherwise")
@@ -81,7 +71,7 @@ fn ranks_that_never_talk_are_compared_by_their_heartbeats() {
     // Two seconds are the budget on an idle machine.
     assert!(took < Duration::from_secs(8), "{took:?}");
     println!("found and ended after {took:?}");
-    let (neg, relu) = (place("skip_alone", "x.neg()"), place("skip_alone", "x.relu()"));
+    let (neg, relu) = (line_of_job("skip_alone", "x.neg()"), line_of_job("skip_alone", "x.relu()"));
     let wanted =
         format!("ranks 0 and 1 issued different ops: rank 0 issued 'relu' #9 ({relu}), rank 1 'neg' #9 ({neg})");
     let wanted_op = wanted.replace("'neg'", "'negative'");
@@ -92,11 +82,11 @@ fn ranks_that_never_talk_are_compared_by_their_heartbeats() {
 fn other_shapes_and_other_values_are_named() {
     let folder = Folder::new();
     let (output, _) = ranks(&folder, 2, &[], "shape");
-    let (text, at) = (own(&output), place("shape", "ones("));
+    let (text, at) = (own(&output), line_of_job("shape", "ones("));
     assert!(text.contains(&format!("(f32[4, 2]) on cpu[2] as [S(0)] #1 ({at}), rank 1 ")), "{text}");
     assert!(text.contains(&format!("(f32[6, 2]) on cpu[2] as [S(0)] #1 ({at})")), "{text}");
     let (output, _) = ranks(&folder, 2, &[], "value");
-    let (text, at) = (own(&output), place("value", "x.mul("));
+    let (text, at) = (own(&output), line_of_job("value", "x.mul("));
     assert!(text.contains(&format!("#2 ({at}), rank 1 ")), "{text}");
     assert!(text.contains("differ in an attribute or in a value: a number given to the op"), "{text}");
 }
@@ -158,7 +148,7 @@ fn an_endless_loop_is_a_stall() {
     let text = own(&output);
     assert_eq!(code(&output), 1, "{text}");
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let relu = place("endless_loop", "relu()");
+    let relu = line_of_job("endless_loop", "relu()");
     assert!(text.contains("rank 1 stalls the job: rank 0 has waited "), "{text}");
     assert!(text.contains("rank 1 has issued nothing since 'relu' #") && text.contains(&relu), "{text}");
 }

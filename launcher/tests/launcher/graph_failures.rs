@@ -1,7 +1,6 @@
 //! Ranks that die, stop, stall, differ or fail in the run of a graph, in real jobs of real processes: the report names the rank, the op and the
 //! line, as soon as it does for the same calls without a graph.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -17,14 +16,9 @@ fn ranks(n: usize, options: &[&str], mode: &[&str]) -> (Output, Duration) {
     (output, start.elapsed())
 }
 
-/// `(file:line)` of the n-th line of the job after `function` that contains the text.
+/// `(file:line)` of a line of the job.
 fn place(function: &str, text: &str) -> String {
-    let source = job_source();
-    let code = fs::read_to_string(&source).unwrap();
-    let lines: Vec<&str> = code.lines().collect();
-    let begin = lines.iter().position(|l| l.starts_with(&format!("fn {function}("))).unwrap();
-    let line = begin + lines[begin..].iter().position(|l| l.contains(text)).unwrap() + 1;
-    format!("({}:{line})", source.canonicalize().unwrap().display())
+    format!("({})", line_of_job(function, text))
 }
 
 /// oflaunch's own text: its lines, and those that continue them.
