@@ -15,6 +15,7 @@
 //! 2. Small programs: 1,000 adds, a step of 4 layers 64 wide with AdamW, a token of a GPT that has its keys and values in tensors of a fixed
 //!    length.
 //! 3. Capture, passes and plan of a training step of a GPT of 32 layers on a [2, 2] mesh. Four ranks build it one after the other.
+//! 4. The graphs of both steps, saved and loaded.
 
 #[path = "../../examples/common/model.rs"]
 mod model;
@@ -27,6 +28,7 @@ use oflow::graph::{Graph, GraphOptions, Memory, Passes};
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
+use oflow::state::{LoadState, SaveState, Stateful};
 use peers::{Peer, median};
 use pulp::{Arch, Simd, WithSimd};
 use std::cell::RefCell;
@@ -415,11 +417,71 @@ fn planning(meter: &Meter) -> Result<()> {
     Ok(())
 }
 
+/// Saved graphs: what a rank's file takes, and how long it takes to load it in a context that has planned nothing yet.
+fn loading(meter: &Meter) -> Result<()> {
+    let rounds = if meter.quick { 4 } else { 10 };
+    println!(
+        "\n| saved graph | nodes | bytes of a file | load, ms | with the optimizer's state |\n|---|---|---|---|---|"
+    );
+    for (name, sizes) in [("step of the GPT, 1 rank", [1, 1]), ("step of 32 layers on [2, 2], a rank", [2, 2])] {
+        let ranks = sizes.iter().product();
+        let make = || {
+            let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", sizes[0]), ("tp", sizes[1])])?;
+            match ranks {
+                1 => small_gpt(),
+                _ => Training::new(&Config::new(256, 32, 64, 4, 16), &mesh, [8, 16]),
+            }
+        };
+        let folder = tempfile::tempdir().map_err(|e| Error::storage("no folder for saved graphs").because(e))?;
+        let built = oflow::run_ranks(ranks, |_| {
+            let mut training = make()?;
+            let (graph, _) = training.graph(Passes::default())?;
+            graph.save(folder.path(), &[("model", &training.model), ("opt", &training.opt)])?;
+            let mut state = SaveState::new();
+            training.opt.save_state(&mut state)?;
+            let names: Vec<String> = state.into_parts().0.into_iter().map(|(name, _)| name).collect();
+            Ok((graph.program().nodes.len(), names))
+        })?;
+        let Some((nodes, names)) = built.first() else { continue };
+        let file = std::fs::metadata(folder.path().join("rank0.graph")).map_or(0, |f| f.len());
+        let mut times = [vec![], vec![]];
+        for round in 0..rounds {
+            let barrier = Barrier::new(ranks);
+            let ms = oflow::run_ranks(ranks, |world| {
+                let mut training = make()?;
+                if round % 2 == 0 {
+                    let values = std::collections::BTreeMap::new();
+                    training.opt.prepare(&LoadState::new(names.iter().map(String::as_str), &values))?;
+                }
+                let mut ms = 0.0;
+                // One after the other, as on cores of their own.
+                for turn in 0..ranks {
+                    barrier.wait();
+                    if turn == world.rank() {
+                        let began = Instant::now();
+                        let state: &mut [(&str, &mut dyn Stateful)] =
+                            &mut [("model", &mut training.model), ("opt", &mut training.opt)];
+                        Graph::<Tensor>::load(folder.path(), state)?;
+                        ms = began.elapsed().as_secs_f64() * 1e3;
+                    }
+                }
+                Ok(ms)
+            })?;
+            times[round % 2].extend(ms);
+        }
+        let [load, with_state] = times.map(median);
+        println!("| {name} | {nodes} | {file} | {load:.1} | {with_state:.1} |");
+    }
+    println!("\nBudget: 10 ms for the step of the GPT.");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let quick = std::env::args().any(|a| a == "--quick");
     let meter = Meter { quick, peer: Mutex::new(Peer::start("graph_torch.py")) };
     gpt(&meter)?;
     budgets(&meter)?;
     small(&meter)?;
-    planning(&meter)
+    planning(&meter)?;
+    loading(&meter)
 }

@@ -19,6 +19,43 @@ pub mod graph {
     include!("gen/oflow.graph.v1.rs");
 }
 
+/// Messages of saved graphs (`saved_graph.proto`).
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+#[rustfmt::skip]
+pub mod saved_graph {
+    include!("gen/oflow.saved_graph.v1.rs");
+}
+
+/// Returns the bytes of a saved graph, which are sealed next.
+pub fn write_saved_graph(graph: &saved_graph::SavedGraph) -> Vec<u8> {
+    graph.encode_to_vec()
+}
+
+/// Returns a file with this content, of this hash.
+pub fn seal_saved_graph(content: &[u8], sum: u64) -> Vec<u8> {
+    saved_graph::Sealed { sum, content: content.to_vec() }.encode_to_vec()
+}
+
+/// Returns the content of a file of a saved graph; none if it is not one.
+pub fn saved_graph_content(bytes: &[u8]) -> Vec<u8> {
+    saved_graph::Sealed::decode(bytes).unwrap_or_default().content
+}
+
+/// Reads a saved graph; `None` if its content has another hash than it says.
+///
+/// # Errors
+/// With the reason, if the bytes are no such message.
+pub fn read_saved_graph(
+    bytes: &[u8],
+    sum: impl FnOnce(&[u8]) -> u64,
+) -> Result<Option<saved_graph::SavedGraph>, DecodeError> {
+    let sealed = saved_graph::Sealed::decode(bytes)?;
+    match sum(&sealed.content) == sealed.sum {
+        true => saved_graph::SavedGraph::decode(sealed.content.as_slice()).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// Returns the bytes of a program's message. It stands here because generic code is compiled in the crate that calls it.
 pub fn write_program(program: &graph::Program) -> Vec<u8> {
     program.encode_to_vec()

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import gc
 import inspect
+import os
 import threading
 
 from . import _oflow
@@ -191,9 +192,69 @@ class Graph:
         plan = last and last[0].plan()
         return plan and GraphPlan(*plan[:-1], tuple(Arena(*arena) for arena in plan[-1]))
 
+    def save(self, folder, state):
+        """Saves the graph that was called last to a folder: its program, and the plan of each rank. ``state`` is a dict of sections, as for a
+        checkpoint: it names the modules and optimizers of the graph. Their values are not saved. :func:`oflow.load_graph` loads it."""
+        last = next(reversed(self._graphs.values()), None)
+        if last is None:
+            raise ValueError("the function has not been captured yet: call it first")
+        _save(last[0], folder, state)
+
     def explain(self):
         """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
         return "\n".join(graph.explain() for graph, *_ in self._graphs.values())
+
+
+def _save(graph, folder, state):
+    from .checkpoint import _Sections
+
+    graph.save(os.fsdecode(folder), _Sections(state).given)
+
+
+class LoadedGraph:
+    """A graph that another program has saved: see :func:`load_graph`."""
+
+    def __init__(self, graph, optimizers):
+        self._graph, self._optimizers = graph, optimizers
+        self.inputs = tuple(graph.inputs())
+        """Names of the inputs, in their order."""
+
+    def __call__(self, *args, **kwargs):
+        """Runs the graph. Inputs are given in their order, or by name. Returns a tensor, or a tuple of several or of none."""
+        given = dict(zip(self.inputs, args))
+        if len(args) > len(self.inputs):
+            raise TypeError(f"the graph has {len(self.inputs)} inputs, {', '.join(self.inputs)}; {len(args)} are given")
+        for name, value in kwargs.items():
+            if name not in self.inputs or name in given:
+                what = "is given twice" if name in given else f"does not exist: the inputs are {', '.join(self.inputs)}"
+                raise TypeError(f"input {name!r} {what}")
+            given[name] = value
+        missing = [name for name in self.inputs if name not in given]
+        if missing:
+            raise TypeError(f"the graph needs {', '.join(missing)}")
+        for optimizer in self._optimizers:
+            # Groups may have other options than at the last call.
+            optimizer._ready()
+        results = self._graph.run([given[name] for name in self.inputs])
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def explain(self):
+        """The program of the graph, as :meth:`oflow.Graph.explain` tells it."""
+        return self._graph.explain()
+
+
+def load_graph(folder, state):
+    """Loads a graph that :meth:`oflow.Graph.save` has written, without capture, passes or planning: a :class:`LoadedGraph`.
+
+    ``state`` is the dict of sections with which it was saved. The state of an optimizer is made if it is not there yet. A graph whose ops, world,
+    devices or cost model are others here is refused.
+    """
+    from .checkpoint import _Sections
+    from .optim import Optimizer
+
+    sections = _Sections(state)
+    optimizers = [value for value in state.values() if isinstance(value, Optimizer)]
+    return LoadedGraph(_oflow._Graph.load(os.fsdecode(folder), sections.given), optimizers)
 
 
 def _hashable(value):

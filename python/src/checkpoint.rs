@@ -53,7 +53,7 @@ impl Stateful for Plain {
 }
 
 /// The values of sections, as JSON.
-type Values = Vec<(String, String)>;
+pub(crate) type Values = Vec<(String, String)>;
 
 /// Missing and unexpected names.
 type Names = (Vec<String>, Vec<String>);
@@ -87,6 +87,13 @@ impl Stateful for LockedSection<'_> {
             LockedSection::Scaler(s) => s.load_state(from),
             LockedSection::Stream(s) => s.load_state(from),
             LockedSection::Plain(p) => p.load_state(from),
+        }
+    }
+    fn prepare(&mut self, wanted: &LoadState<'_>) -> Result<()> {
+        match self {
+            LockedSection::Optimizer(o) => o.prepare(wanted),
+            // These make no tensors at a first use.
+            LockedSection::Scaler(_) | LockedSection::Stream(_) | LockedSection::Plain(_) => Ok(()),
         }
     }
 }
@@ -126,8 +133,26 @@ fn sections(given: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Sec
     given.into_iter().map(|(name, o)| Ok((name, one(o)?))).collect()
 }
 
+/// Runs a call on sections that are to be saved.
+pub(crate) fn saving<T: Send>(
+    py: Python<'_>,
+    given: Vec<(String, Bound<'_, PyAny>)>,
+    call: impl FnOnce(&[(&str, &dyn Stateful)]) -> Result<T> + Send,
+) -> PyResult<T> {
+    context::enter(py)?;
+    let (site, mut all) = (site::caller(py), sections(given)?);
+    py.detach(|| {
+        let _scope = site.scope();
+        let held: Vec<(&str, LockedSection<'_>)> =
+            all.iter_mut().map(|(name, s)| Ok((name.as_str(), held(s)?))).collect::<Result<_>>()?;
+        let state: Vec<(&str, &dyn Stateful)> = held.iter().map(|(name, h)| (*name, h.state())).collect();
+        call(&state)
+    })
+    .or_raise(py)
+}
+
 /// Runs a call on sections that are to be loaded. Returns the values of those that Python gave, by section, as JSON.
-fn loading<T: Send>(
+pub(crate) fn loading<T: Send>(
     py: Python<'_>,
     given: Vec<(String, Bound<'_, PyAny>)>,
     call: impl FnOnce(&mut [(&str, &mut dyn Stateful)]) -> Result<T> + Send,
@@ -175,16 +200,7 @@ impl _CheckpointManager {
     }
 
     fn save(&self, py: Python<'_>, step: u64, state: Vec<(String, Bound<'_, PyAny>)>, behind: bool) -> PyResult<()> {
-        context::enter(py)?;
-        let (site, mut all) = (site::caller(py), sections(state)?);
-        py.detach(|| {
-            let _scope = site.scope();
-            let held: Vec<(&str, LockedSection<'_>)> =
-                all.iter_mut().map(|(name, s)| Ok((name.as_str(), held(s)?))).collect::<Result<_>>()?;
-            let state: Vec<(&str, &dyn Stateful)> = held.iter().map(|(name, h)| (*name, h.state())).collect();
-            self.with(|m| if behind { m.save_async(step, &state) } else { m.save(step, &state) })
-        })
-        .or_raise(py)
+        saving(py, state, |state| self.with(|m| if behind { m.save_async(step, state) } else { m.save(step, state) }))
     }
 
     fn load_latest(&self, py: Python<'_>, state: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<(Option<u64>, Values)> {

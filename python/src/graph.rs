@@ -1,13 +1,16 @@
 //! Captured functions: `oflow.graph`. Arguments, results and the graphs of one function are in `oflow/_graph.py`.
 
 use crate::autograd::tensors;
+use crate::checkpoint::{loading, saving};
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::graph::{Graph, GraphOptions, Memory, Passes};
+use oflow::program::OutsideKind;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// A captured function of a list of tensors, which returns a list of tensors.
@@ -99,6 +102,21 @@ impl _Graph {
             self.graph.lock().unwrap_or_else(PoisonError::into_inner).run(&refs)
         });
         list(py, outs.or_raise(py)?)
+    }
+    /// Saves the program and the plan of this rank to a folder; `state` names its tensors and optimizers.
+    fn save(&self, py: Python<'_>, folder: PathBuf, state: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
+        saving(py, state, |state| self.graph.lock().unwrap_or_else(PoisonError::into_inner).save(&folder, state))
+    }
+    /// Loads what `save` has written.
+    #[staticmethod]
+    fn load(py: Python<'_>, folder: PathBuf, state: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<_Graph> {
+        let (graph, _) = loading(py, state, |state| Graph::load(&folder, state))?;
+        Ok(_Graph { graph: Mutex::new(graph) })
+    }
+    /// The names of the inputs.
+    fn inputs(&self) -> Vec<String> {
+        let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        graph.program().outside_of(OutsideKind::Input).map(|o| o.name.clone()).collect()
     }
     /// The plan of this rank; None where runs are call by call.
     fn plan(&self) -> Option<Plan> {

@@ -185,6 +185,11 @@ impl Planner {
         &self.model
     }
 
+    /// Returns a hash of the cost model, with the hosts of the ranks.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Returns the cheapest plan from `src` to `dst`, the same on every rank.
     ///
     /// # Errors

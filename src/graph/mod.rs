@@ -53,6 +53,8 @@
 mod feed;
 mod gradient;
 mod outputs;
+#[doc(hidden)]
+pub mod saved;
 mod session;
 
 pub use feed::{Feed, FeedPosition};
@@ -65,8 +67,10 @@ use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
+use saved::{Loaded, Planning};
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
 
 /// Options of [`Graph::build`].
 #[derive(Clone, Debug, Default)]
@@ -74,6 +78,8 @@ use std::marker::PhantomData;
 pub struct GraphOptions {
     /// Passes that improve the captured program; all by default.
     pub passes: Passes,
+    /// Folder of a saved graph whose plan the captured program takes; none by default.
+    pub saved: Option<PathBuf>,
 }
 
 impl GraphOptions {
@@ -88,6 +94,28 @@ impl GraphOptions {
     #[must_use]
     pub fn passes(mut self, passes: Passes) -> GraphOptions {
         self.passes = passes;
+        self
+    }
+
+    /// Takes what passes and planning have made of the program from a saved graph ([`Graph::save`]). The closure is captured all the same, and
+    /// it is an error if it is not the closure of the saved graph; the options of passes and memory are those of that graph.
+    ///
+    /// ```
+    /// use oflow::graph::{Graph, GraphOptions};
+    /// use oflow::prelude::*;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let x = ones([2, 3], Device::Cpu)?;
+    /// Graph::build(|g| g.input("x", &x)?.relu(), GraphOptions::default())?.save(folder, &[])?;
+    /// // In another process:
+    /// let graph = Graph::build(|g| g.input("x", &x)?.relu(), GraphOptions::default().saved(folder))?;
+    /// let other = Graph::build(|g| g.input("x", &x)?.exp(), GraphOptions::default().saved(folder));
+    /// assert!(other.unwrap_err().to_string().contains("the plan of another program"));
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn saved(mut self, folder: impl Into<PathBuf>) -> GraphOptions {
+        self.saved = Some(folder.into());
         self
     }
 
@@ -169,6 +197,8 @@ const AT_PEAK: usize = 12;
 
 /// A captured closure: see the [module](self). `O` is what it returns.
 pub struct Graph<O = Tensor> {
+    /// The program as it was captured.
+    captured: Program,
     effects: Vec<Effect>,
     names: Vec<(String, ValueId)>,
     runs: GraphRuns,
@@ -181,23 +211,36 @@ impl<O> Graph<O> {
         // A pass keeps what is returned, and gives it its new number.
         let returned = captured.program.outputs.len();
         captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
+        let as_captured = captured.program.clone();
         let (mut tried, mut tries) = (passes.clone(), 0);
         loop {
-            let (mut captured, mut names) = (captured.clone(), names.clone());
-            let program = &mut captured.program;
+            let (mut improved, mut names) = (captured.clone(), names.clone());
+            let program = &mut improved.program;
             let effects = tried.run(program)?;
             let kept = program.outputs.split_off(returned);
             names.iter_mut().zip(kept).for_each(|((_, v), kept)| *v = kept);
-            let runs = GraphRuns::new(captured)?;
+            let runs = GraphRuns::new(improved, None)?;
             let less = match (passes.budget(), runs.plan()) {
                 (Some(budget), Some(plan)) => tried.within((budget, plan.peak()), (runs.program(), &effects), tries)?,
                 _ => None,
             };
             match less {
                 Some(less) => (tried, tries) = (less, tries + 1),
-                None => return Ok(Graph { effects, names, runs, outputs: PhantomData }),
+                None => return Ok(Graph { captured: as_captured, effects, names, runs, outputs: PhantomData }),
             }
         }
+    }
+}
+
+impl<O> Graph<O> {
+    /// The graph of a captured program, with the plan of a saved one.
+    fn of_saved(mut captured: Captured, names: Vec<(String, ValueId)>, folder: &Path) -> Result<Graph<O>> {
+        captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
+        let as_captured = captured.program.clone();
+        let loaded = Loaded::of_capture(folder, &captured, &names)?;
+        let (planned, Planning { names, effects, record }) = loaded.apply(captured)?;
+        let runs = GraphRuns::new(planned, Some(&record))?;
+        Ok(Graph { captured: as_captured, effects, names, runs, outputs: PhantomData })
     }
 }
 
@@ -210,7 +253,7 @@ impl<O: GraphOutput> Graph<O> {
     /// Those of the closure, and if it does what a graph cannot do. The error names the line.
     #[track_caller]
     pub fn build(f: impl FnOnce(&GraphBuilder<'_>) -> Result<O>, options: GraphOptions) -> Result<Graph<O>> {
-        let (site, GraphOptions { passes }) = (CallSite::here(), options);
+        let (site, GraphOptions { passes, saved }) = (CallSite::here(), options);
         let names = RefCell::default();
         let captured = capture(
             |capture| {
@@ -220,7 +263,11 @@ impl<O: GraphOutput> Graph<O> {
             },
             site,
         )?;
-        Graph::of(captured, names.into_inner(), &passes).map_err(|e| e.at(site))
+        match saved {
+            None => Graph::of(captured, names.into_inner(), &passes),
+            Some(folder) => Graph::of_saved(captured, names.into_inner(), &folder),
+        }
+        .map_err(|e| e.at(site))
     }
 
     /// Runs the graph on inputs, in the order in which they were declared.

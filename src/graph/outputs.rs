@@ -8,6 +8,8 @@ pub trait GraphOutput: Sized {
     fn take(self, to: &mut Vec<Tensor>);
     /// The same value of other tensors; `None` if there are too few.
     fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Self>;
+    /// How many tensors it has; `None` if any number.
+    fn tensors() -> Option<usize>;
 }
 
 impl GraphOutput for Tensor {
@@ -17,12 +19,18 @@ impl GraphOutput for Tensor {
     fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Tensor> {
         from.next()
     }
+    fn tensors() -> Option<usize> {
+        Some(1)
+    }
 }
 
 impl GraphOutput for () {
     fn take(self, _to: &mut Vec<Tensor>) {}
     fn give(_from: &mut dyn Iterator<Item = Tensor>) -> Option<()> {
         Some(())
+    }
+    fn tensors() -> Option<usize> {
+        Some(0)
     }
 }
 
@@ -32,6 +40,9 @@ impl GraphOutput for Vec<Tensor> {
     }
     fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Vec<Tensor>> {
         Some(from.collect())
+    }
+    fn tensors() -> Option<usize> {
+        None
     }
 }
 
@@ -45,6 +56,9 @@ macro_rules! tuples {
             }
             fn give(from: &mut dyn Iterator<Item = Tensor>) -> Option<Self> {
                 Some(($(tuples!(= from $member),)+))
+            }
+            fn tensors() -> Option<usize> {
+                Some([$(stringify!($member)),+].len())
             }
         }
     };

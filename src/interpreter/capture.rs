@@ -13,6 +13,7 @@
 //! is a variable of the program.
 
 use super::call::{Call, HostNumbers, OwnedInputs, Rewrite, Rewritten};
+use super::host_object::HostObject;
 use super::observers::{Issued, Observer, hide, observe};
 use super::program_builder::{ProgramBuilder, type_of};
 use super::writes::{writes, written};
@@ -21,7 +22,6 @@ use crate::context::{
     symbolic_seed,
 };
 use crate::error::{CallSite, Error, Result};
-use crate::ops::RuntimeAttrs;
 use crate::plan::TypeRef;
 use crate::program::{Draw, GeneratorId, HostId, OutsideKind, Program, ValueId, Work, Write};
 use crate::tensor::{Body, Edge, LocalTensor, Tensor, WeakTensor, borrow_slots, next_stamp, share_memory};
@@ -31,22 +31,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// An object of the host that computes numbers of captured calls: an optimizer.
-pub(crate) trait HostObject: Send + Sync {
-    /// A run has come to the object's place, before the calls that read its numbers.
-    ///
-    /// # Errors
-    /// The object's settings are refused.
-    fn advance(&self, site: CallSite) -> Result<()>;
-    /// The runtime attributes of one of its calls, in the present run.
-    ///
-    /// # Errors
-    /// The object has changed so that it has no such call.
-    fn numbers(&self, call: u32) -> Result<RuntimeAttrs>;
-    /// The present run has ended without error.
-    fn done(&self);
-}
 
 /// A captured program, with the objects of the process that it names by number.
 #[derive(Clone)]

@@ -13,11 +13,12 @@
 
 use super::capture::Captured;
 use super::graph_check::compare;
-use super::planned::{Fits, GraphPlan, Planned};
+use super::planned::{Fits, GraphPlan, PlanRecord, Planned};
 use super::replay::{Replay, RunState};
 use crate::context::{DataCheck, Moments, Policy, RankCtx, current, is_observed, no_grad, nothing_asked, policy};
 use crate::control::flight::{GraphNodes, GraphRun};
 use crate::error::{CallSite, Error, Result};
+use crate::ops::Op;
 use crate::program::Program;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -47,15 +48,15 @@ struct Shared {
 pub(crate) type Returned = SmallVec<[Tensor; 2]>;
 
 impl GraphRuns {
-    /// Plans a program.
+    /// Plans a program; as it was recorded, if a record is given.
     ///
     /// # Errors
-    /// What planning refuses, and a value of `OFLOW_GRAPH` that is none.
-    pub(crate) fn new(captured: Captured) -> Result<GraphRuns> {
+    /// What planning refuses, a record of another plan, and a value of `OFLOW_GRAPH` that is none.
+    pub(crate) fn new(captured: Captured, recorded: Option<&PlanRecord>) -> Result<GraphRuns> {
         let (replay, stepwise) = (Replay::new(captured)?, replays()?);
         let planned = match stepwise {
             true => None,
-            false => Some(Box::new(Planned::new(&current(), &replay)?)),
+            false => Some(Box::new(Planned::new(&current(), &replay, recorded)?)),
         };
         Ok(GraphRuns { replay, stepwise, planned, state: RunState::default(), shared: Shared::default() })
     }
@@ -73,6 +74,16 @@ impl GraphRuns {
     /// The plan of this rank; none where runs are call by call.
     pub(crate) fn plan(&self) -> Option<GraphPlan> {
         self.planned.as_ref().map(|p| p.describe())
+    }
+
+    /// What planning has decided for this rank; none where runs are call by call.
+    pub(crate) fn record(&self) -> Option<PlanRecord> {
+        self.planned.as_ref().map(|p| p.record())
+    }
+
+    /// The ops that the program calls, and those of its kernels.
+    pub(crate) fn ops(&self) -> Vec<&'static Op> {
+        self.replay.ops()
     }
 
     /// Runs the program on inputs, and returns its outputs.
@@ -113,7 +124,7 @@ fn run(
             fits = planned.fits(ctx, replay, state)?;
         }
         if planned.is_none() || fits == Fits::Otherwise {
-            let mut made = Planned::new(ctx, replay).map_err(|e| e.at(site))?;
+            let mut made = Planned::new(ctx, replay, None).map_err(|e| e.at(site))?;
             fits = made.fits(ctx, replay, state)?;
             *planned = Some(Box::new(made));
         }

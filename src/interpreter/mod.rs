@@ -100,6 +100,7 @@ mod graph_check;
 mod graph_run;
 mod halo;
 mod hooks;
+mod host_object;
 mod in_place;
 mod issue;
 mod key;
@@ -136,8 +137,8 @@ pub use call::{Call, IntoValues, Outputs};
 pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
 pub(crate) use capture::{
-    Capture, Captured, HostCalls, HostObject, capture, draw_for_capture, guarded, host_of_capture, in_capture,
-    is_capturing, outside_capture,
+    Capture, Captured, HostCalls, capture, draw_for_capture, guarded, host_of_capture, in_capture, is_capturing,
+    outside_capture,
 };
 pub use comm_trace::{
     COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,
@@ -147,10 +148,12 @@ pub use custom::apply_custom;
 pub(crate) use emit::Functions;
 pub(crate) use graph_run::GraphRuns;
 pub use hooks::{WatchGuard, watch_calls, watch_results};
+pub(crate) use host_object::{HostObject, HostSource, address_of};
 pub(crate) use layout::compare_replicas;
 pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
+pub(crate) use planned::{ArenaRecord, PlanRecord};
 pub use planned::{ArenaSize, GraphPlan, Living};
 pub(crate) use program_gradient::{call_again, check_differentiable, check_outputs};
 pub use read::{logical_bytes, logical_bytes_on};

@@ -13,12 +13,13 @@ use crate::context::{GeneratorState, RankCtx, current, grad_enabled};
 use crate::control::flight::{GraphNodes, GraphRun};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
-use crate::ops::{OpUse, RuntimeAttrs};
-use crate::plan::TypeRef;
+use crate::ops::{Op, OpUse, RuntimeAttrs};
+use crate::plan::{Step, TypeRef};
 use crate::program::{CallNode, GeneratorId, HostId, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A captured program with what a run needs beside it.
@@ -97,6 +98,18 @@ impl Replay {
     /// The plans of the calls that kernels carry out, by node.
     pub(super) fn plans(&self) -> &[Option<Arc<DispatchPlan>>] {
         &self.plans
+    }
+
+    /// The ops that the program calls, and those of its kernels, each once.
+    pub(super) fn ops(&self) -> Vec<&'static Op> {
+        let called = self.program().nodes.iter().filter_map(|n| Some(n.call()?.op));
+        let steps = self.plans.iter().flatten().flat_map(|p| &p.plan.steps);
+        let kernels = steps.filter_map(|s| match s {
+            Step::Kernel(k) => Some(k.op),
+            _ => None,
+        });
+        let named: BTreeMap<String, &'static Op> = called.chain(kernels).map(|op| (op.full_name(), op)).collect();
+        named.into_values().collect()
     }
 
     /// Hash of what every rank's program must have alike.

@@ -5,7 +5,7 @@ use super::master::state_like;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::op;
-use crate::interpreter::{Call, HostObject, host_of_capture};
+use crate::interpreter::{Call, HostObject, HostSource, address_of, host_of_capture};
 use crate::ops::RuntimeAttrs;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -57,6 +57,24 @@ impl HostObject for Numbers {
         Ok(smallvec![self.get().0.into()])
     }
     fn done(&self) {}
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>() as usize
+    }
+    fn saved(&self) -> String {
+        String::new()
+    }
+}
+
+/// Averages, as graphs that are loaded take their numbers.
+struct AverageSource(Arc<Numbers>);
+
+impl HostSource for AverageSource {
+    fn address(&self) -> usize {
+        address_of(&self.0)
+    }
+    fn restore(&self, _saved: &str) -> Result<Arc<dyn HostObject>> {
+        Ok(self.0.clone())
+    }
 }
 
 impl Ema {
@@ -137,6 +155,7 @@ impl Ema {
 impl Stateful for Ema {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         self.means.iter().enumerate().for_each(|(i, m)| to.tensor(&format!("{i}.mean"), m));
+        to.host("average", Arc::new(AverageSource(self.numbers.clone())));
         to.value("updates", self.updates())
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {

@@ -99,9 +99,12 @@ impl Optimizer for Groups {
 impl Stateful for Groups {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         let (mut first, mut counts, mut steps, mut groups) = (0, false, vec![], vec![]);
-        for (group, notes) in self.groups.iter().zip(&self.notes) {
+        for (i, (group, notes)) in self.groups.iter().zip(&self.notes).enumerate() {
             let mut own = SaveState::new();
             group.save_state(&mut own)?;
+            for (name, source) in own.take_sources().hosts {
+                to.host(&format!("group {i}.{name}"), source);
+            }
             let (tensors, values) = own.into_parts();
             for (name, t) in &tensors {
                 to.tensor(&renumbered(name, first), t);
@@ -136,14 +139,7 @@ impl Stateful for Groups {
         let (all, mut first) = (from.tensors(), 0);
         for group in &mut self.groups {
             let count = group.parameters().len();
-            let names: Vec<String> = all
-                .iter()
-                .filter_map(|name| {
-                    let (n, rest) = name.split_once('.')?;
-                    let n = n.parse::<usize>().ok()?.checked_sub(first).filter(|n| *n < count)?;
-                    Some(format!("{n}.{rest}"))
-                })
-                .collect();
+            let names = of_group(&all, first, count);
             let own = steps.iter().copied().chain(std::iter::repeat(0)).skip(first).take(count).collect::<Vec<_>>();
             let values = BTreeMap::from([
                 ("steps".to_string(), own.into()),
@@ -160,6 +156,26 @@ impl Stateful for Groups {
         }
         Ok(())
     }
+
+    fn prepare(&mut self, wanted: &LoadState<'_>) -> Result<()> {
+        let (all, values, mut first) = (wanted.tensors(), BTreeMap::new(), 0);
+        for group in &mut self.groups {
+            let names = of_group(&all, first, group.parameters().len());
+            group.prepare(&LoadState::new(names.iter().map(String::as_str), &values))?;
+            first += group.parameters().len();
+        }
+        Ok(())
+    }
+}
+
+/// The names of the tensors of a group whose parameters have these numbers, as the group's optimizer alone names them.
+fn of_group(all: &[String], first: usize, count: usize) -> Vec<String> {
+    let within = |name: &String| {
+        let (n, rest) = name.split_once('.')?;
+        let n = n.parse::<usize>().ok()?.checked_sub(first).filter(|n| *n < count)?;
+        Some(format!("{n}.{rest}"))
+    };
+    all.iter().filter_map(within).collect()
 }
 
 /// `3.mean` as `8.mean`, in a group whose first parameter is number 5.

@@ -81,6 +81,13 @@ impl Masters {
         let there = self.copies.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));
         there.for_each(|(i, m)| to.tensor(&format!("{i}.master"), &m.copy));
     }
+    /// Makes the wanted masters, as the first step does. Under `no_grad`.
+    pub fn prepare(&mut self, parameters: &[Tensor], wanted: &LoadState<'_>) -> Result<()> {
+        for (i, p) in parameters.iter().enumerate().filter(|(i, _)| wanted.has(&format!("{i}.master"))) {
+            self.of(i, p, CallSite::here())?;
+        }
+        Ok(())
+    }
     /// Asks for the masters that were saved. The others are made of their parameters again.
     pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<()> {
         for (i, p) in parameters.iter().enumerate() {

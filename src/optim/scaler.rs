@@ -14,7 +14,9 @@ use super::many::groups;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{invoke, op};
-use crate::interpreter::{Call, HostCalls, HostNumbers, HostObject, Target, guarded, host_of_capture, is_capturing};
+use crate::interpreter::{
+    Call, HostCalls, HostNumbers, HostObject, HostSource, Target, address_of, guarded, host_of_capture, is_capturing,
+};
 use crate::ops::{AttrValue, RuntimeAttrs};
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
@@ -113,6 +115,8 @@ fn lock(numbers: &Shared) -> MutexGuard<'_, Numbers> {
 }
 
 /// Event of a scaler, when a run of a graph comes to it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Event {
     /// Calls read the scale, and its reciprocal.
     Read,
@@ -149,6 +153,26 @@ impl HostObject for CapturedEvent {
         Ok(smallvec![if call == 0 { scale } else { 1.0 / scale }.into()])
     }
     fn done(&self) {}
+    fn address(&self) -> usize {
+        address_of(&self.0)
+    }
+    fn saved(&self) -> String {
+        // A word: always JSON.
+        serde_json::to_string(&self.1).unwrap_or_default()
+    }
+}
+
+/// A scaler, as graphs that are loaded take its scale.
+struct ScalerSource(Shared);
+
+impl HostSource for ScalerSource {
+    fn address(&self) -> usize {
+        address_of(&self.0)
+    }
+    fn restore(&self, saved: &str) -> Result<Arc<dyn HostObject>> {
+        let wrong = |e| Error::parse("the graph has no event of a gradient scaler here").because(e);
+        Ok(Arc::new(CapturedEvent(self.0.clone(), serde_json::from_str(saved).map_err(wrong)?)))
+    }
 }
 
 impl GradScaler {
@@ -283,6 +307,7 @@ impl GradScaler {
 /// Saves the scale, the number of steps since it last changed, and the number of skipped steps.
 impl Stateful for GradScaler {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        to.host("scaler", Arc::new(ScalerSource(self.numbers.clone())));
         let numbers = lock(&self.numbers);
         to.value("scale", numbers.scale)?;
         to.value("good", numbers.good)?;

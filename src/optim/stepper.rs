@@ -8,10 +8,13 @@ use super::master::{Masters, is_state_like, state_like};
 use super::{Optimizer, StepChecks, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Call, HostCalls, HostNumbers, HostObject, host_of_capture, is_capturing, outside_capture};
+use crate::interpreter::{
+    Call, HostCalls, HostNumbers, HostObject, HostSource, address_of, host_of_capture, is_capturing, outside_capture,
+};
 use crate::ops::{Op, RuntimeAttrs};
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -235,6 +238,53 @@ impl HostObject for CapturedStep {
         let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
         halves.iter_mut().for_each(|(p, version)| *version = p.version());
     }
+    fn address(&self) -> usize {
+        address_of(&self.numbers)
+    }
+    fn saved(&self) -> String {
+        // Numbers and a name: always JSON.
+        serde_json::to_string(&SavedStep { op: self.op.full_name(), groups: self.groups.clone() }).unwrap_or_default()
+    }
+}
+
+/// A captured step as saved graphs have it.
+#[derive(Serialize, Deserialize)]
+struct SavedStep {
+    op: String,
+    groups: Vec<Vec<usize>>,
+}
+
+/// An optimizer, as graphs that are loaded take its numbers.
+struct StepSource {
+    numbers: Arc<dyn StepNumbers>,
+    parameters: Vec<Tensor>,
+    masters: bool,
+}
+
+impl HostSource for StepSource {
+    fn address(&self) -> usize {
+        address_of(&self.numbers)
+    }
+    fn restore(&self, saved: &str) -> Result<Arc<dyn HostObject>> {
+        let wrong = |e| Error::parse("the step of the graph is not that of an optimizer").because(e);
+        let SavedStep { op, groups } = serde_json::from_str(saved).map_err(wrong)?;
+        let own = self.numbers.op()?;
+        if own.full_name() != op {
+            return Err(Error::argument(format!("the graph steps with {op}, this optimizer with {}", own.full_name()))
+                .help("make the optimizer with the settings that it had when the graph was saved"));
+        }
+        let count = self.parameters.len();
+        if let Some(i) = groups.iter().flatten().find(|i| **i >= count) {
+            return Err(Error::argument(format!(
+                "the graph steps parameter {i} of the optimizer, which has {count} parameters"
+            ))
+            .help("give it the parameters that it had when the graph was saved"));
+        }
+        if groups.iter().any(Vec::is_empty) {
+            return Err(Error::parse("the step of the graph has a group without parameters"));
+        }
+        captured(self.numbers.clone(), self.masters, &self.parameters, groups)
+    }
 }
 
 /// An optimizer of given settings. The state of half-precision parameters is f32.
@@ -321,8 +371,28 @@ impl<R: OptimizerRule> Stepper<R> {
             }
         }
         self.masters.save(to);
+        to.host(
+            "step",
+            Arc::new(StepSource {
+                numbers: self.numbers.clone(),
+                parameters: self.parameters.clone(),
+                masters: numbers.options.master_weights(),
+            }),
+        );
         if numbers.options.counts_steps() {
             to.value("steps", numbers.counts.iter().map(|c| c.steps).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the wanted tensors of state, as the first step does.
+    pub(super) fn make_state(&mut self, wanted: &LoadState<'_>) -> Result<()> {
+        let (_quiet, state) = (no_grad(), self.options().state());
+        self.masters.prepare(&self.parameters, wanted)?;
+        for i in 0..self.parameters.len() {
+            if state.iter().any(|(name, needed)| *needed && wanted.has(&format!("{i}.{name}"))) {
+                self.ready(i, &state)?;
+            }
         }
         Ok(())
     }
@@ -383,7 +453,7 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         let host = match is_capturing() {
             true => {
                 let masters = options.master_weights();
-                let step = captured(self.numbers.clone(), masters, &self.parameters, &groups)?;
+                let step = captured(self.numbers.clone(), masters, &self.parameters, numbers_of(&groups))?;
                 host_of_capture(options.op()?.name(), &step, site)?
             }
             false => None,
@@ -407,20 +477,24 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
     }
 }
 
-/// The step of these groups, for a graph that captures it.
+/// The numbers of the parameters of each group.
+fn numbers_of(groups: &[Vec<ParamState<'_>>]) -> Vec<Vec<usize>> {
+    groups.iter().map(|group| group.iter().map(|p| p.number).collect()).collect()
+}
+
+/// The step of these groups of parameters, for a graph that captures it.
 fn captured(
     numbers: Arc<dyn StepNumbers>,
     masters: bool,
     parameters: &[Tensor],
-    groups: &[Vec<ParamState<'_>>],
+    groups: Vec<Vec<usize>>,
 ) -> Result<Arc<dyn HostObject>> {
-    let all = groups.iter().flatten().map(|p| &parameters[p.number]);
-    let halves = all.filter(|p| masters && p.dtype().is_half());
+    let halves = groups.iter().flatten().map(|i| &parameters[*i]).filter(|p| masters && p.dtype().is_half());
     Ok(Arc::new(CapturedStep {
         op: numbers.op()?,
-        numbers,
-        groups: groups.iter().map(|group| group.iter().map(|p| p.number).collect()).collect(),
         now: Mutex::default(),
         halves: Mutex::new(halves.map(|p| (p.clone(), p.version())).collect()),
+        numbers,
+        groups,
     }))
 }

@@ -5,6 +5,7 @@
 //! with first and with best fit, keeps the best result, and stops at the bound.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Offsets are multiples of this, which suits every dtype and the widest vector registers.
 pub const ARENA_ALIGN: usize = 64;
@@ -41,6 +42,43 @@ pub struct Packing {
     pub bound: usize,
     /// The first step at which they live.
     pub peak: usize,
+}
+
+impl Packing {
+    /// Whether each of the buffers has a place of its own inside of the arena, as [`pack`] gives it.
+    pub fn is_of(&self, buffers: &[Lifetime]) -> bool {
+        if self.offsets.len() != buffers.len() || (self.bound, self.peak) != most_at_once(buffers) {
+            return false;
+        }
+        let fits = |(b, at): (&Lifetime, &usize)| {
+            let end = at.checked_add(b.taken());
+            at.is_multiple_of(ARENA_ALIGN) && end.is_some_and(|end| end <= self.bytes)
+        };
+        if !buffers.iter().zip(&self.offsets).all(fits) {
+            return false;
+        }
+        // At each step first what has ended before, then what begins: its neighbours in the arena must leave it room.
+        let mut changes: Vec<(usize, bool, usize)> = vec![];
+        for (i, b) in buffers.iter().enumerate().filter(|(_, b)| b.bytes > 0) {
+            changes.push((b.first, true, i));
+            changes.push((b.last + 1, false, i));
+        }
+        changes.sort_unstable();
+        let mut there: BTreeMap<usize, usize> = BTreeMap::new();
+        for (_, begins, i) in changes {
+            let (at, end) = (self.offsets[i], self.offsets[i] + buffers[i].taken());
+            if !begins {
+                there.remove(&at);
+                continue;
+            }
+            let before = there.range(..end).next_back().map(|(_, end)| *end);
+            if before.is_some_and(|other| other > at) {
+                return false;
+            }
+            there.insert(at, end);
+        }
+        true
+    }
 }
 
 /// Gives each buffer a place. Buffers without bytes have offset 0.
@@ -162,7 +200,36 @@ mod tests {
         };
         let most = buffers.iter().map(|b| at(b.first)).max().unwrap_or(0);
         assert_eq!((p.bound, at(p.peak)), (most, most));
-        assert!(p.bytes >= p.bound);
+        assert!(p.bytes >= p.bound && p.is_of(buffers));
+    }
+
+    #[test]
+    fn a_packing_in_which_two_buffers_meet_is_told() {
+        let mut rng = Random::new(5);
+        let mut moved = 0;
+        for count in 2..60 {
+            let buffers = random(&mut rng, count, 9);
+            let p = pack(&buffers);
+            let i = rng.below(count);
+            for at in (0..p.bytes).step_by(ARENA_ALIGN) {
+                let mut other = p.clone();
+                other.offsets[i] = at;
+                let apart = |o: usize| {
+                    let (a, b) = (&buffers[i], &buffers[o]);
+                    let met = o != i && a.bytes > 0 && b.bytes > 0 && a.meets(b);
+                    !met || at + a.taken() <= p.offsets[o] || p.offsets[o] + b.taken() <= at
+                };
+                let right = at + buffers[i].taken() <= p.bytes && (0..count).all(apart);
+                assert_eq!(other.is_of(&buffers), right, "{buffers:?}, {i} at {at}");
+                moved += usize::from(!right);
+            }
+            let mut other = p.clone();
+            other.offsets[i] += 1;
+            assert!(!other.is_of(&buffers) && !p.is_of(&buffers[1..]));
+            let smaller = p.bytes.saturating_sub(ARENA_ALIGN);
+            assert!(p.bytes == 0 || !Packing { bytes: smaller, ..p }.is_of(&buffers));
+        }
+        assert!(moved > 500, "{moved} wrong places");
     }
 
     /// The fewest bytes: some order with the lowest fit is optimal, so all orders are tried.

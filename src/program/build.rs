@@ -39,8 +39,11 @@ pub(super) fn type_on(shape: &[usize], dtype: DType, on: &Target) -> Result<Type
     }
 }
 
-/// A call of the op of a full name, in the version that it has here, without attributes and values.
-pub(super) fn call_of(name: &str) -> Result<CallNode> {
+/// The op of a full name, in the version that it has here.
+///
+/// # Errors
+/// It is not registered, or has another version.
+pub(crate) fn op_of(name: &str) -> Result<&'static Op> {
     let (of_domain, version) =
         name.split_once('@').ok_or_else(|| Error::parse(format!("expected an op with its version, got '{name}'")))?;
     let unknown = || Error::registry(format!("the program calls {name}, which is not registered"));
@@ -49,6 +52,12 @@ pub(super) fn call_of(name: &str) -> Result<CallNode> {
         return Err(Error::registry(format!("the program calls {name}, but here it is version {}", op.version))
             .help(format!("capture it again, or load the library that has version {version}")));
     }
+    Ok(op)
+}
+
+/// A call of the op of a full name, without attributes and values.
+pub(super) fn call_of(name: &str) -> Result<CallNode> {
+    let op = op_of(name)?;
     Ok(CallNode {
         op,
         attrs: Attrs::new(),

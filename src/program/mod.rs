@@ -20,6 +20,7 @@
 
 mod alike;
 mod build;
+mod compare;
 mod parse;
 mod passes;
 mod text;
@@ -28,6 +29,8 @@ mod verify;
 mod wire;
 
 pub use alike::AlikeLine;
+pub(crate) use build::op_of;
+pub use compare::Difference;
 pub use passes::{Effect, Memory, Passes, Size};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,

@@ -20,7 +20,7 @@ pub(super) const RECOMPUTED: &str = " recomputed";
 pub(super) const BACKWARD: &str = " backward";
 
 /// A text in quotes, in which no quote stands.
-fn quoted(s: &str) -> String {
+pub(super) fn quoted(s: &str) -> String {
     serde_json::Value::from(s).to_string().replace("\\\"", "\\u0022")
 }
 
@@ -54,9 +54,7 @@ impl fmt::Display for Program {
             writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
         }
         for node in &self.nodes {
-            let mark = |on: bool, word: &'static str| if on { word } else { "" };
-            let (again, backward) = (mark(node.recomputed, RECOMPUTED), mark(node.backward, BACKWARD));
-            writeln!(f, "{}{again}{backward}  # {}", Line(self, node), node.site)?;
+            writeln!(f, "{}  # {}", Marked(self, node), node.site)?;
         }
         writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
     }
@@ -68,6 +66,17 @@ pub(super) struct Line<'a>(pub(super) &'a Program, pub(super) &'a Node);
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.write_node(f, self.1)
+    }
+}
+
+/// The same with its marks.
+pub(super) struct Marked<'a>(pub(super) &'a Program, pub(super) &'a Node);
+
+impl fmt::Display for Marked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = |on: bool, word: &'static str| if on { word } else { "" };
+        let (again, backward) = (mark(self.1.recomputed, RECOMPUTED), mark(self.1.backward, BACKWARD));
+        write!(f, "{}{again}{backward}", Line(self.0, self.1))
     }
 }
 

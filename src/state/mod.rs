@@ -7,11 +7,13 @@ pub mod notation;
 
 use crate::context::{Generator, GeneratorState};
 use crate::error::{Error, Result};
+use crate::interpreter::HostSource;
 use crate::tensor::Tensor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A value whose state can be saved in checkpoints and loaded from them.
 ///
@@ -48,6 +50,15 @@ pub trait Stateful {
     /// # Errors
     /// If a value has another type than expected.
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()>;
+    /// Makes the tensors of `wanted` that are made at a first use only, as the state of an optimizer is. A saved graph asks for what it
+    /// has as variables ([`Graph::load`](crate::graph::Graph::load)). Without such tensors there is nothing to do.
+    ///
+    /// # Errors
+    /// Those of making the tensors.
+    fn prepare(&mut self, wanted: &LoadState<'_>) -> Result<()> {
+        let _ = wanted;
+        Ok(())
+    }
 }
 
 /// Joins the name of a section with a name in it.
@@ -61,6 +72,16 @@ pub struct SaveState {
     section: String,
     tensors: Vec<(String, Tensor)>,
     values: BTreeMap<String, Value>,
+    sources: GraphSources,
+}
+
+/// What graphs take from the objects of a program beside tensors: numbers of the host, and random numbers. By full name.
+#[derive(Default)]
+pub(crate) struct GraphSources {
+    /// Objects that give numbers.
+    pub hosts: Vec<(String, Arc<dyn HostSource>)>,
+    /// Generators of random numbers.
+    pub generators: Vec<(String, Generator)>,
 }
 
 impl SaveState {
@@ -75,6 +96,14 @@ impl SaveState {
     /// Adds a tensor. The collection keeps the handle and does not copy data.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) {
         self.tensors.push((full(&self.section, name), tensor.clone()));
+    }
+    /// Adds an object that gives graphs numbers.
+    pub(crate) fn host(&mut self, name: &str, source: Arc<dyn HostSource>) {
+        self.sources.hosts.push((full(&self.section, name), source));
+    }
+    /// Returns what graphs take beside tensors.
+    pub(crate) fn take_sources(&mut self) -> GraphSources {
+        std::mem::take(&mut self.sources)
     }
     /// Adds a plain value: anything that serde serializes. It is read as it was written, infinities, NaN, integers of 128 bits and
     /// maps with any keys included.
@@ -209,6 +238,7 @@ impl Stateful for Value {
 impl Stateful for Generator {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         let GeneratorState { seed, ordinal } = self.state();
+        to.sources.generators.push((full(&to.section, "generator"), self.clone()));
         to.value("generator", [seed, ordinal])
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! A library that is loaded again, changed, in use, unloaded.
 
 use super::{cache, options, vec};
+use oflow::graph::{Graph, GraphOptions};
 use oflow::libraries::{Library, build_and_load, load, loaded, unload};
 use oflow::ops::find;
 use oflow::prelude::*;
@@ -67,6 +68,38 @@ fn a_changed_source_is_built_again_and_an_unchanged_one_is_loaded() {
     assert!(e.contains("op changed.times@1 is gone: its library was unloaded"), "{e}");
     let e = unload(&first).unwrap_err().to_string();
     assert!(e.contains("is not loaded"), "{e}");
+}
+
+/// A library that was built of another source is another one, though its declarations are the same.
+#[test]
+fn a_saved_graph_is_refused_after_its_library_has_changed() {
+    if !cpp() {
+        return;
+    }
+    let folder = folder("saved");
+    let (file, header, plan) = (folder.join("times.cc"), folder.join("factor.h"), folder.join("plan"));
+    std::fs::write(&header, "#define FACTOR 3\n").unwrap();
+    std::fs::write(&file, text("saved", "FACTOR")).unwrap();
+    built(&file);
+    let x = vec(&[1.0, 2.0]);
+    let graph = Graph::build(
+        |g| Ok(oflow::call("saved.times", &[(&g.input("x", &x)?).into()], &[])?.remove(0)),
+        GraphOptions::default(),
+    );
+    graph.unwrap().save(&plan, &[]).unwrap();
+    let load = || Graph::<Tensor>::load(&plan, &mut []);
+    assert_eq!(load().unwrap().run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [3.0, 6.0]);
+    std::fs::write(&header, "#define FACTOR 5\n").unwrap();
+    let changed = built(&file);
+    let e = load().err().unwrap().to_string();
+    assert!(e.contains("the declaration of saved.times@1, or its library saved, has changed"), "{e}");
+    std::fs::write(&header, "#define FACTOR 3\n").unwrap();
+    let again = built(&file);
+    assert_ne!(again.hash(), changed.hash());
+    assert_eq!(load().unwrap().run(&[&x]).unwrap().to_vec::<f32>().unwrap(), [3.0, 6.0]);
+    unload(&again).unwrap();
+    let e = load().err().unwrap().to_string();
+    assert!(e.contains("saved.times@1, which is not registered"), "{e}");
 }
 
 /// Compilers write such names in another way into the lists of what they have read.

@@ -9,7 +9,7 @@ use oflow::optim::{
     by_decay, clip_grad_norm,
 };
 use oflow::prelude::*;
-use oflow::state::{SaveState, Stateful as _};
+use oflow::state::{LoadState, SaveState, Stateful};
 use oflow::{BackwardOptions, Generator};
 use oflow_tests::programs::round_trip;
 
@@ -24,6 +24,48 @@ struct Job<M> {
     step: Box<dyn Fn(&M, &mut Groups, &Tensor, &Tensor) -> Result<Tensor>>,
     /// Tensors beside parameters and the optimizer's state that steps write.
     written: Vec<Tensor>,
+    /// Whether that is all of its state: its step holds no generator, scaler or average.
+    saved: bool,
+}
+
+/// Tensors as a section of a state.
+struct Section(Vec<Tensor>);
+
+impl Stateful for Section {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        self.0.iter().enumerate().for_each(|(i, t)| to.tensor(&i.to_string(), t));
+        Ok(())
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        self.0.iter().enumerate().for_each(|(i, t)| from.fill(&i.to_string(), t));
+        Ok(())
+    }
+}
+
+/// Saves the graph of a job and trains with it a job that has never stepped, as another process does.
+fn same_loaded<M: Module>(
+    (what, at, rate): (&str, &At, impl Fn(usize) -> f64),
+    (graph, job): (&Graph, &Job<M>),
+    (mut again, losses, eager): (Job<M>, &[Vec<u64>], &Job<M>),
+) -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Section(job.written.clone());
+    graph.save(folder.path(), &[("model", &job.model), ("opt", &job.opt), ("written", &written)])?;
+    let mut written = Section(again.written.clone());
+    let mut loaded = Graph::<Tensor>::load(
+        folder.path(),
+        &mut [("model", &mut again.model), ("opt", &mut again.opt), ("written", &mut written)],
+    )?;
+    assert_eq!(loaded.explain(), graph.explain(), "{what}");
+    for (n, want) in losses.iter().enumerate() {
+        let (x, y) = at.batch(n)?;
+        again.opt.set_lr(rate(n));
+        assert_eq!(&bits(&loaded.run(&[&x, &y])?)?, want, "{what}, loaded: loss of step {n}");
+    }
+    for ((name, have), (_, want)) in state(&again)?.iter().zip(&state(eager)?) {
+        assert_eq!(have, want, "{what}, loaded: {name}");
+    }
+    Ok(())
 }
 
 /// Where tensors are made: on the CPU, or on a mesh.
@@ -118,6 +160,10 @@ fn same<M: Module>(what: &str, at: &At, make: impl Fn() -> Result<Job<M>>) -> Re
         "{what}: the generator is elsewhere\n{}",
         graph.explain()
     );
+    if job.saved {
+        manual_seed(11);
+        same_loaded((what, at, rate), (&graph, &job), (make()?, &losses, &eager))?;
+    }
     // The step itself goes on where the graph has stopped.
     let (x, y) = at.batch(STEPS)?;
     let [a, b] = [&mut eager, &mut job].map(|j| {
@@ -169,7 +215,7 @@ fn train(model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor) -> Result<Tensor
 fn job(at: &At, config: &OptimizerConfig) -> Result<Job<Net>> {
     let model = Net::new(at, 0.2)?;
     let opt = Groups::new(vec![config.build(model.parameters())]);
-    Ok(Job { model, opt, step: Box::new(train), written: vec![] })
+    Ok(Job { model, opt, step: Box::new(train), written: vec![], saved: true })
 }
 
 fn config(text: &str) -> OptimizerConfig {
@@ -267,7 +313,7 @@ fn recipes_of_training_are_the_same_steps() {
                 let loss = model.forward(&x.add(&noise)?)?.cross_entropy(y)?;
                 stepped(opt, loss)
             };
-            Ok(Job { step: Box::new(step), ..job(at, &adamw())? })
+            Ok(Job { step: Box::new(step), saved: false, ..job(at, &adamw())? })
         })?;
         same("a function of the program's own, and hooks of gradients", at, || {
             let made = job(at, &adamw())?;
@@ -328,7 +374,7 @@ fn recipes_of_training_are_the_same_steps() {
                 ema.borrow_mut().update()?;
                 Ok(loss)
             };
-            Ok(Job { step: Box::new(step), written, ..made })
+            Ok(Job { step: Box::new(step), written, saved: false, ..made })
         })
     });
 }
@@ -404,7 +450,7 @@ fn halves_with_masters_are_the_same_steps() {
                     let loss = model.forward(&x.cast(DType::BF16)?)?.cast(DType::F32)?.cross_entropy(y)?;
                     stepped(opt, loss)
                 };
-                Ok(Job { model, opt, step: Box::new(step), written: vec![] })
+                Ok(Job { model, opt, step: Box::new(step), written: vec![], saved: true })
             })?;
         }
         Ok(())
@@ -423,7 +469,7 @@ fn divided_parameters_are_the_same_steps() {
                     let mut model = Net::new(&at, 0.2)?;
                     zero(&mut model, &ZeroOptions { min_elements: 20, ..ZeroOptions::new(stage) })?;
                     let opt = Groups::new(vec![config(r#"{"kind": "adamw"}"#).build(model.parameters())]);
-                    Ok(Job { model, opt, step: Box::new(train), written: vec![] })
+                    Ok(Job { model, opt, step: Box::new(train), written: vec![], saved: true })
                 })?;
             }
             Ok(())
@@ -450,7 +496,7 @@ fn running_statistics_are_variables() {
                 let loss = model.out.forward(&model.norm.forward(x)?)?.cross_entropy(y)?;
                 stepped(opt, loss)
             };
-            Ok(Job { model, opt, step: Box::new(step), written })
+            Ok(Job { model, opt, step: Box::new(step), written, saved: false })
         })
     });
 }

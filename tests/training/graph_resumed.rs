@@ -1,5 +1,5 @@
-//! A training of 50 steps in parts: each part is the step itself or a graph of it, and begins with the checkpoint that the part before has
-//! saved. It has the bits of one training without a graph. The step has all at once that a graph reads anew at each run: a rate that changes,
+//! A training of 50 steps in parts: each part is the step itself, a graph of it or one that is loaded, and begins with the checkpoint that the
+//! part before has saved. It has the bits of one training without a graph. The step has all at once that a graph reads anew at each run: a rate that changes,
 //! dropout, an explicit generator, two batches a step, loss scaling that skips steps, clipping, and ZeRO.
 
 use super::graph::{At, Net, bits};
@@ -62,23 +62,39 @@ impl Training {
     }
 }
 
+/// How a part trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum How {
+    /// By the step itself.
+    Step,
+    /// By a graph that it captures, and saves.
+    Graph,
+    /// By a graph that an earlier part has saved.
+    Loaded,
+}
+
 /// The bits of all losses, and then those of all state.
-fn trained(at: &At, stage: u8, parts: &[(bool, usize)], dir: &Path) -> Result<Vec<(String, Vec<u64>)>> {
+fn trained(at: &At, stage: u8, parts: &[(How, usize)], dir: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     let (mut all, mut step) = (vec![], 0);
-    for (n, (captured, steps)) in parts.iter().enumerate() {
+    let plan = dir.join("plan");
+    for (n, (how, steps)) in parts.iter().enumerate() {
         let mut t = Training::new(at, stage, 3 + n as u64)?;
         let mut manager = CheckpointManager::new(dir, CheckpointOptions { keep: 1 });
         if n > 0 {
             assert_eq!(manager.load_latest(&mut t.sections())?, Some(step as u64));
         }
-        let mut graph = None;
+        let mut graph: Option<Graph> = None;
         for _ in 0..*steps {
             let (x, y) = at.batch(step)?;
             t.opt.set_lr(0.05 / (1.0 + step as f64));
-            if *captured && graph.is_none() {
+            if *how == How::Graph && graph.is_none() {
                 let (t, x, y) = (&mut t, &x, &y);
                 let built = Graph::build(|g| t.step(at, &g.input("x", x)?, &g.input("y", y)?), GraphOptions::default());
-                graph = Some(built?);
+                let built = built?;
+                built.save(&plan, &t.sections().map(|(name, state)| (name, &*state as &dyn Stateful)))?;
+                graph = Some(built);
+            } else if *how == How::Loaded && graph.is_none() {
+                graph = Some(Graph::load(&plan, &mut t.sections())?);
             }
             let loss = match &mut graph {
                 Some(graph) => graph.run(&[&x, &y])?,
@@ -109,17 +125,19 @@ fn trained(at: &At, stage: u8, parts: &[(bool, usize)], dir: &Path) -> Result<Ve
 }
 
 fn compared(at: &At, stage: u8, dir: &Path) -> Result<()> {
-    let run = |parts: &[(bool, usize)]| {
-        let name: Vec<String> = parts.iter().map(|(graph, steps)| format!("{graph}-{steps}")).collect();
+    let run = |parts: &[(How, usize)]| {
+        let name: Vec<String> = parts.iter().map(|(graph, steps)| format!("{graph:?}-{steps}")).collect();
         trained(at, stage, parts, &dir.join(name.join("-")))
     };
-    let want = run(&[(false, STEPS)])?;
+    let want = run(&[(How::Step, STEPS)])?;
     let k = 17;
     for parts in [
-        &[(true, STEPS)][..],
-        &[(true, k), (true, STEPS - k)],
-        &[(true, k), (false, STEPS - k)],
-        &[(false, k), (true, STEPS - k)],
+        &[(How::Graph, STEPS)][..],
+        &[(How::Graph, k), (How::Graph, STEPS - k)],
+        &[(How::Graph, k), (How::Step, STEPS - k)],
+        &[(How::Step, k), (How::Graph, STEPS - k)],
+        &[(How::Graph, k), (How::Loaded, STEPS - k)],
+        &[(How::Graph, 3), (How::Step, k), (How::Loaded, STEPS - k - 3)],
     ] {
         for (have, want) in run(parts)?.iter().zip(&want) {
             assert!(have == want, "{parts:?}, ZeRO {stage}: {} is {:?}, not {} {:?}", have.0, have.1, want.0, want.1);

@@ -8,6 +8,7 @@ mod convnet;
 mod graph;
 mod graph_memory;
 mod graph_resumed;
+mod graph_saved;
 mod graph_session;
 mod guards;
 mod mlp;

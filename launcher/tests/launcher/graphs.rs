@@ -7,6 +7,8 @@ use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 
 use crate::common::*;
+use oflaunch::model::{self, Calibration};
+use oflow::boxing::Model;
 use oflow::checkpoint::list;
 
 /// The training examples, and options that make their models small. Of the first a batch of an epoch is smaller than the others.
@@ -69,6 +71,44 @@ fn a_step_that_does_not_fit_trains_as_a_graph_within_a_budget() {
     assert!(within.status.success(), "{}", stderr(&within));
     assert_eq!(losses_of(&stdout(&within)), losses_of(&stdout(&whole)));
     assert_eq!(losses_of(&stdout(&whole)).len(), 3);
+}
+
+/// One job saves, others load: with the same ranks, with other ranks, with the file of another rank, and under another cost model.
+#[test]
+fn a_graph_that_a_job_has_saved_runs_in_another_job() {
+    let folder = Folder::new();
+    let kept = Folder::new();
+    let plan = kept.path().to_str().unwrap();
+    let ranks = |n: &str, mode: &str, more: &[&str]| {
+        run(&folder, &[&["-n", n, "--threads", "1"], more, &[job(), "--", mode, plan]].concat())
+    };
+    let saved = ranks("2", "graph-saves", &[]);
+    assert_eq!(code(&saved), 0, "{}", stderr(&saved));
+    let losses = |o: &std::process::Output| {
+        stdout(o).lines().filter(|l| l.contains("loss ")).map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(losses(&saved).len(), 3, "{}", stdout(&saved));
+    let loaded = ranks("2", "graph-loads", &[]);
+    assert_eq!((code(&loaded), losses(&loaded)), (0, losses(&saved)), "{}", stderr(&loaded));
+    let refused = |output: std::process::Output, says: &str| {
+        assert!(code(&output) != 0 && stderr(&output).contains(says), "{says}: {}", stderr(&output));
+    };
+    refused(ranks("3", "graph-loads", &[]), "the graph was saved for rank");
+    let file = |rank: usize| kept.path().join(format!("rank{rank}.graph"));
+    let (first, second) = (fs::read(file(0)).unwrap(), fs::read(file(1)).unwrap());
+    fs::write(file(1), &first).unwrap();
+    refused(ranks("2", "graph-loads", &[]), "the graph was saved for rank 0 of 2, here it is 1 of 2");
+    fs::write(file(1), second).unwrap();
+    let slow = kept.path().join("model.json");
+    let given = Model { local_ps: 12_345, ..Model::default() };
+    model::write(&slow, &Calibration::of_this_host(given, 2, 2)).unwrap();
+    let args = ["-n", "2", "--threads", "1", job(), "--", "graph-loads", plan];
+    refused(
+        oflaunch(&folder).args(args).env("OFLOW_MODEL", &slow).output().unwrap(),
+        "the graph was saved for cost model",
+    );
+    fs::remove_file(file(1)).unwrap();
+    refused(ranks("2", "graph-loads", &[]), "rank1.graph");
 }
 
 #[test]

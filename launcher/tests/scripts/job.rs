@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use oflow::World;
 use oflow::graph::{Graph, GraphOptions};
+use oflow::nn::{Linear, Module};
 use oflow::ops::{DTypeRule, KernelDef, OpDef};
+use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
 
@@ -50,6 +52,8 @@ fn main() -> Result<()> {
         "graph-is-long" => graph_is_long(&world),
         "graph-differs" => graph_differs(&world, &argument),
         "graph-of-some" => graph_of_some(&world, &argument),
+        "graph-saves" => graph_saves(&world, &argument, true),
+        "graph-loads" => graph_saves(&world, &argument, false),
         "graph-meets" => graph_meets(&world, &argument),
         "bad-index" => bad_index(&world, &argument),
         other => panic!("no mode {other:?}"),
@@ -479,6 +483,35 @@ fn graph_is_long(world: &World) -> Result<()> {
     let long = |x: &Tensor| (0..60).try_fold(x.clone(), |y, _| work(&y))?.sum(());
     let mut graph = Graph::build(|g| long(&g.input("x", &x)?), GraphOptions::default())?;
     println!("{}", graph.run(&[&x])?.item()?);
+    Ok(())
+}
+
+/// Three steps of a model, as a graph that is saved, or by one that an earlier job has saved. Prints the losses.
+fn graph_saves(world: &World, folder: &str, captured: bool) -> Result<()> {
+    let mesh = Placement::all(Device::Cpu)?;
+    let mut model = Linear::new(4, 2, (&mesh, sbp![B]))?;
+    let mut opt = AdamW::new(model.parameters(), AdamWOptions { lr: 0.1, ..Default::default() });
+    let x = rand([8, 4], (&mesh, sbp![S(0)]))?;
+    let mut graph = if captured {
+        let step = |g: &oflow::graph::GraphBuilder<'_>| {
+            let loss = model.forward(&g.input("x", &x)?)?.square()?.mean(())?;
+            opt.zero_grad();
+            loss.backward()?;
+            opt.step()?;
+            Ok(loss)
+        };
+        let graph = Graph::build(step, GraphOptions::default())?;
+        graph.save(folder, &[("model", &model), ("opt", &opt)])?;
+        graph
+    } else {
+        Graph::load(folder, &mut [("model", &mut model), ("opt", &mut opt)])?
+    };
+    for _ in 0..3 {
+        let loss = graph.run(&[&x])?.item()?;
+        if world.rank() == 0 {
+            println!("loss {loss}");
+        }
+    }
     Ok(())
 }
 

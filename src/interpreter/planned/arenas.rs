@@ -2,7 +2,9 @@
 
 use super::act::{Arena, Home, RootId};
 use super::lower::Lowered;
-use crate::plan::{Lifetime, Packing, pack};
+use crate::error::Result;
+use crate::placement::Device;
+use crate::plan::{Lifetime, Packing};
 use smallvec::SmallVec;
 
 /// Facts about a kernel that a run needs beside its work.
@@ -17,8 +19,11 @@ pub(super) struct Around {
     pub(super) written: SmallVec<[RootId; 2]>,
 }
 
-/// The arenas of a lowered program.
-pub(super) fn arenas(lowered: &Lowered) -> Vec<Arena> {
+/// The arenas of a lowered program, which `place` packs: the n-th arena, given what lives in it.
+pub(super) fn arenas(
+    lowered: &Lowered,
+    mut place: impl FnMut(usize, Device, &[Lifetime]) -> Result<Packing>,
+) -> Result<Vec<Arena>> {
     let mut arenas: Vec<Arena> = vec![];
     for (r, root) in lowered.roots.iter().enumerate().filter(|(_, r)| r.home == Home::Arena && r.bytes > 0) {
         match arenas.iter_mut().find(|a| a.device == root.device) {
@@ -28,14 +33,19 @@ pub(super) fn arenas(lowered: &Lowered) -> Vec<Arena> {
             }
         }
     }
-    for a in &mut arenas {
-        let lifetime = |r: &RootId| {
-            let r = &lowered.roots[*r];
-            Lifetime { bytes: r.bytes, first: r.first, last: r.last }
-        };
-        a.packing = pack(&a.roots.iter().map(lifetime).collect::<Vec<_>>());
+    for (n, a) in arenas.iter_mut().enumerate() {
+        a.packing = place(n, a.device, &lifetimes(lowered, &a.roots))?;
     }
-    arenas
+    Ok(arenas)
+}
+
+/// Sizes and times of what lives in an arena.
+pub(super) fn lifetimes(lowered: &Lowered, roots: &[RootId]) -> Vec<Lifetime> {
+    let lifetime = |r: &RootId| {
+        let r = &lowered.roots[*r];
+        Lifetime { bytes: r.bytes, first: r.first, last: r.last }
+    };
+    roots.iter().map(lifetime).collect()
 }
 
 /// Facts that each act needs: what it has to allocate and to wait for.

@@ -15,10 +15,12 @@
 mod act;
 mod arenas;
 mod lower;
+mod record;
 mod reuse;
 mod scratch;
 mod size;
 
+pub(crate) use record::{ArenaRecord, PlanRecord};
 pub use size::{ArenaSize, GraphPlan, Living};
 
 use super::boxing::issue_boxing;
@@ -35,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Storage, block_bytes};
 use crate::ops::GivenValues;
 use crate::placement::Device;
-use crate::plan::{Step, TypeRef};
+use crate::plan::{Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, Work};
@@ -115,16 +117,22 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Plans a program, for tensors from outside as they lie now.
+    /// Plans a program, for tensors from outside as they lie now; as it was recorded, if a record is given.
     ///
     /// # Errors
-    /// A backend has no kernel that copies.
-    pub(super) fn new(ctx: &RankCtx, replay: &Replay) -> Result<Planned> {
+    /// A backend has no kernel that copies, or the record is of another plan.
+    pub(super) fn new(ctx: &RankCtx, replay: &Replay, recorded: Option<&PlanRecord>) -> Result<Planned> {
         let program = replay.program();
         let from = From { ctx, program, plans: replay.plans(), outside: replay.outside(), copy: backend::copy_plan };
         let mut lowered = Lowered::new(&from)?;
         lowered.reuse();
-        let arenas = arenas(&lowered);
+        let arenas = match recorded {
+            None => arenas(&lowered, |_, _, living| Ok(pack(living)))?,
+            Some(record) => {
+                record.check(&lowered)?;
+                arenas(&lowered, |n, device, living| record.packing(n, device, living))?
+            }
+        };
         let none = LocalTensor::alloc(ctx, &bytes_type(0, Device::Cpu))?;
         let mut operands: Vec<SmallVec<[(usize, Operand); 2]>> = vec![SmallVec::new(); lowered.roots.len()];
         let mut works = vec![];
@@ -165,6 +173,11 @@ impl Planned {
         let empty = all().filter(|(r, root)| used[*r] && is_empty(root)).map(|(r, _)| r).collect();
         let held = all().filter(|(_, root)| root.home != Home::Arena).map(|(r, _)| r).collect();
         Ok(Planned { storages: vec![], empty, held, lowered, works, around, operands, arenas, memory, bound })
+    }
+
+    /// What planning has decided.
+    pub(super) fn record(&self) -> PlanRecord {
+        PlanRecord::of(&self.lowered, &self.arenas)
     }
 
     /// Kernels, boxings and memory of a run.

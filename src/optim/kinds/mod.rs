@@ -56,6 +56,9 @@ where
         saved::load(self, from)?;
         self.load(from)
     }
+    fn prepare(&mut self, wanted: &LoadState<'_>) -> Result<()> {
+        self.make_state(wanted)
+    }
 }
 
 fn other_kind(config: &OptimizerConfig, own: &str) -> Error {

@@ -83,6 +83,11 @@ impl Passes {
         Ok(self)
     }
 
+    /// The name of a pass, if there is one of that name.
+    pub(crate) fn known(name: &str) -> Option<&'static str> {
+        PASSES.iter().map(|p| p.name).find(|known| *known == name)
+    }
+
     /// The passes that aim at less memory, where the plan of a program takes more than the budget; none where it does not. `effects` are those of
     /// these passes on the program, `tries` how often it was tried.
     ///

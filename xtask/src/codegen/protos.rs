@@ -5,7 +5,11 @@ use std::error::Error;
 use std::fs;
 
 /// The `.proto` files, each with the file its package is generated into. Paths are relative to `proto/`.
-const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs"), ("graph.proto", "oflow.graph.v1.rs")];
+const PROTOS: &[(&str, &str)] = &[
+    ("control.proto", "oflow.control.v1.rs"),
+    ("graph.proto", "oflow.graph.v1.rs"),
+    ("saved_graph.proto", "oflow.saved_graph.v1.rs"),
+];
 
 /// The generated files as (path, text).
 pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {

@@ -100,6 +100,11 @@ pub const TARGETS: &[Target] = &[
     },
     // From the disk.
     Target {
+        name: "disk: saved graphs",
+        // As programs, of which it has two.
+        kind: InputSource::Bytes { start: || in_folder(programs::saved, programs::contents), memory: 16 * MEMORY },
+    },
+    Target {
         name: "disk: memory files of flight recorders",
         // Half a megabyte, whatever the input; each of its records is told with its texts.
         kind: InputSource::Bytes { start: || in_folder(disk::ring, disk::rings), memory: 16 * MEMORY },
