@@ -199,6 +199,7 @@ pub(crate) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
         name: kernel.name,
         run: kernel.run,
         state: None,
+        per_node: false,
         attrs: SmallVec::new(),
         input_boxes: SmallVec::new(),
         output_boxes: SmallVec::new(),

@@ -110,6 +110,7 @@ fn run(
     (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
     shared: &mut Shared,
 ) -> Result<Returned> {
+    replay.captured().hosts.iter().try_for_each(|h| h.begin(site))?;
     replay.bind(inputs, state).map_err(|e| e.at(site))?;
     if let Some(hash) = replay.hash()
         && !shared.compared

@@ -6,6 +6,13 @@ use std::sync::Arc;
 
 /// What a graph has captured of an object of the host that computes numbers of its calls.
 pub(crate) trait HostObject: Send + Sync {
+    /// A run begins: before its tensors are bound.
+    ///
+    /// # Errors
+    /// The object has changed so that the run cannot be.
+    fn begin(&self, _site: CallSite) -> Result<()> {
+        Ok(())
+    }
     /// A run has come to the object's place, before the calls that read its numbers.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::context::RankCtx;
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
 use crate::ops::{LayoutOp, RuntimeAttrs};
-use crate::plan::{Input, Request, Target, TypeRef, Where, plan};
+use crate::plan::{Input, Request, Step, Target, TypeRef, Where, plan};
 use crate::program::{BoxedFor, CallNode, Node, Program, ValueId};
 use crate::tensor::Tensor;
 use oflow_kernels::DTypeKind;
@@ -78,6 +78,19 @@ pub(super) fn planned(ctx: &RankCtx, program: &Program, node: &Node) -> Result<O
     let Some(call) = node.call().filter(|c| c.op.layout.is_none()) else { return Ok(None) };
     let found = state::planned(ctx, &key_of_node(program, node, call), || make(ctx, program, node, call));
     found.map(Some).map_err(|e| e.in_call(|| call.op.name().to_string()).at(node.site))
+}
+
+/// As [`planned`], for a node of a graph: a kernel with state for each node has it in a plan of the node's own.
+pub(super) fn planned_in_graph(ctx: &RankCtx, program: &Program, node: &Node) -> Result<Option<Arc<DispatchPlan>>> {
+    let found = planned(ctx, program, node)?;
+    let per_node = |s: &Step| matches!(s, Step::Kernel(k) if k.kernel.as_ref().is_some_and(|k| k.per_node));
+    match (&found, node.call()) {
+        (Some(decided), Some(call)) if decided.plan.steps.iter().any(per_node) => {
+            let own = make(ctx, program, node, call);
+            own.map(|own| Some(Arc::new(own))).map_err(|e| e.in_call(|| call.op.name().to_string()).at(node.site))
+        }
+        _ => Ok(found),
+    }
 }
 
 fn make(ctx: &RankCtx, program: &Program, node: &Node, call: &CallNode) -> Result<DispatchPlan> {

@@ -7,7 +7,7 @@ use super::capture::{Captured, no_gradient};
 use super::comm_trace::BackwardScope;
 use super::issue::with_runtime;
 use super::layout::to_layout;
-use super::node::{planned, run_call};
+use super::node::{planned_in_graph, run_call};
 use super::read::logical_bytes;
 use crate::context::{GeneratorState, RankCtx, current, grad_enabled};
 use crate::control::flight::{GraphNodes, GraphRun};
@@ -64,7 +64,8 @@ impl Replay {
     pub(crate) fn new(captured: Captured) -> Result<Replay> {
         let ctx = current();
         let program = &captured.program;
-        let plans: Vec<_> = program.nodes.iter().map(|node| planned(&ctx, program, node)).collect::<Result<_>>()?;
+        let plan = |node| planned_in_graph(&ctx, program, node);
+        let plans: Vec<_> = program.nodes.iter().map(plan).collect::<Result<_>>()?;
         let writes = |v: ValueId| program.nodes.iter().any(|n| n.writes.iter().any(|w| w.old == v));
         Ok(Replay {
             origin: ctx.origin(),

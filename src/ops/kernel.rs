@@ -170,6 +170,8 @@ pub struct KernelDef {
     pub run: KernelFn,
     /// State per plan.
     pub state: Option<StateFn>,
+    /// Whether each node of a graph has state and cache of its own.
+    pub state_per_node: bool,
     /// Scratch memory that the kernel needs, in bytes.
     pub workspace: Option<WorkspaceFn>,
     /// `(input, output)`: the output may take the memory of the input, which has its type, when nobody else holds it. The caller holds
@@ -199,6 +201,7 @@ impl KernelDef {
             priority: Priority::Default,
             run: Arc::new(run),
             state: None,
+            state_per_node: false,
             workspace: None,
             inplace: vec![],
         }
@@ -223,6 +226,17 @@ impl KernelDef {
     ) -> KernelDef {
         self.state = Some(Arc::new(f));
         self
+    }
+    /// Gives it state for each node of a graph (OneFlow's `InitOpKernelState`): made when the graph is planned, and kept as long as the graph, as
+    /// is what [`KernelCx::cached`] keeps there. Without it equal calls share both. Calls without a graph have no nodes: they share the state of
+    /// their plan. A kernel whose results depend on what its state has seen belongs to an op with side effects, whose nodes no pass merges.
+    #[must_use]
+    pub fn with_node_state(
+        mut self,
+        f: impl Fn(&InferCtx<'_>, &[TensorType]) -> Result<KernelState> + Send + Sync + 'static,
+    ) -> KernelDef {
+        self.state_per_node = true;
+        self.with_state(f)
     }
     /// Gives it scratch memory.
     #[must_use]

@@ -17,15 +17,13 @@ struct Master {
     at: Option<u64>,
 }
 
-impl Master {
-    /// Follows what was written to the parameter since its last step: `copy_`, a loaded state, a view, another library. Elements that
-    /// still are the copy, rounded, keep the bits that the half has no room for.
-    fn follow(&self, p: &Tensor) -> Result<()> {
-        let value = p.detach();
-        let kept = self.copy.cast(p.dtype())?.eq(&value)?;
-        self.copy.copy_(&where_(&kept, &self.copy, &value.cast(DType::F32)?)?)?;
-        Ok(())
-    }
+/// The copy takes over what was written to the parameter since its last step: `copy_`, a loaded state, a view, another library. Elements that
+/// still are the copy, rounded, keep the bits that the half has no room for. Under `no_grad`.
+pub(super) fn follow(copy: &Tensor, p: &Tensor) -> Result<()> {
+    let value = p.detach();
+    let kept = copy.cast(p.dtype())?.eq(&value)?;
+    copy.copy_(&where_(&kept, copy, &value.cast(DType::F32)?)?)?;
+    Ok(())
 }
 
 /// Tensors that the optimizer steps in the place of each parameter.
@@ -52,7 +50,7 @@ impl Masters {
         match &self.copies[i] {
             Some(m) => {
                 if m.at != Some(p.version()) || p.is_shared_outside() {
-                    m.follow(p)?;
+                    follow(&m.copy, p)?;
                 }
                 Ok(m.copy.clone())
             }
@@ -62,6 +60,10 @@ impl Masters {
                 Ok(self.copies[i].insert(Master { copy, at: Some(p.version()) }).copy.clone())
             }
         }
+    }
+    /// The master of parameter `i`, if it has one.
+    pub fn copy_of(&self, i: usize) -> Option<&Tensor> {
+        self.copies[i].as_ref().map(|m| &m.copy)
     }
     /// Parameter `i` becomes what its master is now. Under `no_grad`.
     pub fn store(&self, i: usize, p: &Tensor) -> Result<()> {
@@ -88,8 +90,9 @@ impl Masters {
         }
         Ok(())
     }
-    /// Asks for the masters that were saved. The others are made of their parameters again.
-    pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<()> {
+    /// Asks for the masters that were saved. The others are made of their parameters again: returns whether there were such.
+    pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<bool> {
+        let mut gone = false;
         for (i, p) in parameters.iter().enumerate() {
             let name = format!("{i}.master");
             let there = self.copies[i].take();
@@ -101,9 +104,11 @@ impl Masters {
                 };
                 from.fill(&name, &copy);
                 self.copies[i] = Some(Master { copy, at: None });
+            } else {
+                gone |= there.is_some();
             }
         }
-        Ok(())
+        Ok(gone)
     }
 }
 

@@ -4,7 +4,7 @@
 //! its gradient and its state, in the order of [`OptimizerRule::state`].
 
 use super::many::groups;
-use super::master::{Masters, is_state_like, state_like};
+use super::master::{Masters, follow, is_state_like, state_like};
 use super::{Optimizer, StepChecks, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
@@ -131,6 +131,8 @@ struct Numbers<R> {
     options: R,
     /// Steps of each parameter so far, and whether its state was made since the last one.
     counts: Vec<StepCount>,
+    /// How often a state was loaded that has no master of a half parameter that had one.
+    without_master: usize,
 }
 
 impl<R: OptimizerRule> Numbers<R> {
@@ -162,6 +164,8 @@ trait StepNumbers: Send + Sync {
     fn advance(&self, i: usize) -> StepCount;
     fn settings(&self, at: StepCount) -> RuntimeAttrs;
     fn lr(&self) -> f64;
+    /// Whether half parameters have masters, and how often a state was loaded that lacks one.
+    fn masters(&self) -> (bool, usize);
 }
 
 impl<R: OptimizerRule> StepNumbers for Mutex<Numbers<R>> {
@@ -180,6 +184,18 @@ impl<R: OptimizerRule> StepNumbers for Mutex<Numbers<R>> {
     fn lr(&self) -> f64 {
         lock(self).options.lr()
     }
+    fn masters(&self) -> (bool, usize) {
+        let numbers = lock(self);
+        (numbers.options.master_weights(), numbers.without_master)
+    }
+}
+
+/// A half parameter of a captured step.
+struct Half {
+    parameter: Tensor,
+    master: Tensor,
+    /// Version of the parameter at which its value was the master, rounded; `None` if that is not known.
+    at: Option<u64>,
 }
 
 /// A step that a graph has captured. At each run it counts the step and computes the settings of its calls.
@@ -190,20 +206,33 @@ struct CapturedStep {
     groups: Vec<Vec<usize>>,
     /// Counts of each group in the present run.
     now: Mutex<Vec<StepCount>>,
-    /// Half parameters that have masters, with the versions that they have when a run begins.
-    halves: Mutex<Vec<(Tensor, u64)>>,
+    /// Half parameters that have masters.
+    halves: Mutex<Vec<Half>>,
+    /// What [`StepNumbers::masters`] said then.
+    masters: (bool, usize),
 }
 
 impl HostObject for CapturedStep {
-    fn advance(&self, site: CallSite) -> Result<()> {
-        let halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((p, _)) = halves.iter().find(|(p, version)| p.version() != *version) {
+    fn begin(&self, site: CallSite) -> Result<()> {
+        let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(half) = halves.first()
+            && self.numbers.masters() != self.masters
+        {
             return Err(Error::unsupported(format!(
-                "{p:?} was written between runs of the graph, whose optimizer steps an f32 master of it"
+                "a state was loaded that does not have the f32 masters, of {:?} for example, that the graph steps",
+                half.parameter
             ))
             .at(site)
-            .help("build the graph again, or train without `master_weights`"));
+            .help("build the graph again after such a load"));
         }
+        for half in halves.iter_mut().filter(|h| h.at != Some(h.parameter.version()) || h.parameter.is_shared_outside())
+        {
+            no_grad().run(|| follow(&half.master, &half.parameter)).map_err(|e| e.at(site))?;
+            half.at = Some(half.parameter.version());
+        }
+        Ok(())
+    }
+    fn advance(&self, site: CallSite) -> Result<()> {
         self.numbers.check(site)?;
         let op = self.numbers.op()?;
         if !std::ptr::eq(op, self.op) {
@@ -236,7 +265,7 @@ impl HostObject for CapturedStep {
     }
     fn done(&self) {
         let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
-        halves.iter_mut().for_each(|(p, version)| *version = p.version());
+        halves.iter_mut().for_each(|h| h.at = Some(h.parameter.version()));
     }
     fn address(&self) -> usize {
         address_of(&self.numbers)
@@ -257,8 +286,9 @@ struct SavedStep {
 /// An optimizer, as graphs that are loaded take its numbers.
 struct StepSource {
     numbers: Arc<dyn StepNumbers>,
-    parameters: Vec<Tensor>,
-    masters: bool,
+    /// Half parameters that have masters, by number.
+    halves: Vec<(usize, Tensor, Tensor)>,
+    parameters: usize,
 }
 
 impl HostSource for StepSource {
@@ -273,7 +303,7 @@ impl HostSource for StepSource {
             return Err(Error::argument(format!("the graph steps with {op}, this optimizer with {}", own.full_name()))
                 .help("make the optimizer with the settings that it had when the graph was saved"));
         }
-        let count = self.parameters.len();
+        let count = self.parameters;
         if let Some(i) = groups.iter().flatten().find(|i| **i >= count) {
             return Err(Error::argument(format!(
                 "the graph steps parameter {i} of the optimizer, which has {count} parameters"
@@ -283,7 +313,7 @@ impl HostSource for StepSource {
         if groups.iter().any(Vec::is_empty) {
             return Err(Error::parse("the step of the graph has a group without parameters"));
         }
-        captured(self.numbers.clone(), self.masters, &self.parameters, groups)
+        captured(self.numbers.clone(), &self.halves, groups)
     }
 }
 
@@ -304,7 +334,7 @@ impl<R: OptimizerRule> Stepper<R> {
         let counts = vec![StepCount::default(); parameters.len()];
         Stepper {
             kept: parameters.iter().map(|_| None).collect(),
-            numbers: Arc::new(Mutex::new(Numbers { options, counts })),
+            numbers: Arc::new(Mutex::new(Numbers { options, counts, without_master: 0 })),
             masters,
             checks: StepChecks::default(),
             parameters,
@@ -329,6 +359,12 @@ impl<R: OptimizerRule> Stepper<R> {
     fn fresh(&self, p: &Tensor) -> Result<Tensor> {
         let (t, initial) = (state_like(p)?, self.options().initial());
         if initial != 0.0 { t.add(initial) } else { Ok(t) }
+    }
+
+    /// The half parameters that have masters, with these, by number.
+    fn halves(&self) -> Vec<(usize, Tensor, Tensor)> {
+        let all = self.parameters.iter().enumerate();
+        all.filter_map(|(i, p)| Some((i, p.clone(), self.masters.copy_of(i)?.clone()))).collect()
     }
 
     /// Makes the missing state of parameter `i`; `state` is what the settings need.
@@ -375,8 +411,8 @@ impl<R: OptimizerRule> Stepper<R> {
             "step",
             Arc::new(StepSource {
                 numbers: self.numbers.clone(),
-                parameters: self.parameters.clone(),
-                masters: numbers.options.master_weights(),
+                halves: self.halves(),
+                parameters: self.parameters.len(),
             }),
         );
         if numbers.options.counts_steps() {
@@ -402,7 +438,9 @@ impl<R: OptimizerRule> Stepper<R> {
         let _quiet = no_grad();
         let options = self.options();
         let steps: Vec<i64> = if options.counts_steps() { from.value("steps")?.unwrap_or_default() } else { vec![] };
-        self.masters.load(&self.parameters, from)?;
+        if self.masters.load(&self.parameters, from)? {
+            lock(&self.numbers).without_master += 1;
+        }
         let state = options.state();
         for i in 0..self.parameters.len() {
             // What a graph has captured is filled, not replaced.
@@ -452,8 +490,7 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         let groups = groups(params, |p| &p.target, |p| (counts.then_some(p.count.steps), p.count.is_new));
         let host = match is_capturing() {
             true => {
-                let masters = options.master_weights();
-                let step = captured(self.numbers.clone(), masters, &self.parameters, numbers_of(&groups))?;
+                let step = captured(self.numbers.clone(), &self.halves(), numbers_of(&groups))?;
                 host_of_capture(options.op()?.name(), &step, site)?
             }
             false => None,
@@ -482,18 +519,20 @@ fn numbers_of(groups: &[Vec<ParamState<'_>>]) -> Vec<Vec<usize>> {
     groups.iter().map(|group| group.iter().map(|p| p.number).collect()).collect()
 }
 
-/// The step of these groups of parameters, for a graph that captures it.
+/// The step of these groups of parameters, for a graph that captures it. `halves`: parameters that have masters, by number.
 fn captured(
     numbers: Arc<dyn StepNumbers>,
-    masters: bool,
-    parameters: &[Tensor],
+    halves: &[(usize, Tensor, Tensor)],
     groups: Vec<Vec<usize>>,
 ) -> Result<Arc<dyn HostObject>> {
-    let halves = groups.iter().flatten().map(|i| &parameters[*i]).filter(|p| masters && p.dtype().is_half());
+    let due = halves.iter().filter(|(i, ..)| groups.iter().any(|group| group.contains(i)));
+    let half =
+        |(_, p, master): &(usize, Tensor, Tensor)| Half { parameter: p.clone(), master: master.clone(), at: None };
     Ok(Arc::new(CapturedStep {
         op: numbers.op()?,
         now: Mutex::default(),
-        halves: Mutex::new(halves.map(|p| (p.clone(), p.version())).collect()),
+        halves: Mutex::new(due.map(half).collect()),
+        masters: numbers.masters(),
         numbers,
         groups,
     }))

@@ -33,6 +33,8 @@ pub struct KernelPlan {
     pub run: KernelFn,
     /// State that was prepared with the plan.
     pub state: Option<KernelState>,
+    /// Whether each node of a graph has a plan of its own, for the sake of its state.
+    pub per_node: bool,
     /// Physical plan attributes.
     pub attrs: Attrs,
     /// Where the input shards lie.
@@ -114,6 +116,7 @@ pub(super) fn kernel_plan(
         name: k.name,
         run: k.run,
         state,
+        per_node: k.state_per_node,
         attrs,
         input_boxes: ins.iter().cloned().collect(),
         output_boxes: outs.iter().cloned().collect(),

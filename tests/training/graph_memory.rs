@@ -103,3 +103,85 @@ fn a_run_that_fails_leaves_the_graph_and_its_memory_usable() {
     }
     assert_eq!(live(), before, "what a failed run held is free");
 }
+
+/// A bf16 parameter with an f32 master, as a graph and as calls: what the program writes to the parameter between runs reaches the master.
+#[test]
+fn masters_follow_what_is_written_between_runs() {
+    use oflow::optim::{AdamW, AdamWOptions, Optimizer};
+    use oflow::state::{LoadState, SaveState, Stateful};
+    use std::collections::BTreeMap;
+    struct Job {
+        p: Tensor,
+        opt: AdamW,
+    }
+    fn step(p: &Tensor, opt: &mut AdamW, x: &Tensor) -> Result<Tensor> {
+        let loss = x.mul(&p.cast(DType::F32)?)?.square()?.sum(())?;
+        opt.zero_grad();
+        loss.backward()?;
+        opt.step()?;
+        Ok(loss)
+    }
+    let compare = |target: oflow::functional::TargetSpec, x: Tensor| -> Result<()> {
+        let make = || -> Result<Job> {
+            let p = full([4], 1.0, target.clone().dtype(DType::BF16))?.requires_grad_(true)?;
+            let opt =
+                AdamW::new(vec![p.clone()], AdamWOptions { lr: 1e-3, master_weights: true, ..Default::default() });
+            Ok(Job { p, opt })
+        };
+        let (mut eager, mut job) = (make()?, make()?);
+        let mut graph = Graph::build(|g| step(&job.p, &mut job.opt, &g.input("x", &x)?), GraphOptions::default())?;
+        let bits = |t: &Tensor| -> Result<Vec<u64>> {
+            Ok(t.detach().cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
+        };
+        let state = |job: &Job| {
+            let mut to = SaveState::new();
+            job.opt.save_state(&mut to)?;
+            let (tensors, values) = to.into_parts();
+            let kept: Vec<_> = tensors.into_iter().map(|(n, t)| Ok((n, t.detach().copy()?))).collect::<Result<_>>()?;
+            Ok::<_, Error>((kept, values))
+        };
+        let mut early = None;
+        for n in 0..12 {
+            for job in [&mut eager, &mut job] {
+                let _quiet = no_grad();
+                match n {
+                    3 => _ = job.p.copy_(&job.p.mul(0.5)?)?,
+                    5 => _ = job.p.add_(0.25)?,
+                    // The state of some steps ago, with its master, and the parameter as it is.
+                    8 => {
+                        let (kept, values): &(Vec<(String, Tensor)>, BTreeMap<String, _>) = early.as_ref().unwrap();
+                        let mut from = LoadState::new(kept.iter().map(|(n, _)| n.as_str()), values);
+                        job.opt.load_state(&mut from)?;
+                        for (name, t) in from.into_asked().fills {
+                            t.copy_(&kept.iter().find(|(n, _)| *n == name).unwrap().1)?;
+                        }
+                        job.p.add_(1.0)?;
+                    }
+                    _ => {}
+                }
+            }
+            let want = bits(&step(&eager.p, &mut eager.opt, &x)?)?;
+            assert_eq!(bits(&graph.run(&[&x])?)?, want, "loss of step {n}");
+            assert_eq!(bits(&job.p)?, bits(&eager.p)?, "parameter after step {n}");
+            for ((name, have), (_, want)) in state(&job)?.0.iter().zip(&state(&eager)?.0) {
+                assert_eq!(bits(have)?, bits(want)?, "{name} after step {n}");
+            }
+            if n == 6 {
+                early = Some(state(&eager)?);
+            }
+        }
+        // A state without the master: the graph would go on with the old one.
+        let (kept, values) = state(&eager)?;
+        let names = kept.iter().map(|(n, _)| n.as_str()).filter(|n| !n.ends_with("master"));
+        job.opt.load_state(&mut LoadState::new(names, &values))?;
+        let e = graph.run(&[&x]).err().expect("an error").to_string();
+        assert!(e.contains("does not have the f32 masters") && e.contains("graph_memory.rs"), "{e}");
+        Ok(())
+    };
+    compare(Device::Cpu.into_target(), arange(4, Device::Cpu).unwrap().cast(DType::F32).unwrap()).unwrap();
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        compare((&mesh, sbp![B]).into_target(), arange(4, (&mesh, sbp![S(0)]))?.cast(DType::F32)?)
+    })
+    .unwrap();
+}

@@ -283,7 +283,7 @@ mod tests {
             let build = |g: &crate::graph::GraphBuilder<'_>| {
                 let h = g.input("x", &x)?.matmul(&w)?.exp()?;
                 g.name("h", &h)?;
-                h.matmul(&h.transpose(0, 1)?)?.sum(())?.to_global(&mesh, sbp![B])
+                h.matmul(&h.transpose(0, 1)?)?.sum(())?.to_global(sbp![B])
             };
             Graph::build(build, GraphOptions::default())?.save(folder.path(), &[])?;
             let path = path_of(folder.path(), current().rank());

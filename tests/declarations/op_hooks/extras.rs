@@ -160,6 +160,53 @@ fn a_hook_sees_each_call_and_may_refuse_it() {
 }
 
 #[test]
+fn hooks_replace_add_to_and_refuse_the_nodes_of_a_graph() {
+    use oflow::graph::{Graph, GraphOptions};
+    use oflow::interpreter::{watch_calls, watch_results};
+    let run = |x: Tensor| -> Result<()> {
+        let names = |g: &Graph| {
+            let ops = g.program().nodes.iter().filter_map(|n| Some(n.call()?.op.name()));
+            ops.map(str::to_string).collect::<Vec<_>>()
+        };
+        let build = || Graph::build(|g| g.input("x", &x)?.relu()?.exp(), GraphOptions::default());
+        let mut graph = {
+            // Another value in the place of one result, made by two more calls.
+            let _watch = watch_results(|call, outs| {
+                if call.op.name() == "relu" {
+                    outs[0] = outs[0].square()?.neg()?;
+                }
+                Ok(())
+            });
+            build()?
+        };
+        assert_eq!(names(&graph), ["relu", "square", "neg", "exp"]);
+        let want = (-4.0f32).exp();
+        assert!(graph.run(&[&x])?.to_vec::<f32>()?.iter().all(|y| (y - want).abs() < 1e-6));
+        assert_eq!(names(&build()?), ["relu", "exp"]);
+        let refused = {
+            let _watch = watch_calls(|call| match call.op.name() {
+                "exp" => Err(Error::argument("no exponentials here")),
+                _ => Ok(()),
+            });
+            build().err().expect("an error").to_string()
+        };
+        assert!(refused.contains("no exponentials here") && refused.contains("extras.rs"), "{refused}");
+        // A hook of runs sees their calls, and may replace and refuse what they give.
+        let mut graph = build()?;
+        let _watch = watch_results(|call, outs| {
+            if call.op.name() == "exp" {
+                outs[0] = outs[0].mul(0.0)?;
+            }
+            Ok(())
+        });
+        assert!(graph.run(&[&x])?.to_vec::<f32>()?.iter().all(|y| *y == 0.0));
+        Ok(())
+    };
+    run(full([4], 2.0, Device::Cpu).unwrap()).unwrap();
+    oflow::run_ranks(2, |_| run(full([4], 2.0, (&Placement::all(Device::Cpu)?, sbp![S(0)]))?)).unwrap();
+}
+
+#[test]
 fn a_hook_sees_results_and_may_replace_them() {
     use oflow::interpreter::{watch_calls, watch_results};
     let x = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();

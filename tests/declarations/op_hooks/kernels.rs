@@ -2,6 +2,7 @@
 
 use super::{add, run};
 use oflow::backend::{Experimental, add_kernel, use_experimental};
+use oflow::graph::{Graph, GraphOptions};
 use oflow::ops::{DTypeRule, Grad, KernelCx, KernelDef, KernelPred, OpDef, Priority};
 use oflow::prelude::*;
 use std::sync::Mutex;
@@ -67,6 +68,46 @@ fn an_experimental_kernel_is_chosen_on_request() {
         use_experimental(which.clone());
         assert_eq!(value(), want, "{which:?}");
     }
+}
+
+#[test]
+fn nodes_of_a_graph_have_state_and_cache_of_their_own() {
+    let kernel = KernelDef::cpu("counts", |cx: &KernelCx<'_>| {
+        let next = |n: &AtomicUsize| n.fetch_add(1, Ordering::Relaxed) + 1;
+        let kept = cx.cached(|| Ok(AtomicUsize::new(0)))?;
+        let (ran, kept) = (next(cx.state::<AtomicUsize>()?), next(kept));
+        writes((100 * ran + kept) as f32)(cx)
+    });
+    let kernel = kernel.with_node_state(|_, _| Ok(std::sync::Arc::new(AtomicUsize::new(0))));
+    add(OpDef::new("counts(x: f32) -> y").map(|o| {
+        o.dtype(DTypeRule::Input(0)).signatures(&["S(0) -> S(0)"]).traits(|t| t.side_effect = true).kernel(kernel)
+    }));
+    let counts = |x: &Tensor| Ok::<_, Error>(run("counts", &[x], &[])?.remove(0));
+    let everywhere = |x: Tensor| -> Result<()> {
+        let build = || {
+            Graph::build(
+                |g| {
+                    let x = g.input("x", &x)?;
+                    Ok((counts(&x)?, counts(&x)?))
+                },
+                GraphOptions::default(),
+            )
+        };
+        // Another graph, and the eager calls, begin anew.
+        for _ in 0..2 {
+            let mut graph = build()?;
+            for n in 1..5 {
+                // One run is call by call: its nodes are the same.
+                let _watched = (n == 3).then(|| oflow::interpreter::watch_calls(|_| Ok(())));
+                let (a, b) = graph.run(&[&x])?;
+                let want = vec![(101 * n) as f32; 2];
+                assert_eq!((a.to_vec::<f32>()?, b.to_vec::<f32>()?), (want.clone(), want), "run {n}");
+            }
+        }
+        Ok(())
+    };
+    everywhere(ones([2], Device::Cpu).unwrap()).unwrap();
+    oflow::run_ranks(2, |_| everywhere(ones([2], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?)).unwrap();
 }
 
 #[test]
