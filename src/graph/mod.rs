@@ -67,7 +67,7 @@ use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
-use saved::{Loaded, Planning};
+use saved::{AsCaptured, Loaded, Planning};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -198,7 +198,7 @@ const AT_PEAK: usize = 12;
 /// A captured closure: see the [module](self). `O` is what it returns.
 pub struct Graph<O = Tensor> {
     /// The program as it was captured.
-    captured: Program,
+    captured: AsCaptured,
     effects: Vec<Effect>,
     names: Vec<(String, ValueId)>,
     runs: GraphRuns,
@@ -226,7 +226,10 @@ impl<O> Graph<O> {
             };
             match less {
                 Some(less) => (tried, tries) = (less, tries + 1),
-                None => return Ok(Graph { captured: as_captured, effects, names, runs, outputs: PhantomData }),
+                None => {
+                    let captured = AsCaptured::Program(as_captured);
+                    return Ok(Graph { captured, effects, names, runs, outputs: PhantomData });
+                }
             }
         }
     }
@@ -240,7 +243,7 @@ impl<O> Graph<O> {
         let loaded = Loaded::of_capture(folder, &captured, &names)?;
         let (planned, Planning { names, effects, record }) = loaded.apply(captured)?;
         let runs = GraphRuns::new(planned, Some(&record))?;
-        Ok(Graph { captured: as_captured, effects, names, runs, outputs: PhantomData })
+        Ok(Graph { captured: AsCaptured::Program(as_captured), effects, names, runs, outputs: PhantomData })
     }
 }
 

@@ -81,7 +81,7 @@ fn check_ops(saved: &[(String, u64)]) -> Result<()> {
     for (name, identity) in saved {
         let op = op_of(name)?;
         if op.identity() != *identity {
-            let library = op.library.as_ref().map_or(String::new(), |l| format!(", or its library {}", l.name));
+            let library = op.library.as_ref().map_or(String::new(), |l| format!(", or its library {},", l.name));
             return Err(Error::registry(format!(
                 "the declaration of {name}{library} has changed since the graph was saved"
             ))
@@ -89,6 +89,12 @@ fn check_ops(saved: &[(String, u64)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A program as it was captured; as bytes where only its file is known.
+pub(super) enum AsCaptured {
+    Program(Program),
+    Bytes(Vec<u8>),
 }
 
 /// A saved graph that has been read and whose ground is as it was.
@@ -192,7 +198,10 @@ impl<O> Graph<O> {
         let saved = SavedGraph {
             world: World::here(&ctx, program),
             ops: self.runs.ops().into_iter().map(|op| (op.full_name(), op.identity())).collect(),
-            captured: self.captured.encode(),
+            captured: match &self.captured {
+                AsCaptured::Program(program) => program.encode(),
+                AsCaptured::Bytes(bytes) => bytes.clone(),
+            },
             program: program.encode(),
             outside,
             hosts,
@@ -257,10 +266,10 @@ impl<O: GraphOutput> Graph<O> {
             return Err(Error::argument(format!("the saved graph returns {returned} tensors"))
                 .help("load it with the type that its closure returned: `Graph::<(Tensor, Tensor)>::load`"));
         }
-        let captured = Program::decode(&saved.captured)?;
         let bound = bind(&current(), program, &saved, state, site)?;
         let runs = GraphRuns::new(bound, Some(&saved.record))?;
-        Ok(Graph { captured, effects: saved.effects, names: saved.names, runs, outputs: PhantomData })
+        let SavedGraph { captured, effects, names, .. } = saved;
+        Ok(Graph { captured: AsCaptured::Bytes(captured), effects, names, runs, outputs: PhantomData })
     }
 }
 

@@ -24,6 +24,7 @@ use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
 use oflow_kernels::view::{copied, is_contiguous};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,8 +52,8 @@ pub(super) struct Lowered {
     pub(super) ways: Vec<Way>,
     /// Last node that needs each value.
     last: Vec<Option<usize>>,
-    /// Memory that is made by nodes that are carried out on tensors.
-    late: Vec<RootId>,
+    /// Memory that is made by nodes that are carried out on tensors, by the memory that it may be.
+    late: BTreeMap<RootId, SmallVec<[RootId; 2]>>,
     /// Pairs of memory: the first may be that of the second, which is made by a node that is carried out on tensors.
     may_share: Vec<(RootId, RootId)>,
     /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
@@ -194,9 +195,8 @@ impl Lowered {
         if of(root).iter().any(|r| of_others(*r)) {
             return true;
         }
-        let there = |r: &RootId| of(*r).iter().any(|r| of(root).binary_search(r).is_ok());
-        let late = self.late.iter().filter(|r| there(r));
-        of(root).iter().chain(late).any(|r| self.roots[*r].needed > Some(n))
+        let needed = |r: &RootId| self.roots[*r].needed > Some(n);
+        of(root).iter().any(|r| needed(r) || self.late.get(r).is_some_and(|late| late.iter().any(needed)))
     }
 
     /// Says where a value is.
@@ -216,9 +216,11 @@ impl Lowered {
         may_be.push(root);
         may_be.sort_unstable();
         may_be.dedup();
+        for r in &may_be {
+            self.late.entry(*r).or_default().push(root);
+        }
         self.roots[root].may_be = may_be;
         self.roots[root].shared = true;
-        self.late.push(root);
         self.may_share.extend(read.iter().map(|r| (*r, root)));
         Some(slot)
     }
