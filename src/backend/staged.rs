@@ -156,7 +156,9 @@ impl StagedStreams {
             Ok::<_, Error>((s.or_else(|| src.clone()), d.or_else(|| dst.clone())))
         };
         let on_host = match work {
-            Work::Kernel(_) => return Err(Error::device("expected a boxing, got a kernel")),
+            Work::Kernel(_) | Work::Listed(_) => {
+                return Err(Error::device("expected a boxing with its shards, got a kernel or a list"));
+            }
             Work::Boxing(b) => {
                 let (src, dst) = pair(&b.plan, &b.src, &b.dst)?;
                 Work::Boxing(BoxWork { plan: b.plan.clone(), tag: b.tag, src, dst, stopwatch: b.stopwatch.clone() })
@@ -165,7 +167,7 @@ impl StagedStreams {
                 plans: b.plans.clone(),
                 tag: b.tag,
                 ends: b.plans.iter().zip(&b.ends).map(|(p, (s, d))| pair(p, s, d)).collect::<Result<_>>()?,
-                stopwatches: b.stopwatches.clone(),
+                stopwatch: b.stopwatch.clone(),
                 predicted: b.predicted.clone(),
             }),
             Work::Collect(b) => Work::Collect(CollectWork {

@@ -197,12 +197,15 @@ pub(super) fn run_boxing(
     Ok(dst)
 }
 
+/// Storages that an instruction reads, and that it writes.
+pub(super) type Storages = (SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>);
+
 /// Issues a boxing from this rank's shard to its new one. The storages are those that it reads and writes.
 pub(super) fn issue_boxing(
     ctx: &RankCtx,
     plan: &Arc<BoxingPlan>,
     (src, dst): (Option<&LocalTensor>, Option<&LocalTensor>),
-    (reads, writes): (SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>),
+    (reads, writes): Storages,
     tag: &Tag,
 ) -> Result<()> {
     log_boxing(ctx, plan, tag);

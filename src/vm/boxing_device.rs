@@ -50,6 +50,17 @@ impl Span {
     }
 }
 
+// SAFETY: plain data, as `View` is: whoever makes a span says who uses its bytes when.
+unsafe impl Send for Span {}
+// SAFETY: as above.
+unsafe impl Sync for Span {}
+
+/// A view whose memory is not known yet, with its first element at an address that stands for one. It is for listing what a boxing does.
+pub(crate) fn placeholder(address: usize, dtype: DType, dims: &[usize], strides: &[isize]) -> View {
+    // SAFETY: lists of operations are made of it, in whose place others are made before they are carried out: nobody reads or writes there.
+    unsafe { View::from_raw(std::ptr::without_provenance_mut(address), dtype, dims.into(), strides.into()) }
+}
+
 /// A contiguous view of memory that starts there.
 pub(crate) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
     // No bytes may have any address; a view's is aligned.

@@ -3,6 +3,8 @@
 use super::box_collect::execute_collect;
 use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
+use super::boxing_device_host::on_host;
+use super::listed::Listed;
 use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -94,8 +96,8 @@ pub struct BoxManyWork {
     pub tag: Tag,
     /// This rank's source and destination shard of each.
     pub ends: Vec<(Option<View>, Option<View>)>,
-    /// Stopwatches that are told the durations, each with the number of its boxing.
-    pub stopwatches: Vec<(Arc<dyn Stopwatch>, u64)>,
+    /// Stopwatch that is told the durations, and the number of the first boxing there; the others follow.
+    pub stopwatch: (Arc<dyn Stopwatch>, u64),
     /// Predicted share of each boxing in the whole time.
     pub predicted: Vec<u64>,
 }
@@ -116,6 +118,15 @@ pub struct CollectWork {
     pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
+/// An exchange whose operations are listed: boxings, or boxes of a tensor, of a graph.
+pub struct ListedWork {
+    pub(crate) listed: Arc<Listed>,
+    /// Tag of the collectives: the call's number in the stream of global ops.
+    pub tag: Tag,
+    /// Stopwatch that is told the durations, and the number of the first boxing there; the others follow.
+    pub stopwatch: (Arc<dyn Stopwatch>, u64),
+}
+
 /// Work of an instruction.
 // Lives on the issuing thread's stack for the common inline case; a box would be a heap allocation per kernel.
 #[allow(clippy::large_enum_variant)]
@@ -128,6 +139,8 @@ pub enum Work {
     BoxMany(BoxManyWork),
     /// Put a tensor together from boxes.
     Collect(CollectWork),
+    /// Carry out the operations of an exchange.
+    Listed(ListedWork),
 }
 
 /// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
@@ -207,6 +220,7 @@ impl Instruction {
             Work::Boxing(b) => bytes(&b.plan),
             Work::BoxMany(b) => b.plans.iter().map(|p| bytes(p)).sum(),
             Work::Collect(b) => b.plan.shape.iter().product::<usize>() * b.dtype.size(),
+            Work::Listed(b) => b.listed.bytes,
         }
     }
 
@@ -217,6 +231,24 @@ impl Instruction {
             Work::Boxing(b) => (b.src.is_some(), b.dst.is_some()),
             Work::BoxMany(b) => (b.ends.iter().any(|e| e.0.is_some()), b.ends.iter().any(|e| e.1.is_some())),
             Work::Collect(b) => (!b.own.is_empty(), b.dst.is_some()),
+            Work::Listed(b) => b.listed.ends,
+        }
+    }
+
+    /// Storages that it reads, also those that a listed exchange keeps.
+    pub(crate) fn all_reads(&self) -> impl Iterator<Item = &Storage> + Clone {
+        self.reads.iter().chain(self.listed().map_or(&[][..], |l| &l.reads))
+    }
+
+    /// The same of storages that it writes.
+    pub(crate) fn all_writes(&self) -> impl Iterator<Item = &Storage> + Clone {
+        self.writes.iter().chain(self.listed().map_or(&[][..], |l| &l.writes))
+    }
+
+    fn listed(&self) -> Option<&Listed> {
+        match &self.work {
+            Work::Listed(b) => Some(&b.listed),
+            _ => None,
         }
     }
 
@@ -228,6 +260,7 @@ impl Instruction {
             Work::Boxing(b) => tagged(&b.tag),
             Work::BoxMany(b) => tagged(&b.tag),
             Work::Collect(b) => tagged(&b.tag),
+            Work::Listed(b) => tagged(&b.tag),
         }
     }
 
@@ -309,12 +342,13 @@ impl Work {
                 let ends: Vec<Ends> = b.ends.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
                 let comm = communicator(comm)?;
                 let took = timed(comm, || execute_many(&b.plans, &ends, (comm, memory), &b.tag))?;
-                // They had one time together: each gets the share that it is predicted to take.
-                let whole = b.predicted.iter().copied().fold(0, u64::saturating_add).max(1);
-                for (part, (stopwatch, number)) in b.predicted.iter().zip(&b.stopwatches) {
-                    let share = u128::from(took) * u128::from(*part) / u128::from(whole);
-                    stopwatch.done(*number, share as u64);
-                }
+                tell_shares(&b.stopwatch, &b.predicted, took);
+                Ok(())
+            }
+            Work::Listed(b) => {
+                let comm = communicator(comm)?;
+                let took = timed(comm, || on_host((comm, memory), &b.tag, |host| b.listed.run(host)))?;
+                tell_shares(&b.stopwatch, &b.listed.shares, took);
                 Ok(())
             }
             Work::Collect(b) => {
@@ -326,6 +360,15 @@ impl Work {
                 Ok(())
             }
         }
+    }
+}
+
+/// Boxings that are carried out together have one time: each gets the share that it is predicted to take.
+fn tell_shares((stopwatch, first): &(Arc<dyn Stopwatch>, u64), shares: &[u64], took: u64) {
+    let whole = shares.iter().copied().fold(0, u64::saturating_add).max(1);
+    for (number, part) in (*first..).zip(shares) {
+        let share = u128::from(took) * u128::from(*part) / u128::from(whole);
+        stopwatch.done(number, share as u64);
     }
 }
 

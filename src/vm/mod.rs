@@ -9,7 +9,7 @@
 //! `box_exec.rs` carries out one plan step by step, without the heap when it is warm. `box_many.rs` carries out many
 //! plans in waves; `boxing/many.rs` says which steps share a collective. `box_collect.rs` makes a layout from boxes that
 //! ranks happen to hold, by a plan of `boxing/boxes.rs`. Programs reach the last two as `box_many` and `from_boxes`;
-//! backward boxes the gradients of small leaves together.
+//! backward boxes the gradients of small leaves together. `listed.rs` lists what any of them does, for graphs.
 //!
 //! A rank has one total order of collectives, over all its groups, threads and devices. A collective on the caller's
 //! thread waits until the communication thread has finished its queue, and a boxing on one device waits for the boxings
@@ -21,11 +21,14 @@ pub mod box_many;
 pub(crate) mod boxing_device;
 mod boxing_device_host;
 mod instruction;
+pub(crate) mod listed;
 mod replay;
 
 pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
-pub use instruction::{BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, Stopwatch, Work};
+pub use instruction::{
+    BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, ListedWork, Stopwatch, Work,
+};
 pub use replay::replay;
 
 use crate::error::{Error, Result};
@@ -128,6 +131,7 @@ impl Vm {
             Work::Boxing(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
             Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
+            Work::Listed(ref b) => self.boxings.fetch_add(b.listed.shares.len() as u64, Ordering::Relaxed),
         };
         debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
         self.streams.submit(i)

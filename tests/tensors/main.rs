@@ -5,6 +5,7 @@ mod aliasing;
 mod comm_trace;
 mod generator;
 mod global;
+mod graph_exchanges;
 mod graph_gradients;
 mod graph_passes;
 mod graphs;

@@ -5,7 +5,7 @@ use super::links::Routes;
 use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
 use crate::comm::{Communicator, Tag};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::Device;
 use crate::vm::box_collect::execute_collect_at;
@@ -75,6 +75,7 @@ impl Boxings {
         };
         match work {
             Work::Kernel(_) => Ok(()),
+            Work::Listed(_) => Err(Error::device("a listed exchange is one of host memory")),
             Work::Boxing(b) => clocks.time(stream, comm, &[(&b.stopwatch, 1)], || {
                 let mut place = on_gpu(&b.tag);
                 if mixed(&b.plan) {
@@ -85,7 +86,10 @@ impl Boxings {
                 execute_at(&mut place, &b.plan, b.src.as_ref(), b.dst.as_ref())
             }),
             Work::BoxMany(b) => {
-                let watches: SmallVec<[_; 8]> = b.stopwatches.iter().zip(b.predicted.iter().copied()).collect();
+                let (watch, first) = &b.stopwatch;
+                let numbered: SmallVec<[Watch; 8]> =
+                    (*first..).take(b.predicted.len()).map(|n| (watch.clone(), n)).collect();
+                let watches: SmallVec<[_; 8]> = numbered.iter().zip(b.predicted.iter().copied()).collect();
                 clocks.time(stream, comm, &watches, || many(&mut on_gpu(&b.tag), b))
             }
             Work::Collect(b) => clocks.time(stream, comm, &[(&b.stopwatch, 1)], || collect(&mut on_gpu(&b.tag), b)),

@@ -58,8 +58,8 @@ impl Streams for HostStreams {
         };
         match thread {
             None => {
-                if i.reads.iter().chain(&i.writes).any(Storage::is_streamed) {
-                    self.wait_all(&needed(&i.reads, &i.writes))?;
+                if i.all_reads().chain(i.all_writes()).any(Storage::is_streamed) {
+                    self.wait_all(&needed(i.all_reads(), i.all_writes()))?;
                 }
                 let alone = i.begin()?;
                 match &i.work {
@@ -71,12 +71,12 @@ impl Streams for HostStreams {
             Some(t) => {
                 self.failed()?;
                 let _one_by_one = ISSUE.lock().unwrap_or_else(|e| e.into_inner());
-                let mut tickets = needed(&i.reads, &i.writes);
+                let mut tickets = needed(i.all_reads(), i.all_writes());
                 let ticket = self.threads[t].next_ticket();
                 // A stream does its work in order.
                 tickets.retain(|k| !Arc::ptr_eq(&k.line, &ticket.line));
-                i.reads.iter().for_each(|s| s.read_by(&ticket));
-                i.writes.iter().for_each(|s| s.written_by(&ticket));
+                i.all_reads().for_each(|s| s.read_by(&ticket));
+                i.all_writes().for_each(|s| s.written_by(&ticket));
                 self.threads[t].push(i, tickets);
                 Ok(())
             }
@@ -85,7 +85,7 @@ impl Streams for HostStreams {
 
     /// Waits for whichever stream of whichever rank writes the storage.
     fn wait(&self, storage: &Storage) -> Result<()> {
-        self.wait_all(&needed(std::slice::from_ref(storage), &[]))
+        self.wait_all(&needed([storage].into_iter(), std::iter::empty()))
     }
 
     fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
@@ -108,7 +108,7 @@ impl Streams for HostStreams {
     }
 
     fn wait_unused(&self, storage: &Storage) -> Result<()> {
-        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
+        self.wait_all(&needed(std::iter::empty(), [storage].into_iter()))
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -121,9 +121,9 @@ impl Streams for HostStreams {
 
 /// The work that must be done before these are read and written.
 #[inline]
-fn needed(reads: &[Storage], writes: &[Storage]) -> Tickets {
+fn needed<'a>(reads: impl Iterator<Item = &'a Storage>, writes: impl Iterator<Item = &'a Storage>) -> Tickets {
     let mut tickets = Tickets::new();
-    reads.iter().for_each(|s| s.before_read(&mut tickets));
-    writes.iter().for_each(|s| s.before_write(&mut tickets));
+    reads.for_each(|s| s.before_read(&mut tickets));
+    writes.for_each(|s| s.before_write(&mut tickets));
     tickets
 }

@@ -121,21 +121,20 @@ pub(super) fn together(ctx: &RankCtx, plans: &[Arc<BoxingPlan>]) -> Arc<Together
     Together::of(&mut state(ctx).together.lock().unwrap_or_else(PoisonError::into_inner), plans)
 }
 
-/// Notes boxings that are about to run together.
+/// Notes boxings that are about to run together; who is told how long they took, and the number of the first there.
 pub(super) fn note_together(
     ctx: &RankCtx,
     plans: &[Arc<BoxingPlan>],
     together: &Arc<Together>,
     tag: &Tag,
-) -> Vec<(Arc<dyn Stopwatch>, u64)> {
+) -> (Arc<dyn Stopwatch>, u64) {
     let ring = &state(ctx).comm_trace;
-    let note = |(i, plan): (usize, &Arc<BoxingPlan>)| -> (Arc<dyn Stopwatch>, u64) {
+    let note = |(i, plan): (usize, &Arc<BoxingPlan>)| {
         // One alone shares nothing.
         let shared = (plans.len() > 1).then(|| (together.clone(), i));
-        let what = What::Boxing(plan.clone(), together.predicted[i], shared);
-        (ring.clone(), ring.push(Entry::new(tag, what)))
+        Entry::new(tag, What::Boxing(plan.clone(), together.predicted[i], shared))
     };
-    plans.iter().enumerate().map(note).collect()
+    (ring.clone(), ring.push_all(plans.iter().enumerate().map(note)))
 }
 
 /// Notes an exchange of boxes that is about to run, in which all ranks together send so many bytes; who is told how long it took.

@@ -54,21 +54,29 @@ impl Ring {
 
     /// Adds an entry and returns its number.
     pub(super) fn push(&self, entry: Entry) -> u64 {
-        let mut s = self.lock();
+        self.push_all(std::iter::once(entry))
+    }
+
+    /// Adds entries and returns the number of the first; the others follow.
+    pub(super) fn push_all(&self, entries: impl Iterator<Item = Entry>) -> u64 {
+        let s = &mut *self.lock();
         if s.entries.capacity() == 0 {
             s.entries.reserve_exact(COMM_TRACE_LIMIT);
         }
-        if s.entries.len() == COMM_TRACE_LIMIT
-            && let Some(oldest) = s.entries.pop_front()
-        {
-            s.first += 1;
-            s.dropped += 1;
-            if let Some(job) = &mut s.job {
-                job.add(&oldest);
+        let number = s.first + s.entries.len() as u64;
+        for entry in entries {
+            if s.entries.len() == COMM_TRACE_LIMIT
+                && let Some(oldest) = s.entries.pop_front()
+            {
+                s.first += 1;
+                s.dropped += 1;
+                if let Some(job) = &mut s.job {
+                    job.add(&oldest);
+                }
             }
+            s.entries.push_back(entry);
         }
-        s.entries.push_back(entry);
-        s.first + s.entries.len() as u64 - 1
+        number
     }
 
     /// All entries, and how many were dropped since the last time.

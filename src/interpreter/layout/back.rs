@@ -7,7 +7,7 @@ use super::to_global::{global_of, layout_key};
 use crate::boxing::{Layout, plan as boxing_plan};
 use crate::context::current_rank;
 use crate::error::{Error, Result};
-use crate::ops::AttrValue;
+use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, dual};
 use crate::tensor::{GlobalRef, Tensor};
@@ -40,9 +40,18 @@ pub(super) fn to_global_grad(call: &Call<'_>, cause: BoxingReason) -> Result<Ten
     }
 }
 
-/// Whether the op `to_global_grad` leaves a gradient of that type as it is.
-pub(in super::super) fn gradient_stays(call: &Call<'_>, dy: &GlobalRef) -> Result<bool> {
-    Ok(call.stated("grad_sbp")?.is_none() && dy.placement == *call.placement("placement")?)
+/// Whether the op `to_global_grad`, or `box_many_grad`, leaves its gradient of that number and type as it is.
+pub(in super::super) fn gradient_stays(call: &Call<'_>, i: usize, dy: &GlobalRef) -> Result<bool> {
+    let (home, stated) = match call.op.layout {
+        Some(LayoutOp::BoxManyGrad) => {
+            let AttrValue::Placement(home) = &call.list("placements")?[i] else {
+                return Err(Error::argument(format!("gradient {i} has no placement")));
+            };
+            (home, as_stated("grad_sbps", &call.list("grad_sbps")?[i])?)
+        }
+        _ => (call.placement("placement")?, call.stated("grad_sbp")?),
+    };
+    Ok(stated.is_none() && dy.placement == *home)
 }
 
 /// The op `box_many_grad`: those that move go together.

@@ -1,7 +1,7 @@
 //! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
 //! plan alike and what is wrong with one rank's boxes is an error on all.
 
-use super::super::boxing::check_world;
+use super::super::boxing::{Storages, check_world};
 use super::super::call::Call;
 use super::super::comm_trace::note_exchange;
 use super::dtype_of_rank;
@@ -86,22 +86,23 @@ pub(in super::super) fn collect(
         Some(want) => Some(LocalTensor::alloc_like(ctx, &want.at.size, dtype, device)?),
         None => None,
     };
-    let stopwatch = note_exchange(ctx, tag, plan.elements_sent() * dtype.size() as u64);
-    let instruction = Instruction {
-        reads: own.iter().map(|l| l.storage.clone()).collect(),
-        writes: dst.iter().map(|d| d.storage.clone()).collect(),
-        stream: StreamKind::Comm,
-        work: Work::Collect(CollectWork {
-            plan,
-            tag: *tag,
-            dtype,
-            own: own.iter().map(|l| l.view()).collect(),
-            dst: dst.as_ref().map(|d| d.view()),
-            stopwatch,
-        }),
-    };
-    ctx.submit_boxing(device, device, instruction)?;
+    let storages = (own.iter().map(|l| l.storage.clone()).collect(), dst.iter().map(|d| d.storage.clone()).collect());
+    collect_into(ctx, tag, (plan, dtype, device), (own, dst.as_ref()), storages)?;
     Ok(dst)
+}
+
+/// Issues the same into this rank's box of the result. The storages are those that are read and written.
+pub(in super::super) fn collect_into(
+    ctx: &RankCtx,
+    tag: &Tag,
+    (plan, dtype, device): (Arc<BoxesPlan>, DType, Device),
+    (own, dst): (&[&LocalTensor], Option<&LocalTensor>),
+    (reads, writes): Storages,
+) -> Result<()> {
+    let stopwatch = note_exchange(ctx, tag, plan.elements_sent() * dtype.size() as u64);
+    let (own, dst) = (own.iter().map(|l| l.view()).collect(), dst.map(|d| d.view()));
+    let work = Work::Collect(CollectWork { plan, tag: *tag, dtype, own, dst, stopwatch });
+    ctx.submit_boxing(device, device, Instruction { work, stream: StreamKind::Comm, reads, writes })
 }
 
 fn local(t: &Tensor) -> Option<&LocalTensor> {

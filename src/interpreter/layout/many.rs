@@ -1,10 +1,11 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
-use super::super::boxing::{BoxingReason, boxing_to, check, log_boxing, unmoved};
+use super::super::boxing::{BoxingReason, Storages, boxing_to, check, log_boxing, unmoved};
 use super::super::call::{Call, Outputs, as_stated};
 use super::super::comm_trace::{note_together, together};
 use super::stated::check_grad_sbp;
 use super::to_global::{global_of, layout_key};
+use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -15,8 +16,10 @@ use crate::plan::PlannedBoxing;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxManyWork, Instruction, StreamKind, Work};
+use oflow_kernels::View;
 use smallvec::SmallVec;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 /// A global tensor with the layout that it is to have.
 pub(in crate::interpreter) struct BoxTo {
@@ -75,7 +78,7 @@ pub(super) fn box_together(cause: BoxingReason, all: &[BoxRequest<'_>], site: Ca
         return Ok(Outputs::new());
     }
     let ctx = current_rank()?;
-    let mut key = crate::intern::FixedHasher::default();
+    let mut keys = Vec::with_capacity(all.len());
     let mut boxings = Vec::with_capacity(all.len());
     for (i, way) in all.iter().enumerate() {
         let call = || format!("box_many: tensor {i}, {} to {} on {}", way.tensor.short(), way.sbp, way.placement);
@@ -84,7 +87,7 @@ pub(super) fn box_together(cause: BoxingReason, all: &[BoxRequest<'_>], site: Ca
             if let Some(s) = way.stated {
                 check_grad_sbp(&g.ty, &g.placement, s)?;
             }
-            key.write_u64(layout_key(g, way.placement, &way.sbp));
+            keys.push(layout_key(g, way.placement, &way.sbp));
             let boxing = boxing_to(&ctx, g, way.placement, &way.sbp)?;
             check(cause, &boxing.plan)?;
             Ok(boxing)
@@ -93,13 +96,25 @@ pub(super) fn box_together(cause: BoxingReason, all: &[BoxRequest<'_>], site: Ca
         let named = |e: Error| if matches!(cause, BoxingReason::Gradient) { e.at(site) } else { e.in_call(call) };
         boxings.push((way.tensor, boxing.map_err(named)?));
     }
-    let text = || {
-        let (n, first) = (all.len(), &all[0]);
-        let to = format!("{} to {} on {}", first.tensor.short(), first.sbp, first.placement);
-        format!("{}({n} tensors, first {to})", cause.op())
-    };
-    let tag = ctx.next_described(cause.op(), key.finish(), site, &text);
+    let text = || together_text(cause, all.len(), (&all[0].tensor.short(), all[0].placement, &all[0].sbp));
+    let tag = ctx.next_described(cause.op(), together_key(&keys), site, &text);
     run_boxings(&ctx, &boxings, &tag)
+}
+
+/// Key of boxings that are made together in the dispatch stream, from the keys of each.
+pub(in super::super) fn together_key(keys: &[u64]) -> u64 {
+    let mut key = crate::intern::FixedHasher::default();
+    keys.iter().for_each(|k| key.write_u64(*k));
+    key.finish()
+}
+
+/// Text of boxings that are made together in the dispatch stream. Of the first it has the type, as messages write it, and the new layout.
+pub(in super::super) fn together_text(
+    cause: BoxingReason,
+    count: usize,
+    (first, placement, sbp): (&str, &Placement, &NdSbp),
+) -> String {
+    format!("{}({count} tensors, first {first} to {sbp} on {placement})", cause.op())
 }
 
 /// Runs several boxings together on the communication stream, as one op of the stream of global ops.
@@ -114,14 +129,8 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Re
         }
     }
     for (from, to) in devices {
-        let mut work = BoxManyWork {
-            plans: Vec::new(),
-            tag: *tag,
-            ends: Vec::new(),
-            stopwatches: Vec::new(),
-            predicted: Vec::new(),
-        };
-        let (mut reads, mut writes) = (SmallVec::new(), SmallVec::new());
+        let (mut plans, mut shards) = (Vec::new(), Vec::new());
+        let (mut reads, mut writes) = Storages::default();
         for ((t, b), out) in all.iter().zip(&mut outs).filter(|((_, b), _)| ends(b) == (from, to)) {
             let src = t.data()?;
             if b.plan.is_identity() {
@@ -130,20 +139,34 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Re
             }
             let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
             log_boxing(ctx, &b.plan, tag);
-            work.plans.push(b.plan.clone());
-            work.ends.push((src.as_ref().map(|s| s.view()), dst.as_ref().map(|d| d.view())));
+            plans.push(b.plan.clone());
+            shards.push((src.as_ref().map(|s| s.view()), dst.as_ref().map(|d| d.view())));
             reads.extend(src.map(|s| s.storage));
             writes.extend(dst.as_ref().map(|d| d.storage.clone()));
             *out = Some(Tensor::from_shard(b.to.clone(), dst));
         }
-        if !work.plans.is_empty() {
-            let together = together(ctx, &work.plans);
-            work.stopwatches = note_together(ctx, &work.plans, &together, tag);
-            work.predicted = together.predicted.clone();
-            let _span = tracing::debug_span!("boxings", count = work.plans.len()).entered();
-            let i = Instruction { work: Work::BoxMany(work), stream: StreamKind::Comm, reads, writes };
-            ctx.submit_boxing(from, to, i)?;
+        if !plans.is_empty() {
+            issue_boxings(ctx, (plans, shards), (reads, writes), tag)?;
         }
     }
     Ok(outs.into_iter().flatten().collect())
+}
+
+/// This rank's source and destination shard of a boxing.
+type Shards = (Option<View>, Option<View>);
+
+/// Issues boxings of one pair of devices together, from this rank's shards to its new ones. The storages are those that they read and write.
+pub(in super::super) fn issue_boxings(
+    ctx: &RankCtx,
+    (plans, ends): (Vec<Arc<BoxingPlan>>, Vec<Shards>),
+    (reads, writes): Storages,
+    tag: &Tag,
+) -> Result<()> {
+    let Some(first) = plans.first() else { return Ok(()) };
+    let (from, to) = (first.src.placement.device(), first.dst.placement.device());
+    let together = together(ctx, &plans);
+    let stopwatch = note_together(ctx, &plans, &together, tag);
+    let _span = tracing::debug_span!("boxings", count = plans.len()).entered();
+    let work = BoxManyWork { plans, tag: *tag, ends, stopwatch, predicted: together.predicted.clone() };
+    ctx.submit_boxing(from, to, Instruction { work: Work::BoxMany(work), stream: StreamKind::Comm, reads, writes })
 }

@@ -22,8 +22,8 @@ mod to_global;
 mod value;
 
 pub(super) use back::gradient_stays;
-pub(super) use boxes::collect;
-pub(super) use many::{BoxTo, to_layouts};
+pub(super) use boxes::{collect, collect_into};
+pub(super) use many::{BoxTo, issue_boxings, to_layouts, together_key, together_text};
 pub(crate) use to_global::layout_key;
 pub(super) use to_global::{box_for, to_global};
 pub(crate) use value::compare_replicas;

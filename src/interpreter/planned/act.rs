@@ -1,11 +1,11 @@
 //! Acts of a planned program, and the memory that they use: roots, pieces of memory, and slots, windows onto them.
 
-use crate::boxing::BoxingPlan;
 use crate::error::CallSite;
 use crate::memory::Storage;
 use crate::ops::RuntimeAttrs;
 use crate::placement::Device;
 use crate::plan::{KernelPlan, LocalRef, Packing};
+use crate::vm::listed::Walk;
 use oflow_kernels::Strides;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -92,15 +92,24 @@ pub(super) struct Kernel {
     pub(super) workspace: Option<RootId>,
 }
 
-/// A boxing over slots.
+/// This rank's source and destination shard of a boxing; or its box, and the one that it gets.
+pub(super) type Ends = (Option<SlotId>, Option<SlotId>);
+
+/// Entry in the dispatch stream: name, key and text.
+pub(super) type Entry = (&'static str, u64, String);
+
+/// Boxings that are carried out together, or an exchange of boxes, over slots.
 pub(super) struct Boxing {
-    pub(super) plan: Arc<BoxingPlan>,
-    /// This rank's source and destination shard.
-    pub(super) from: Option<SlotId>,
-    pub(super) to: Option<SlotId>,
+    /// Plans of the exchange; none where nothing moves.
+    pub(super) walk: Option<Walk>,
+    pub(super) ends: Vec<Ends>,
+    /// Devices of the sources and of the destinations.
+    pub(super) devices: (Device, Device),
+    /// Scratch memory, in the order in which it is asked for, of an exchange in host memory; others take their own.
+    pub(super) scratch: Option<Vec<RootId>>,
     pub(super) backward: bool,
-    /// Entry in the dispatch stream: name, key and text; none of a boxing inside a call, which has the call's.
-    pub(super) entry: Option<(&'static str, u64, String)>,
+    /// None of a boxing inside a call, which has the call's.
+    pub(super) entry: Option<Entry>,
 }
 
 impl Act {

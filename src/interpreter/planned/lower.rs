@@ -1,24 +1,18 @@
 //! The lowering of a program for one rank: its calls become kernels and boxings over slots, windows onto the program's memory.
 //!
-//! A node is lowered when it is a boxing, or its plan has kernels and boxings only and its operands lie as they take them. Others (exchanges
-//! of halos, lengths that depend on values, copies between devices, writes to memory whose old value is needed) are carried out one by one
-//! on tensors, as a replay does.
+//! A node is lowered when it is a boxing (`boxings.rs`), or its plan has kernels, boxings and halos only and its operands lie as they take them.
+//! Others (lengths that depend on values, copies between devices, writes to memory whose old value is needed) are carried out one by one on tensors, as
+//! a replay does.
 
-use super::super::boxing::{BoxingReason, boxing_text, boxing_to};
 use super::super::cache::DispatchPlan;
-use super::super::call::Call;
-use super::super::layout::{gradient_stays, layout_key};
-use super::super::node::boxing_reason;
-use super::act::{Act, Boxing, Home, Kernel, Root, RootId, Slot, SlotId, What};
-use super::scratch::{boxing_scratch, stepwise_scratch};
+use super::act::{Act, Home, Kernel, Root, RootId, Slot, SlotId, What};
+use super::scratch::stepwise_scratch;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
-use crate::ops::{LayoutOp, RuntimeAttrs, StreamKind};
+use crate::ops::{RuntimeAttrs, StreamKind};
 use crate::placement::Device;
-use crate::plan::{
-    BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, PlannedBoxing, Step, TypeRef, intern_local,
-};
+use crate::plan::{BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, Step, TypeRef, intern_local};
 use crate::program::{CallNode, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
@@ -58,7 +52,7 @@ pub(super) struct Lowered {
     may_share: Vec<(RootId, RootId)>,
     /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
     pub(super) scratch: Vec<Lifetime>,
-    time: usize,
+    pub(super) time: usize,
 }
 
 /// Program, plans and tensors that a lowering starts from.
@@ -130,7 +124,7 @@ impl Lowered {
         Ok(l)
     }
 
-    fn root(&mut self, home: Home, device: Device, bytes: usize) -> RootId {
+    pub(super) fn root(&mut self, home: Home, device: Device, bytes: usize) -> RootId {
         let (root, now) = (self.roots.len(), self.time);
         let may_be = SmallVec::from_elem(root, 1);
         self.roots.push(Root { home, device, bytes, first: now, last: now, shared: false, needed: None, may_be });
@@ -138,17 +132,17 @@ impl Lowered {
     }
 
     /// A slot of memory of its own.
-    fn slot(&mut self, home: Home, ty: &LocalRef) -> SlotId {
+    pub(super) fn slot(&mut self, home: Home, ty: &LocalRef) -> SlotId {
         let root = self.root(home, ty.device, ty.bytes);
         self.slots.push(Slot { ty: ty.clone(), root, offset: 0, strides: copied(&ty.strides) });
         self.slots.len() - 1
     }
 
-    fn scratch(&mut self, bytes: usize) {
+    pub(super) fn scratch(&mut self, bytes: usize) {
         self.scratch.push(Lifetime { bytes, first: self.time, last: self.time });
     }
 
-    fn used(&mut self, root: RootId) {
+    pub(super) fn used(&mut self, root: RootId) {
         let now = self.time;
         let r = &mut self.roots[root];
         r.last = r.last.max(now);
@@ -200,7 +194,7 @@ impl Lowered {
     }
 
     /// Says where a value is.
-    fn place(&mut self, v: ValueId, slot: Option<SlotId>) {
+    pub(super) fn place(&mut self, v: ValueId, slot: Option<SlotId>) {
         self.slot_of[v.index()] = slot;
         if let Some(s) = slot {
             let root = &mut self.roots[self.slots[s].root];
@@ -267,23 +261,23 @@ fn handed_out_views(program: &Program) -> Vec<bool> {
 }
 
 /// A node being lowered to acts.
-struct Native<'a, 'b> {
-    l: &'a mut Lowered,
-    from: &'a From<'b>,
+pub(super) struct Native<'a, 'b> {
+    pub(super) l: &'a mut Lowered,
+    pub(super) from: &'a From<'b>,
     n: usize,
-    node: &'a Node,
+    pub(super) node: &'a Node,
 }
 
 impl Native<'_, '_> {
     /// Adds the node's acts; none where it is to be carried out on tensors.
     fn lower(mut self) -> Result<Option<()>> {
         let node = self.node;
-        if let Some(boxing) = self.boxing_of()? {
-            return self.boxing_node(boxing);
+        if node.is_boxing() {
+            return self.boxing_node();
         }
         let (Work::Call(call), Some(decided)) = (&node.work, &self.from.plans[self.n]) else { return Ok(None) };
         let plan = &decided.plan;
-        if !plan.steps.iter().all(|s| matches!(s, Step::Kernel(_) | Step::Assign(_) | Step::Box(_))) {
+        if plan.lengths > 0 {
             return Ok(None);
         }
         if !self.writes_are_plain(call) {
@@ -304,10 +298,15 @@ impl Native<'_, '_> {
                     Step::Kernel(k) => self.kernel(call, plan, (s, k), given, &mut at)?,
                     Step::Assign(from) => self.assign(given, at[from.index()])?,
                     Step::Box(b) => {
-                        at[b.makes.index()] = self.boxing(&b.boxing, at[b.from.index()], None);
+                        let made = self.boxings(&[(&b.boxing, at[b.from.index()])], None)?;
+                        at[b.makes.index()] = made.into_iter().next().flatten();
                         Some(())
                     }
-                    _ => None,
+                    Step::Halo(h) => {
+                        at[h.makes.index()] = self.halo(h, at[h.from.index()])?;
+                        Some(())
+                    }
+                    Step::ExchangeLength(_) | Step::Rebalance(_) => None,
                 };
                 if done.is_none() {
                     return Ok(None);
@@ -323,69 +322,6 @@ impl Native<'_, '_> {
             self.l.place(w.new, self.l.slot_of[w.old.index()]);
         }
         Ok(Some(()))
-    }
-
-    /// The boxing that the node is, with its entry in the dispatch stream: one of the program, for a call, or of a gradient that does not stay
-    /// where it is.
-    fn boxing_of(&self) -> Result<Option<(PlannedBoxing, BoxingReason, u64)>> {
-        let (node, program) = (self.node, self.from.program);
-        let reason = match &node.work {
-            Work::Box(op) => BoxingReason::Needed(op),
-            Work::Call(call) => match call.op.layout {
-                Some(what @ (LayoutOp::Box | LayoutOp::BoxGrad)) => boxing_reason(call, what),
-                _ => return Ok(None),
-            },
-            Work::Host(_) => return Ok(None),
-        };
-        let (Some(Some(from)), Some(to)) = (node.inputs.first(), node.outputs.first()) else { return Ok(None) };
-        let (Some(from), Some(to)) = (program.ty(*from).global(), program.ty(*to).global()) else { return Ok(None) };
-        if let Work::Call(call) = &node.work
-            && call.op.layout == Some(LayoutOp::BoxGrad)
-            && gradient_stays(&Call::of(call.op, &[], call.attrs.clone(), RuntimeAttrs::new(), node.site), from)?
-        {
-            return Ok(None);
-        }
-        let boxing = boxing_to(self.from.ctx, from, &to.placement, &to.sbp)?;
-        Ok(Some((boxing, reason, layout_key(from, &to.placement, &to.sbp))))
-    }
-
-    fn boxing_node(&mut self, (boxing, reason, key): (PlannedBoxing, BoxingReason, u64)) -> Result<Option<()>> {
-        let (Some(Some(from)), Some(to)) = (self.node.inputs.first(), self.node.outputs.first()) else {
-            return Ok(None);
-        };
-        let (from, text) =
-            (self.l.slot_of[from.index()], boxing_text(reason, &self.from.program.ty(*from).short(), &boxing));
-        let slot = self.boxing(&boxing, from, Some((reason.op(), key, text)));
-        self.l.place(*to, slot);
-        Ok(Some(()))
-    }
-
-    /// Boxes a slot. What stays where it is is the same slot.
-    fn boxing(
-        &mut self,
-        boxing: &PlannedBoxing,
-        from: Option<SlotId>,
-        entry: Option<(&'static str, u64, String)>,
-    ) -> Option<SlotId> {
-        let unmoved = from.filter(|s| {
-            let dims = &self.l.slots[*s].ty.ty.shape;
-            boxing.plan.is_identity() && boxing.local.as_ref().is_some_and(|l| l.ty.shape == *dims)
-        });
-        let to = unmoved.or_else(|| boxing.local.as_ref().map(|ty| self.l.slot(Home::Arena, ty)));
-        let root = |s: SlotId| self.l.slots[s].root;
-        let moves = !boxing.plan.is_identity();
-        let reads: SmallVec<[RootId; 4]> = from.filter(|_| moves).map(root).into_iter().collect();
-        let writes: SmallVec<[RootId; 2]> = to.filter(|_| moves).map(root).into_iter().collect();
-        for r in reads.iter().chain(&writes) {
-            self.l.used(*r);
-            self.l.roots[*r].shared = true;
-        }
-        self.l.scratch(boxing_scratch(&boxing.plan));
-        let what = Boxing { plan: boxing.plan.clone(), from, to, backward: self.node.backward, entry };
-        let (site, time) = (self.node.site, self.l.time);
-        self.l.acts.push(Act { what: What::Box(Box::new(what)), site, time, reads, writes });
-        self.l.time += 1;
-        to
     }
 
     /// Whether the node writes memory of which nobody needs the old value, and of which its other inputs are no other windows.

@@ -9,11 +9,16 @@
 //! issued. Where another stream uses memory (boxings, copies), each part of the arena is a storage with users of its own, and a kernel that
 //! begins to use bytes again waits for the users of all parts that have had them.
 //!
+//! **Exchanges** in host memory are listed, operation by operation, when their memory is bound ([`crate::vm::listed`]). Each piece of memory is
+//! in use from the first operation that touches it to the last.
+//!
 //! **Tensors from outside** are bound at each run. A global tensor that the program writes gets memory of its own first, if other handles
 //! share it, as a write does in an eager program.
 
 mod act;
 mod arenas;
+mod boxings;
+mod exchange;
 mod lower;
 mod record;
 mod reuse;
@@ -23,8 +28,6 @@ mod size;
 pub(crate) use record::{ArenaRecord, PlanRecord};
 pub use size::{ArenaSize, GraphPlan, Living};
 
-use super::boxing::issue_boxing;
-use super::comm_trace::BackwardScope;
 use super::copy::contiguous;
 use super::issue::with_runtime;
 use super::replay::{Replay, RunState};
@@ -40,18 +43,22 @@ use crate::placement::Device;
 use crate::plan::{Step, TypeRef, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
 use crate::tensor::{LocalTensor, Tensor};
+use crate::vm::listed::Listed;
 use crate::vm::{Instruction, KernelWork, Work};
 use act::{Arena, Home, Kernel, Root, RootId, Slot, What};
 use arenas::{Around, arenas, around};
 use lower::{From, Lowered, Way, bytes_type};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
-/// An operand of a kernel.
+/// An operand of an act.
 #[derive(Clone, Copy)]
 enum Operand {
     Input(usize),
     Output(usize),
     Workspace,
+    /// Memory of an exchange, whose elements have so many bytes.
+    Exchanged(usize),
 }
 
 /// Memory of a root in a run.
@@ -94,14 +101,13 @@ pub(super) enum Fits {
     Not,
 }
 
-/// Storages that an act reads, and those that it writes.
-type Storages = (SmallVec<[Storage; 4]>, SmallVec<[Storage; 2]>);
-
 /// A program planned for this rank.
 pub(crate) struct Planned {
     lowered: Lowered,
     /// The kernels of the acts that are kernels.
     works: Vec<Option<KernelWork>>,
+    /// The lists of the acts that are exchanges in host memory, as long as their memory stays where it is.
+    lists: Vec<Option<Arc<Listed>>>,
     around: Vec<Around>,
     /// Operands that are windows onto each root.
     operands: Vec<SmallVec<[(usize, Operand); 2]>>,
@@ -137,11 +143,20 @@ impl Planned {
         let mut operands: Vec<SmallVec<[(usize, Operand); 2]>> = vec![SmallVec::new(); lowered.roots.len()];
         let mut works = vec![];
         for (k, act) in lowered.acts.iter().enumerate() {
-            let Some(kernel) = act.kernel() else {
-                works.push(None);
-                continue;
-            };
             let root = |s: usize| lowered.slots[s].root;
+            let kernel = match &act.what {
+                What::Kernel(kernel) => kernel,
+                What::Box(b) => {
+                    for s in b.ends.iter().flat_map(|(from, to)| [from, to]).flatten() {
+                        operands[root(*s)].push((k, Operand::Exchanged(lowered.slots[*s].ty.ty.dtype.size())));
+                    }
+                    for r in b.scratch.iter().flatten() {
+                        operands[*r].push((k, Operand::Exchanged(1)));
+                    }
+                    works.push(None);
+                    continue;
+                }
+            };
             for (i, s) in kernel.inputs.iter().enumerate() {
                 if let Some(s) = s {
                     operands[root(*s)].push((k, Operand::Input(i)));
@@ -163,6 +178,7 @@ impl Planned {
             }));
         }
         let around = around(&lowered, &arenas);
+        let lists = vec![None; works.len()];
         let memory = lowered.roots.iter().map(|_| None).collect();
         let bound = vec![0; lowered.roots.len()];
         // A root whose memory another one has has no slots.
@@ -172,7 +188,7 @@ impl Planned {
         let all = || lowered.roots.iter().enumerate();
         let empty = all().filter(|(r, root)| used[*r] && is_empty(root)).map(|(r, _)| r).collect();
         let held = all().filter(|(_, root)| root.home != Home::Arena).map(|(r, _)| r).collect();
-        Ok(Planned { storages: vec![], empty, held, lowered, works, around, operands, arenas, memory, bound })
+        Ok(Planned { storages: vec![], empty, held, lowered, works, lists, around, operands, arenas, memory, bound })
     }
 
     /// What planning has decided.
@@ -206,20 +222,21 @@ impl Planned {
         // All slots of a root have one dtype, but scratch memory has none.
         let size = |s: usize| self.lowered.slots[s].ty.ty.dtype.size();
         let address = |(k, operand): &(usize, Operand)| {
-            let kernel = self.lowered.acts[*k].kernel()?;
-            let element = match operand {
-                Operand::Input(i) => kernel.inputs[*i].map_or(1, size),
-                Operand::Output(o) => size(kernel.outputs[*o]),
-                Operand::Workspace => 1,
+            let element = match (operand, self.lowered.acts[*k].kernel()) {
+                (Operand::Exchanged(element), _) => *element,
+                (Operand::Input(i), Some(kernel)) => kernel.inputs[*i].map_or(1, size),
+                (Operand::Output(o), Some(kernel)) => size(kernel.outputs[*o]),
+                (Operand::Workspace, _) | (_, None) => 1,
             };
             // Null is the address of nothing.
-            Some(storage.ptr() as usize + offset * element)
+            storage.ptr() as usize + offset * element
         };
-        let there = self.operands[root].first().and_then(address);
+        let there = self.operands[root].first().map(address);
         if let Some(there) = there
             && std::mem::replace(&mut self.bound[root], there) != there
         {
             for (k, operand) in &self.operands[root] {
+                self.lists[*k] = None;
                 let (Some(kernel), Some(work)) = (self.lowered.acts[*k].kernel(), &mut self.works[*k]) else {
                     continue;
                 };
@@ -232,6 +249,7 @@ impl Planned {
                         let strides = SmallVec::from_elem(1, 1);
                         work.workspace = Some(LocalTensor::of_storage(&ty, storage.clone(), 0, strides)?.view());
                     }
+                    Operand::Exchanged(_) => {}
                 }
             }
         }
@@ -437,7 +455,7 @@ impl Planned {
         }
         let around = &self.around[k];
         let (Some(work), What::Kernel(kernel)) = (&self.works[k], &self.lowered.acts[k].what) else {
-            return self.boxing(ctx, k, tag);
+            return self.exchange(ctx, k, tag);
         };
         let vm = &ctx.device(kernel.device)?.vm;
         let storage = |r: RootId| self.memory[r].as_ref().map(|m| &m.storage).ok_or_else(unbound);
@@ -476,42 +494,9 @@ impl Planned {
             held: None,
             site: work.site,
         };
-        let (reads, writes) = self.storages(k)?;
+        let (reads, writes) = self.storages(k, |_| true)?;
         let stream = kernel.plan.stream;
         ctx.device(kernel.device)?.vm.submit(Instruction { work: Work::Kernel(again), stream, reads, writes })
-    }
-
-    /// Storages that an act reads and writes, for streams to wait for; also memory whose bytes it begins to use again.
-    fn storages(&self, k: usize) -> Result<Storages> {
-        let storage = |r: &RootId| self.memory[*r].as_ref().map(|m| m.storage.clone()).ok_or_else(unbound);
-        let act = &self.lowered.acts[k];
-        let mut writes: SmallVec<[Storage; 2]> = SmallVec::new();
-        let others = self.around[k].waits.iter().filter(|(_, written)| *written).map(|(r, _)| r);
-        for r in act.writes.iter().chain(others) {
-            let s = storage(r)?;
-            if !writes.iter().any(|w| w.same_block(&s)) {
-                writes.push(s);
-            }
-        }
-        Ok((act.reads.iter().map(storage).collect::<Result<_>>()?, writes))
-    }
-
-    /// Issues a boxing.
-    fn boxing(&self, ctx: &RankCtx, k: usize, tag: Option<&Tag>) -> Result<()> {
-        let act = &self.lowered.acts[k];
-        let What::Box(b) = &act.what else { return Ok(()) };
-        let tag = match (&b.entry, tag) {
-            (Some((op, key, text)), _) => ctx.next_described(op, *key, act.site, &|| text.clone()),
-            (None, Some(tag)) => *tag,
-            (None, None) => return Err(Error::registry("a boxing in the plan of a local call")),
-        };
-        if b.plan.is_identity() {
-            return Ok(());
-        }
-        let _backward = b.backward.then(BackwardScope::enter);
-        let shard = |s: Option<usize>| s.map(|s| self.local_of(s)).transpose();
-        let (reads, writes) = self.storages(k)?;
-        issue_boxing(ctx, &b.plan, (shard(b.from)?.as_ref(), shard(b.to)?.as_ref()), (reads, writes), &tag)
     }
 
     /// The memory of a slot.

@@ -1,12 +1,22 @@
-//! Memory that boxings, and nodes that are carried out on tensors, allocate while they run.
+//! Memory that nodes allocate while they run: those that are carried out on tensors, and exchanges that are not in host memory.
 
 use crate::boxing::BoxingPlan;
 use crate::memory::block_bytes;
 use crate::plan::{BufferId, LocalRef, Plan, Step};
 use crate::program::{Node, ValueId};
+use crate::vm::listed::Walk;
+
+/// The most bytes that an exchange allocates which takes its own scratch memory, of the bytes of this rank's shards.
+pub(super) fn exchange_scratch(walk: &Walk, sent: usize, received: usize) -> usize {
+    match walk {
+        Walk::Plans(plans) if plans.len() == 1 => boxing_scratch(&plans[0]),
+        // What is packed, what is received, and a block for what lies between the steps, which may be empty.
+        _ => block_bytes(sent) + block_bytes(received) + block_bytes(0),
+    }
+}
 
 /// The most bytes that a boxing allocates. They may be several blocks, each an eighth larger at most.
-pub(super) fn boxing_scratch(plan: &BoxingPlan) -> usize {
+fn boxing_scratch(plan: &BoxingPlan) -> usize {
     plan.extra_bytes().try_into().map_or(usize::MAX, |bytes: usize| bytes + bytes / 8)
 }
 

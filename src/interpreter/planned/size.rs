@@ -79,16 +79,16 @@ impl Living {
 pub struct GraphPlan {
     /// Kernels that are prebuilt.
     pub kernels: usize,
-    /// Boxings that are prebuilt.
+    /// Boxings that are prebuilt, those that are carried out together as one, and exchanges of halos.
     pub boxings: usize,
-    /// Nodes that are carried out on tensors: settings of hosts, exchanges of halos, copies between devices, views that a run returns.
+    /// Nodes that are carried out on tensors: settings of hosts, copies between devices, views that a run returns.
     pub stepwise: usize,
     /// The arena of each device. It is allocated at the first run and kept as long as the graph.
     pub arenas: Vec<ArenaSize>,
     /// Bytes of the tensors from outside: parameters, states of optimizers, inputs, constants.
     pub outside: usize,
-    /// Most bytes that a run allocates beside the arenas: what it returns, what boxings pack, and what nodes make that are
-    /// carried out on tensors.
+    /// Most bytes that a run allocates beside the arenas: what it returns, what nodes make that are carried out on tensors, and what boxings
+    /// take between their steps that are not in host memory.
     pub allocated: usize,
 }
 

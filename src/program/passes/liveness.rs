@@ -2,6 +2,7 @@
 //! bytes of the rank that holds most of it.
 
 use super::super::types::{CallNode, Node, Program, ValueId, Work};
+use crate::boxing::{self, Layout};
 use crate::ops::{InferCtx, TensorType};
 use crate::plan::{GlobalRef, TypeRef};
 use oflow_kernels::Strides;
@@ -55,16 +56,28 @@ pub(super) struct Liveness {
     pub(super) outside: usize,
 }
 
-/// Sizes of types on the rank that holds most of a value.
+/// Sizes of types on the rank that holds most of a value, and of what boxings take beside.
 #[derive(Default)]
-pub(super) struct Sizes(BTreeMap<u64, usize>);
+pub(super) struct Sizes {
+    shards: BTreeMap<u64, usize>,
+    scratch: BTreeMap<(u64, u64), usize>,
+}
 
 impl Sizes {
     fn of(&mut self, ty: &TypeRef) -> usize {
         match ty {
             TypeRef::Local(l) => l.bytes,
-            TypeRef::Global(g) => *self.0.entry(g.id()).or_insert_with(|| largest_shard(g)),
+            TypeRef::Global(g) => *self.shards.entry(g.id()).or_insert_with(|| largest_shard(g)),
         }
+    }
+
+    /// Bytes that a boxing takes between its steps.
+    fn scratch(&mut self, from: &GlobalRef, to: &GlobalRef) -> usize {
+        *self.scratch.entry((from.id(), to.id())).or_insert_with(|| {
+            let layout = |g: &GlobalRef| Layout::new(&g.placement, g.sbp.clone());
+            let plan = boxing::plan(&from.ty.shape, from.ty.dtype, &layout(from), &layout(to));
+            plan.map_or(0, |p| p.extra_bytes().try_into().unwrap_or(usize::MAX))
+        })
     }
 }
 
@@ -173,12 +186,15 @@ fn stays(from: &TypeRef, to: &TypeRef) -> bool {
     }
 }
 
-/// Bytes that a change of layout takes beside its input and its result: what is sent and what is received may be packed apart.
+/// Bytes that a change of layout takes beside its input and its result. Several that are made together take none: an input ends when it has been
+/// packed, and a result begins when it is unpacked.
 fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
-    let moves = |(from, to): (&Option<ValueId>, &ValueId)| from.is_some_and(|f| !stays(program.ty(f), program.ty(*to)));
-    match node.is_boxing() && node.inputs.iter().zip(&node.outputs).any(moves) {
-        true => node.inputs.iter().flatten().chain(&node.outputs).map(|v| sizes.of(program.ty(*v))).sum(),
-        false => 0,
+    let (true, [Some(from)], [to]) = (node.is_boxing(), node.inputs.as_slice(), node.outputs.as_slice()) else {
+        return 0;
+    };
+    match (program.ty(*from), program.ty(*to)) {
+        (TypeRef::Global(a), TypeRef::Global(b)) if !stays(program.ty(*from), program.ty(*to)) => sizes.scratch(a, b),
+        _ => 0,
     }
 }
 

@@ -116,7 +116,7 @@ impl Rig {
                 plans: plans.to_vec(),
                 tag,
                 ends: ends.iter().map(views).collect(),
-                stopwatches: plans.iter().map(|_| self.watch()).collect(),
+                stopwatch: self.watch(),
                 predicted: vec![1; plans.len()],
             }),
         };
