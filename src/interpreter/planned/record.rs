@@ -4,12 +4,13 @@
 //! search, the places in the arenas, comes from the record, if what is lowered is what it was. So nothing of a record is believed: kernels,
 //! sizes and lifetimes are compared, and places are checked.
 
-use super::act::What;
+use super::act::{Arena, What};
 use super::arenas::lifetimes;
 use super::lower::Lowered;
 use crate::error::{CallSite, Error, Result};
 use crate::placement::Device;
 use crate::plan::{Lifetime, Packing};
+use crate::vm::listed::Walk;
 use std::hash::Hasher;
 
 /// The record of a planned program.
@@ -41,7 +42,15 @@ fn act(what: &What) -> String {
             let place = k.workspace.map_or(String::new(), |_| format!(" with {} bytes of scratch", k.plan.workspace));
             format!("{} of {}{place}", k.plan.name, k.plan.op.full_name())
         }
-        What::Box(b) => format!("boxing {}", b.plan),
+        What::Box(b) => match &b.walk {
+            None => "a boxing that moves nothing".to_string(),
+            Some(Walk::Plans(plans)) => {
+                format!("boxing {}", plans.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            }
+            Some(Walk::Boxes(plan, dtype)) => {
+                format!("an exchange of boxes of {dtype}{:?}, {} elements", &plan.shape[..], plan.elements_sent())
+            }
+        },
     }
 }
 
@@ -55,8 +64,8 @@ fn hash(lifetimes: &[Lifetime]) -> u64 {
 
 impl PlanRecord {
     /// The record of a lowered program with these arenas.
-    pub(super) fn of(lowered: &Lowered, arenas: &[super::act::Arena]) -> PlanRecord {
-        let arena = |a: &super::act::Arena| ArenaRecord {
+    pub(super) fn of(lowered: &Lowered, arenas: &[Arena]) -> PlanRecord {
+        let arena = |a: &Arena| ArenaRecord {
             device: a.device,
             lifetimes: hash(&lifetimes(lowered, &a.roots)),
             packing: a.packing.clone(),
