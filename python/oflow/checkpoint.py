@@ -1,7 +1,7 @@
 """Checkpoints in the format of Rust programs, and files of tensors.
 
 A checkpoint is saved by all ranks and loaded on any number of ranks, in any layout. What is saved is a dict of sections: modules,
-optimizers, scalers, streams of batches, schedulers, and dicts of tensors and plain values. A plain value comes back as it was: numbers
+optimizers, scalers, averages, generators, streams of batches, schedulers, and dicts of tensors and plain values. A plain value comes back as it was: numbers
 (infinities, NaN and large integers too), strings, bytes, lists, tuples, sets, dicts with any keys, arrays of NumPy. Others are refused
 when they are saved.
 """
@@ -12,7 +12,7 @@ import sys
 import weakref
 
 from . import _oflow, _plain
-from ._oflow import GradScaler, Stream, Tensor
+from ._oflow import Generator, GradScaler, Stream, Tensor
 
 __all__ = ["Checkpoint", "CheckpointManager", "load", "save"]
 
@@ -37,7 +37,7 @@ class _Sections:
 
     def __init__(self, state):
         from .nn import Module
-        from .optim import Optimizer
+        from .optim import EMA, Optimizer
 
         if not hasattr(state, "items"):
             raise TypeError(f"what is saved is a dict of sections, not {type(state).__name__}")
@@ -53,7 +53,9 @@ class _Sections:
                 piece = (_first_names(value), "{}")
             elif isinstance(value, Optimizer):
                 piece = value._ready()
-            elif isinstance(value, (GradScaler, Stream)):
+            elif isinstance(value, EMA):
+                piece = value._engine
+            elif isinstance(value, (Generator, GradScaler, Stream)):
                 piece = value
             elif isinstance(value, Tensor):
                 raise TypeError(f"'{name}' is a tensor; a section is a dict: {{'{name}': {{'value': tensor}}}}")

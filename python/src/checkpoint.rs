@@ -1,10 +1,11 @@
-//! Checkpoints, and files of tensors. What is saved is a list of sections: an optimizer, a scaler, a stream of batches, or the
-//! tensors and values that Python gives of a module or a dict.
+//! Checkpoints, and files of tensors. What is saved is a list of sections: an optimizer, a scaler, an average, a generator, a stream of
+//! batches, or the tensors and values that Python gives of a module or a dict.
 
 use crate::errors::{OrRaise, exception};
 use crate::loader::Stream;
-use crate::optim::{_Optimizer, GradScaler, free};
+use crate::optim::{_Ema, _Optimizer, GradScaler, free};
 use crate::tensor::Tensor;
+use crate::types::Generator;
 use crate::{context, site, types};
 use oflow::checkpoint::{Checkpoint as Saved, CheckpointManager, CheckpointOptions, LoadOptions};
 use oflow::data::{Loader, Stream as Batches};
@@ -23,6 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 enum Section {
     Optimizer(Py<_Optimizer>),
     Scaler(Py<GradScaler>),
+    Average(Py<_Ema>),
+    Generator(oflow::Generator),
     Stream(Py<Stream>),
     Plain(Plain),
 }
@@ -62,6 +65,8 @@ type Names = (Vec<String>, Vec<String>);
 enum LockedSection<'a> {
     Optimizer(MutexGuard<'a, oflow::optim::Groups>),
     Scaler(MutexGuard<'a, oflow::optim::GradScaler>),
+    Average(MutexGuard<'a, oflow::optim::Ema>),
+    Generator(&'a mut oflow::Generator),
     Stream(MutexGuard<'a, Batches<Arc<Loader>>>),
     Plain(&'a mut Plain),
 }
@@ -71,6 +76,8 @@ impl LockedSection<'_> {
         match self {
             LockedSection::Optimizer(o) => &**o,
             LockedSection::Scaler(s) => &**s,
+            LockedSection::Average(a) => &**a,
+            LockedSection::Generator(g) => &**g,
             LockedSection::Stream(s) => &**s,
             LockedSection::Plain(p) => &**p,
         }
@@ -85,6 +92,8 @@ impl Stateful for LockedSection<'_> {
         match self {
             LockedSection::Optimizer(o) => o.load_state(from),
             LockedSection::Scaler(s) => s.load_state(from),
+            LockedSection::Average(a) => a.load_state(from),
+            LockedSection::Generator(g) => g.load_state(from),
             LockedSection::Stream(s) => s.load_state(from),
             LockedSection::Plain(p) => p.load_state(from),
         }
@@ -92,8 +101,8 @@ impl Stateful for LockedSection<'_> {
     fn prepare(&mut self, wanted: &LoadState<'_>) -> Result<()> {
         match self {
             LockedSection::Optimizer(o) => o.prepare(wanted),
-            // These make no tensors at a first use.
-            LockedSection::Scaler(_) | LockedSection::Stream(_) | LockedSection::Plain(_) => Ok(()),
+            // The others make no tensors at a first use.
+            _ => Ok(()),
         }
     }
 }
@@ -102,6 +111,8 @@ fn held(section: &mut Section) -> Result<LockedSection<'_>> {
     Ok(match section {
         Section::Optimizer(o) => LockedSection::Optimizer(o.get().groups()?),
         Section::Scaler(s) => LockedSection::Scaler(s.get().scaler()?),
+        Section::Average(a) => LockedSection::Average(a.get().average()?),
+        Section::Generator(g) => LockedSection::Generator(g),
         Section::Stream(s) => LockedSection::Stream(s.get().stream()?),
         Section::Plain(p) => LockedSection::Plain(p),
     })
@@ -122,6 +133,12 @@ fn sections(given: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Sec
         }
         if let Ok(s) = o.cast::<GradScaler>() {
             return Ok(Section::Scaler(s.clone().unbind()));
+        }
+        if let Ok(a) = o.cast::<_Ema>() {
+            return Ok(Section::Average(a.clone().unbind()));
+        }
+        if let Ok(g) = o.cast::<Generator>() {
+            return Ok(Section::Generator(g.get().inner().clone()));
         }
         if let Ok(s) = o.cast::<Stream>() {
             return Ok(Section::Stream(s.clone().unbind()));

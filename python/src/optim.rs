@@ -130,6 +130,13 @@ pub struct _Ema {
     inner: Mutex<oflow::optim::Ema>,
 }
 
+impl _Ema {
+    /// The average of the library.
+    pub fn average(&self) -> Result<MutexGuard<'_, oflow::optim::Ema>> {
+        free(&self.inner, "the average")
+    }
+}
+
 #[pymethods]
 impl _Ema {
     #[new]
