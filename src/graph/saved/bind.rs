@@ -4,7 +4,7 @@ use super::file::{SavedGraph, SavedOutside};
 use crate::context::{Generator, RankCtx};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Captured, HostObject, HostSource, local_bytes};
-use crate::plan::{TypeRef, intern_local};
+use crate::plan::{LocalRef, TypeRef, intern_local};
 use crate::program::{Outside, OutsideKind, Program, described};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::{LocalTensor, Tensor};
@@ -152,7 +152,8 @@ pub(super) fn bind(
         let ty = program.ty(o.value);
         outside.push(match by_name.get(how.name.as_str()) {
             Some(t) if o.kind != OutsideKind::Input => known(&how.name, t, ty, how.trained)?,
-            _ if how.name.is_empty() && o.kind != OutsideKind::Variable => made(ctx, ty, how.value.as_deref())?,
+            _ if o.kind == OutsideKind::Input => example(ctx, ty)?,
+            None if how.name.is_empty() && o.kind == OutsideKind::Constant => value_of(ctx, ty, how.value.as_deref())?,
             _ => {
                 return Err(missing(&named, &format!("the tensor {:?}, {}", how.name, described(ty)))
                     .help("give the model or optimizer under the name under which it was saved"));
@@ -197,23 +198,31 @@ fn known(name: &str, t: &Tensor, ty: &TypeRef, trained: bool) -> Result<Tensor> 
     Ok(t.clone())
 }
 
-/// A tensor of that type on this rank: of a constant with its value, of an input as an example of the type.
-fn made(ctx: &RankCtx, ty: &TypeRef, value: Option<&[u8]>) -> Result<Tensor> {
-    let shard = |ty| {
-        let l = LocalTensor::alloc(ctx, &ty)?;
-        match value {
-            Some(bytes) if bytes.len() != ty.bytes => {
-                Err(Error::parse("the file is damaged: a constant has another size"))
-            }
-            Some(bytes) => ctx.device(ty.device)?.vm.write(&l.storage, 0, bytes).map(|()| l),
-            None => Ok(l),
-        }
-    };
+/// A constant with its value.
+fn value_of(ctx: &RankCtx, ty: &TypeRef, value: Option<&[u8]>) -> Result<Tensor> {
+    of_type(ctx, ty, |ty| {
+        let bytes = value.filter(|bytes| bytes.len() == ty.bytes);
+        let bytes = bytes.ok_or_else(|| Error::parse("the file is damaged: a constant has another size"))?;
+        let l = LocalTensor::alloc(ctx, ty)?;
+        ctx.device(ty.device)?.vm.write(&l.storage, 0, bytes).map(|()| l)
+    })
+}
+
+/// An input. It only tells the type, as runs are given others: all of its elements have one place.
+fn example(ctx: &RankCtx, ty: &TypeRef) -> Result<Tensor> {
+    of_type(ctx, ty, |ty| {
+        let one = ctx.device(ty.device)?.alloc.alloc(ty.ty.dtype.size())?;
+        LocalTensor::of_storage(ty, one, 0, ty.ty.shape.iter().map(|_| 0).collect())
+    })
+}
+
+/// A tensor of that type, whose part on this rank `part` makes.
+fn of_type(ctx: &RankCtx, ty: &TypeRef, part: impl Fn(&LocalRef) -> Result<LocalTensor>) -> Result<Tensor> {
     Ok(match ty {
-        TypeRef::Local(l) => Tensor::from_local(shard(l.clone())?),
+        TypeRef::Local(l) => Tensor::from_local(part(l)?),
         TypeRef::Global(g) => {
             let own = g.shard_dims(ctx.rank()).map(|dims| intern_local(&dims, g.ty.dtype, g.placement.device()));
-            Tensor::from_shard(g.clone(), own.map(shard).transpose()?)
+            Tensor::from_shard(g.clone(), own.as_ref().map(part).transpose()?)
         }
     })
 }

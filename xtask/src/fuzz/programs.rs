@@ -83,11 +83,7 @@ pub fn saved(folder: &Folder, input: &[u8]) -> Result<bool, String> {
     let path = folder.write("rank0.graph", &sealed(input))?;
     let mut w = weight().map_err(|e| e.to_string())?;
     let folder = path.parent().unwrap_or(&path);
-    let Ok(mut graph) = Graph::<Vec<Tensor>>::load(folder, &mut [("w", &mut w)]) else { return Ok(false) };
-    // It may take more or other inputs now.
-    let x = ones([2, 3], Device::Cpu).map_err(|e| e.to_string())?;
-    let _may_fail = graph.run(&[&x]);
-    Ok(true)
+    Ok(Graph::<Vec<Tensor>>::load(folder, &mut [("w", &mut w)]).is_ok())
 }
 
 /// Contents of saved graphs.
