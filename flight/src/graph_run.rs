@@ -70,6 +70,16 @@ impl GraphRun<'_> {
     }
 }
 
+impl GraphRun<'_> {
+    /// The run begins another iteration of a loop, whose nodes it comes to once more.
+    #[inline]
+    pub fn turn(&self) {
+        if let Some((ring, _)) = &self.0 {
+            ring.turn();
+        }
+    }
+}
+
 impl Drop for GraphRun<'_> {
     fn drop(&mut self) {
         if let Some((ring, _)) = &self.0 {
@@ -109,6 +119,11 @@ mod tests {
         }
         assert_eq!(read().unwrap().call, "relu(f32[1] [B])");
         let before = recorder.steps();
+        run.come_to(5);
+        assert_ne!(recorder.steps(), before);
+        // An iteration is a step although the run stops at the same node in each.
+        let before = recorder.steps();
+        run.turn();
         run.come_to(5);
         assert_ne!(recorder.steps(), before);
         drop(run);

@@ -70,7 +70,7 @@ mod head {
     pub const MONOTONIC: usize = 5;
     pub const ISSUED: usize = 6;
     pub const CALLS: usize = 7;
-    /// Runs of graphs so far, and the ordinal of the last one's entry; 0: it has none.
+    /// Runs of graphs and iterations in them so far, and the ordinal of the last one's entry; 0: it has none.
     pub const RUNS: usize = 8;
     pub const GRAPH: usize = 9;
     /// The node that a run has come to, as `node_word` makes it; 0: no graph runs.
@@ -271,8 +271,14 @@ impl Ring {
 
     /// A run of a graph begins; `graph` is the ordinal of its entry.
     pub(super) fn begin_run(&self, graph: u64) {
-        let runs = self.word(head::RUNS).load(Ordering::Relaxed);
         self.word(head::GRAPH).store(graph, Ordering::Relaxed);
+        self.turn();
+    }
+
+    /// A run begins, or another iteration of a loop in it.
+    #[inline]
+    pub(super) fn turn(&self) {
+        let runs = self.word(head::RUNS).load(Ordering::Relaxed);
         self.word(head::RUNS).store(runs + 1, Ordering::Relaxed);
     }
 
@@ -282,7 +288,7 @@ impl Ring {
         self.word(head::NODE).store(word, Ordering::Relaxed);
     }
 
-    /// Number of runs of graphs, and the word of the node that the last one has come to.
+    /// Number of runs of graphs and of iterations in them, and the word of the node that the last one has come to.
     pub(super) fn steps(&self) -> [u64; 2] {
         [head::RUNS, head::NODE].map(|at| self.word(at).load(Ordering::Relaxed))
     }

@@ -51,7 +51,7 @@ from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # 
 from . import functional, sbp  # noqa: E402
 from . import autograd, fft, linalg, ops, testing  # noqa: E402
 from ._function import function  # noqa: E402
-from ._graph import Graph, GraphPlan, LoadedGraph, graph, load_graph  # noqa: E402
+from ._graph import Graph, GraphPlan, LoadedGraph, graph, load_graph, scan  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,

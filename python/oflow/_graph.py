@@ -24,19 +24,18 @@ def note_optimizer(optimizer):
         noted.append(optimizer)
 
 
-def _take(value, tensors):
-    """The structure of a value, with numbers in the place of its tensors, which are added to the list."""
+def _take(value, tensors, once=True):
+    """The structure of a value, with numbers in the place of its tensors, which are added to the list; of one that stands twice, ``once``."""
     if isinstance(value, Tensor):
-        # One tensor that is given twice is one input.
         for number, known in enumerate(tensors):
-            if known is value:
+            if once and known is value:
                 return ("tensor", number)
         tensors.append(value)
         return ("tensor", len(tensors) - 1)
     if isinstance(value, (tuple, list)):
-        return (type(value), tuple(_take(v, tensors) for v in value))
+        return (type(value), tuple(_take(v, tensors, once) for v in value))
     if isinstance(value, dict):
-        return (dict, tuple((k, _take(v, tensors)) for k, v in value.items()))
+        return (dict, tuple((k, _take(v, tensors, once)) for k, v in value.items()))
     return ("value", _Constant(value))
 
 
@@ -255,6 +254,40 @@ def load_graph(folder, state):
     sections = _Sections(state)
     optimizers = [value for value in state.values() if isinstance(value, Optimizer)]
     return LoadedGraph(_oflow._Graph.load(os.fsdecode(folder), sections.given), optimizers)
+
+
+def scan(function, init=None, xs=None, length=None):
+    """Repeats ``function``: ``carried, collected = oflow.scan(function, init, xs)``, as ``jax.lax.scan``.
+
+    ``function(carried, x)`` is given the carried values, at first ``init``, and the slice ``x[i]`` of ``xs`` along dim 0. It returns the next carried
+    values and what is collected, stacked along a new dim 0. Each may be a tensor, or tuples, lists and dicts of tensors, or ``None``. ``length``
+    is the number of iterations, that of dim 0 of ``xs`` by default.
+
+    In a graph that is captured, the function is called once, and a run repeats it, with the bits of the loop: ``function`` may call
+    ``backward``, whose gradients accumulate, write tensors in place, and step an optimizer. Elsewhere it is a loop of calls.
+    """
+    carried, slices, made = [], [], []
+    carries, sliced = _take(init, carried, once=False), _take(xs, slices, once=False)
+    if length is None:
+        if not slices:
+            raise TypeError("scan takes its length from the tensors of xs, and there are none: give length")
+        length = slices[0].shape[0]
+
+    def body(values, parts):
+        after, outs = function(_give(carries, values), _give(sliced, parts))
+        next_values, collected = [], []
+        shape = _take(after, next_values, once=False)
+        if shape != carries:
+            raise TypeError("the function of a scan returns its carried values in another structure than it is given")
+        made[:] = [_take(outs, collected, once=False)]
+        del after, outs, values, parts
+        if getattr(_thread, "optimizers", None) is not None:
+            # Symbols in cycles of objects do not outlive the section.
+            gc.collect()
+        return next_values, collected
+
+    last, collected = _oflow._scan(length, carried, slices, body)
+    return _give(carries, last), _give(made[0], collected) if made else None
 
 
 def _hashable(value):

@@ -5,7 +5,7 @@ use crate::checkpoint::{loading, saving};
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
 use crate::{context, site};
-use oflow::graph::{Graph, GraphOptions, Memory, Passes};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes, scan};
 use oflow::program::OutsideKind;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -128,4 +128,37 @@ impl _Graph {
     fn explain(&self) -> String {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner).explain()
     }
+}
+
+/// A loop that carries tensors: `body` is given lists of the carried ones and of the slices, and returns lists of the next ones and of what is
+/// collected. A section of the graph that is captured, if one is.
+#[pyfunction]
+pub fn _scan<'py>(
+    py: Python<'py>,
+    length: usize,
+    init: &Bound<'py, PyAny>,
+    xs: &Bound<'py, PyAny>,
+    body: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    context::enter(py)?;
+    let init = tensors(init, "the carried values of a scan")?;
+    let xs = tensors(xs, "the values that a scan slices")?;
+    let caller = site::caller(py);
+    let scope = std::cell::RefCell::new(Some(caller.scope()));
+    let scanned = scan(length, init, |i, carried: Vec<oflow::Tensor>| {
+        let slices = xs.iter().map(|x| i.of(x)).collect::<oflow::Result<Vec<_>>>()?;
+        // Its calls have lines of their own.
+        let line = scope.borrow_mut().take();
+        drop(line);
+        let made = || -> PyResult<(Vec<oflow::Tensor>, Vec<oflow::Tensor>)> {
+            let made = body.call1((list(py, carried)?, list(py, slices)?))?;
+            let (next, outs): (Bound<'_, PyAny>, Bound<'_, PyAny>) = made.extract()?;
+            Ok((tensors(&next, "carried values")?, tensors(&outs, "collected values")?))
+        };
+        let made = made().map_err(from_callback)?;
+        scope.replace(Some(caller.scope()));
+        Ok(made)
+    });
+    let (carried, outs) = scanned.or_raise(py)?;
+    Ok((list(py, carried)?, list(py, outs)?))
 }

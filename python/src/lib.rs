@@ -104,6 +104,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<op_call::OpCall>()?;
     m.add_class::<dispatch_hooks::WatchedCall>()?;
     m.add_class::<graph::_Graph>()?;
+    m.add_function(wrap_pyfunction!(graph::_scan, m)?)?;
     m.add_class::<nn::_Replicas>()?;
     m.add_class::<optim::_Optimizer>()?;
     m.add_class::<optim::_Ema>()?;

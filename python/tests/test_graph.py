@@ -198,3 +198,73 @@ def test_numbers_of_python_become_tensors():
 
     assert f(flow.tensor([10.0, 20.0])).tolist() == [31, 32]
     assert f(flow.tensor([1.0, 2.0])).tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_scan_is_a_loop_of_calls(captured):
+    calls = []
+
+    def step(x, more):
+        def body(carried, parts):
+            calls.append(1)
+            h, (total, _) = carried
+            h = (h * 0.5 + parts["x"]).tanh()
+            return (h, (total + h.sum(), h)), {"h": h, "more": [parts["more"] * 2.0]}
+
+        begin = flow.zeros(3)
+        return flow.scan(body, (begin, (flow.zeros(()), begin)), {"x": x, "more": more})
+
+    x, more = flow.arange(12, dtype=flow.float32).reshape(4, 3), flow.ones(4)
+    run = flow.graph(step) if captured else step
+    for _ in range(2):
+        (h, (total, last)), out = run(x, more)
+    want, sums = np.zeros(3, np.float32), np.float32(0)
+    rows = []
+    for row in x.numpy():
+        want = np.tanh(want * np.float32(0.5) + row)
+        rows.append(want)
+        sums += want.sum()
+    np.testing.assert_allclose(out["h"].numpy(), rows, rtol=1e-6)
+    np.testing.assert_allclose(total.item(), sums, rtol=1e-6)
+    assert h.tolist() == last.tolist() == out["h"][-1].tolist() and out["more"][0].tolist() == [2.0] * 4
+    assert len(calls) == (1 if captured else 8)
+
+
+def test_gradients_accumulate_in_a_scan():
+    def accumulated(captured):
+        flow.manual_seed(5)
+        model = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 4))
+        opt = flow.optim.AdamW(model.parameters(), lr=0.1)
+
+        def step(x, y):
+            def part(carried, parts):
+                loss = F.cross_entropy(model(parts[0]), parts[1]) / 3
+                loss.backward()
+                return carried, loss.detach()
+
+            opt.zero_grad()
+            _, losses = flow.scan(part, xs=(x, y))
+            opt.step()
+            return losses
+
+        run = flow.graph(step) if captured else step
+        losses = []
+        for n in range(3):
+            parts = [batch(3 * n + k) for k in range(3)]
+            losses.append(run(flow.stack([x for x, _ in parts]), flow.stack([y for _, y in parts])).tolist())
+        return losses, [p.detach().tolist() for p in model.parameters()]
+
+    assert accumulated(True) == accumulated(False)
+
+
+def test_a_scan_says_what_it_cannot_do():
+    with pytest.raises(TypeError, match="give length"):
+        flow.scan(lambda c, x: (c, None), flow.ones(2))
+    with pytest.raises(TypeError, match="another structure"):
+        flow.scan(lambda c, x: ((c, c), None), flow.ones(2), length=2)
+    with pytest.raises(flow.Error, match="its next value is"):
+        flow.graph(lambda x: flow.scan(lambda c, _: (c.sum(), None), x, length=2))(flow.ones(2))
+    with pytest.raises(flow.Error, match="no slice along dim 0 for each of the 2 iterations"):
+        flow.scan(lambda c, x: (c, x), xs=flow.ones(3), length=2)
+    carried, collected = flow.scan(lambda c, x: (c, None), flow.ones(2), length=0)
+    assert carried.tolist() == [1.0, 1.0] and collected is None

@@ -325,6 +325,14 @@ impl RankCtx {
         g.lock().unwrap_or_else(|e| e.into_inner()).draw()
     }
 
+    /// Counts draws of the generators of global and of local tensors without making them. They wrap: a capture takes draws back that way.
+    pub(crate) fn draw_many(&self, global: u64, local: u64) {
+        for (g, draws) in [(&self.global_rng, global), (&self.local_rng, local)] {
+            let mut state = g.lock().unwrap_or_else(|e| e.into_inner());
+            state.ordinal = state.ordinal.wrapping_add(draws);
+        }
+    }
+
     /// Returns the state of the generator of global tensors.
     pub fn generator(&self) -> GeneratorState {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner())

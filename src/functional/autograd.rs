@@ -58,7 +58,12 @@ impl Tensor {
     }
     /// The accumulated gradient: of a leaf, or of a result that `retain_grad` was called on.
     pub fn grad(&self) -> Option<Tensor> {
-        self.slot()?.grad.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        let slot = self.slot()?;
+        let found = slot.grad.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        if found.is_none() {
+            interpreter::note_no_gradient(&slot);
+        }
+        found
     }
     /// Sets (or with `None` clears) the gradient. The nd-SBP of a global one is free: its logical value counts.
     ///
@@ -73,6 +78,7 @@ impl Tensor {
         };
         let grad = interpreter::in_capture(grad, site).map_err(|e| e.at(site))?;
         let slot = self.watch(false).map_err(|e| e.at(site))?;
+        interpreter::note_assigned(&slot);
         let mut have = slot.grad.lock().unwrap_or_else(|e| e.into_inner());
         interpreter::check_assigned(&grad, self, have.as_ref()).map_err(|e| e.at(site))?;
         *have = Some(grad);
@@ -81,6 +87,7 @@ impl Tensor {
     /// Sets or clears the gradient, which the library itself has made.
     pub(crate) fn put_grad(&self, grad: Option<Tensor>) {
         if let Some(s) = self.slot() {
+            interpreter::note_assigned(&s);
             *s.grad.lock().unwrap_or_else(|e| e.into_inner()) = grad;
         }
     }

@@ -40,6 +40,7 @@
 //!   declares them as variables ([`GraphBuilder::variable`]).
 //! - **Numbers** of the host are fixed when the graph is captured, but for those of optimizers (rates, numbers of steps, all settings) and of a
 //!   [`GradScaler`](crate::optim::GradScaler), which are read at each run, and random numbers, which are drawn as the closure would draw them.
+//! - **Sections** that repeat ([`GraphBuilder::repeat`]) are captured once, and are loops of the plan.
 //! - Gradients live inside of a run: `grad()` of a parameter is afterwards what it was before.
 //!
 //! A [`Session`] runs a step as graphs with sources that prepare its inputs on threads of their own, and reads its values behind the runs.
@@ -53,12 +54,14 @@
 mod feed;
 mod gradient;
 mod outputs;
+mod repeat;
 #[doc(hidden)]
 pub mod saved;
 mod session;
 
 pub use feed::{Feed, FeedPosition};
 pub use outputs::GraphOutput;
+pub use repeat::{Iteration, scan};
 pub use session::{Session, SessionBuilder, SessionOptions};
 
 use crate::error::{CallSite, Error, Result};
@@ -182,6 +185,11 @@ impl GraphBuilder<'_> {
     #[track_caller]
     pub fn name(&self, name: &str, t: &Tensor) -> Result<()> {
         let site = CallSite::here();
+        if self.capture.is_in_section() {
+            return Err(Error::unsupported(format!("{name:?} names a value inside of a repeated section"))
+                .at(site)
+                .help("return the value from the section, and name what is collected"));
+        }
         let v = self.capture.output(t, site).map_err(|e| e.at(site))?;
         let mut names = self.names.borrow_mut();
         if names.iter().any(|(known, _)| known == name) {
@@ -306,17 +314,22 @@ impl<O: GraphOutput> Graph<O> {
     /// and the program's text.
     pub fn explain(&self) -> String {
         let program = self.program();
-        let count = |kind| program.outside_of(kind).count();
-        let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
+        let (sections, count) = (program.sections(), |kind| program.outside_of(kind).count());
+        let nodes = || program.nodes.iter().chain(sections.iter().flat_map(|s| &s.body.nodes));
+        let boxings = nodes().filter(|n| n.is_boxing()).count();
         let mut text = format!(
             "{} inputs, {} variables, {} constants; {} nodes, {boxings} of them boxings, {} in backward, {} of those recomputed\n",
             count(OutsideKind::Input),
             count(OutsideKind::Variable),
             count(OutsideKind::Constant),
-            program.nodes.len(),
-            program.nodes.iter().filter(|n| n.backward).count(),
-            program.nodes.iter().filter(|n| n.recomputed).count(),
+            nodes().count(),
+            nodes().filter(|n| n.backward).count(),
+            nodes().filter(|n| n.recomputed).count(),
         );
+        for s in &sections {
+            let (nodes, site) = (s.body.nodes.len(), s.node.site);
+            text.push_str(&format!("repeat: time shape {:?}, {nodes} nodes at {site}\n", s.time_shape.as_slice()));
+        }
         self.effects.iter().for_each(|e| text.push_str(&format!("pass {e}\n")));
         if let Some(plan) = self.plan() {
             text.push_str(&format!("plan: {plan}\n"));

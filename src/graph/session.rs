@@ -418,6 +418,10 @@ impl SessionBuilder<'_> {
         Ok(())
     }
 
+    pub(super) fn graph(&self) -> &GraphBuilder<'_> {
+        self.graph
+    }
+
     fn check_all_used(&self) -> Result<()> {
         let order = self.order.borrow();
         match self.inputs.iter().enumerate().find(|(i, _)| !order.contains(i)) {

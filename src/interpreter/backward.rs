@@ -1,7 +1,7 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::boxing::BoxingReason;
-use super::capture::in_capture;
+use super::capture::{gradient_before, in_capture};
 use super::comm_trace::BackwardScope;
 use super::emit::{EagerEmit, Functions};
 use super::engine::{self, BackwardGraph, EdgeTo, Grads, LeafGrad};
@@ -257,6 +257,7 @@ impl BackwardGraph for EagerGraph<'_> {
             return Ok(());
         }
         let old = slot.grad.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let old = old.map_or_else(|| gradient_before(slot, &g), |old| Ok(Some(old)))?;
         let mut new = match old {
             None => own(g, self.site)?,
             Some(old) => add(&old, &g, self.site)?,

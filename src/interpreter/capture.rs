@@ -9,8 +9,18 @@
 //! Values are known by the numbers that observers give them, in the version that they had then. A tensor that is used and has no such number
 //! was made in a way that a program cannot have, or is a local view of memory that has been written since: both are errors.
 //!
+//! A section that is repeated is captured as a program of its own (`capture/repeat.rs`).
+//!
 //! Where the closure needs a tensor to outlive it, as an optimizer needs its state, the tensor is made outside ([`outside_capture`]): then it
 //! is a variable of the program.
+
+mod leaf_gradients;
+mod repeat;
+mod takes;
+
+pub(super) use leaf_gradients::gradient_before;
+pub(crate) use leaf_gradients::{note_assigned, note_no_gradient};
+pub(crate) use repeat::Repetition;
 
 use super::call::{Call, HostNumbers, OwnedInputs, Rewrite, Rewritten};
 use super::host_object::HostObject;
@@ -26,6 +36,7 @@ use crate::plan::TypeRef;
 use crate::program::{Draw, GeneratorId, HostId, OutsideKind, Program, ValueId, Work, Write};
 use crate::tensor::{Body, Edge, LocalTensor, Tensor, WeakTensor, borrow_slots, next_stamp, share_memory};
 use oflow_kernels::Scalar;
+use repeat::Open;
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -57,13 +68,17 @@ struct Met {
 /// State of a capture.
 #[derive(Default)]
 struct State {
+    /// Of the program; of the innermost section, while one is captured.
     builder: ProgramBuilder,
+    /// Sections that are being captured, the innermost last.
+    open: Vec<Open>,
     met: Vec<Met>,
     /// Place in `met` of each tensor and each symbol, by address.
     by_address: BTreeMap<usize, usize>,
     /// Every tensor that a call has made, with its line: none may outlive the closure.
     made: Vec<(WeakTensor, CallSite)>,
     hosts: Vec<Arc<dyn HostObject>>,
+    host_names: Vec<String>,
     generators: Vec<(Generator, u64)>,
     /// Numbers that are drawn in place of those of the generators here, and the generators that they are drawn from.
     draws_as: Option<(Vec<u64>, Vec<Generator>)>,
@@ -129,6 +144,11 @@ pub(crate) fn capture(f: impl FnOnce(&Capture) -> Result<Vec<ValueId>>, site: Ca
     state.finish()
 }
 
+/// The capture of this thread, if it captures a graph.
+pub(crate) fn capture_in_progress() -> Option<Rc<Capture>> {
+    if is_capturing() { current().ok() } else { None }
+}
+
 /// Whether this thread captures a graph.
 #[inline]
 pub(crate) fn is_capturing() -> bool {
@@ -154,7 +174,7 @@ pub(crate) fn host_of_capture(name: &str, object: &Arc<dyn HostObject>, site: Ca
     let mut state = capture.0.borrow_mut();
     let host = HostId(state.hosts.len() as u32);
     state.hosts.push(object.clone());
-    state.builder.program.hosts.push(name.to_string());
+    state.host_names.push(name.to_string());
     state.builder.push(Work::Host(host), smallvec![], smallvec![], smallvec![], site);
     Ok(Some(HostCalls(host)))
 }
@@ -266,7 +286,7 @@ impl Capture {
         self.outside(t, OutsideKind::Variable, site).map_err(|e| e.at(site))?;
         let mut state = self.0.borrow_mut();
         let met = state.by_address.get(&address(t)).and_then(|i| state.met[*i].outside);
-        if let Some(outside) = met.map(|i| &mut state.builder.program.outside[i])
+        if let Some(outside) = met.map(|i| &mut state.whole().program.outside[i])
             && outside.kind == OutsideKind::Constant
         {
             outside.kind = OutsideKind::Variable;
@@ -277,12 +297,12 @@ impl Capture {
     /// Declares an input: the symbol that stands for it.
     pub(crate) fn input(&self, name: &str, example: &Tensor, site: CallSite) -> Result<Tensor> {
         let mut state = self.0.borrow_mut();
-        if state.builder.program.outside_of(OutsideKind::Input).any(|o| o.name == name) {
+        if state.whole().program.outside_of(OutsideKind::Input).any(|o| o.name == name) {
             return Err(Error::argument(format!("the graph has an input {name:?} already")).at(site));
         }
         let known = state.by_address.get(&address(example)).map(|i| state.met[*i].outside);
-        let is_input = |i: usize| state.builder.program.outside[i].kind == OutsideKind::Input;
-        if known.is_some_and(|outside| !outside.is_some_and(is_input)) {
+        let inputs: Vec<bool> = state.whole().program.outside.iter().map(|o| o.kind == OutsideKind::Input).collect();
+        if known.is_some_and(|outside| !outside.is_some_and(|i| inputs[i])) {
             return Err(Error::argument(format!("the tensor of input {name:?} was used before it was declared"))
                 .at(site)
                 .help("declare inputs at the beginning of the closure"));
@@ -304,7 +324,7 @@ impl Capture {
     /// The value that a tensor is, also one of the program.
     pub(crate) fn output(&self, t: &Tensor, site: CallSite) -> Result<ValueId> {
         let symbol = self.symbol(t, site)?;
-        self.0.borrow().id_of(&symbol)
+        self.0.borrow_mut().id_of(&symbol)
     }
 }
 
@@ -321,14 +341,14 @@ impl State {
         t.note_stamp();
         let stamp = t.stamp();
         // The program has the tensor itself: a handle of its value, as `detach` gives, is not written.
-        if self.builder.known(stamp).is_none()
+        if self.known(stamp).is_none()
             && let Some(source) = t.numbered_source()
         {
             self.meet(&source, (kind, name.clone()), site)?;
         }
         // Another handle of a value that the program has: of `detach`, for example.
         let of = self.met.iter().position(|m| m.symbol.stamp() == stamp);
-        let symbol = match (of, self.builder.known(stamp), &ty) {
+        let symbol = match (of, self.known(stamp), &ty) {
             (Some(i), ..) => self.met[i].symbol.value(),
             (None, None, TypeRef::Local(l)) => Tensor::from_local(LocalTensor::alloc(&ctx, l)?),
             (None, Some(_), TypeRef::Local(_)) => {
@@ -353,12 +373,13 @@ impl State {
         if let Some(how) = t.for_use() {
             symbol.set_for_use(how.clone());
         }
-        let outside = match self.builder.known(stamp) {
+        let outside = match self.known(stamp) {
             Some(_) => None,
             None => {
-                let value = self.builder.add_outside(ty, kind, name, site);
-                self.builder.set_known(stamp, symbol.version(), value);
-                Some(self.builder.program.outside.len() - 1)
+                let whole = self.whole();
+                let value = whole.add_outside(ty, kind, name, site);
+                whole.set_known(stamp, symbol.version(), value);
+                Some(whole.program.outside.len() - 1)
             }
         };
         self.by_address.insert(address(t), self.met.len());
@@ -368,17 +389,17 @@ impl State {
     }
 
     /// The value that a symbol is.
-    fn id_of(&self, t: &Tensor) -> Result<ValueId> {
+    fn id_of(&mut self, t: &Tensor) -> Result<ValueId> {
         self.id_in_version(t, |known| t.version() == known)
     }
 
     /// The value that a symbol is, or was before a call has written it.
-    fn id_before(&self, t: &Tensor, wrote: bool) -> Result<ValueId> {
+    fn id_before(&mut self, t: &Tensor, wrote: bool) -> Result<ValueId> {
         self.id_in_version(t, |known| t.version() == known || (wrote && t.version() == known + 1))
     }
 
-    fn id_in_version(&self, t: &Tensor, fits: impl Fn(u64) -> bool) -> Result<ValueId> {
-        match self.builder.known(t.stamp()) {
+    fn id_in_version(&mut self, t: &Tensor, fits: impl Fn(u64) -> bool) -> Result<ValueId> {
+        match self.known_here(t) {
             Some((version, id)) if fits(version) => Ok(id),
             Some(_) => {
                 Err(Error::unsupported(format!("{t:?} shares memory that a call of the graph has written since"))
@@ -409,7 +430,7 @@ impl State {
         }
         let made = if call.given.is_some() { &[] } else { outs };
         self.made.extend(made.iter().map(|t| (t.weak(), call.site)));
-        let draw = self.draw_of(call);
+        let draw = self.draw_of(call)?;
         self.builder.push_call(call, issued, draw, inputs, overwritten, made)
     }
 
@@ -424,6 +445,7 @@ impl State {
         let old = self.id_before(t, true)?;
         t.set_stamp(next_stamp());
         let new = self.builder.define(t)?;
+        self.note_written(t, Write { old, new })?;
         if let Some(i) = self.by_address.get(&address(t)) {
             let met = &mut self.met[*i];
             met.written = true;
@@ -433,20 +455,22 @@ impl State {
     }
 
     /// The draw that gave a random call its numbers, if the program did not state them.
-    fn draw_of(&self, call: &Call<'_>) -> Option<Draw> {
+    fn draw_of(&self, call: &Call<'_>) -> Result<Option<Draw>> {
         if !call.op.traits.random {
-            return None;
+            return Ok(None);
         }
         let number = |name: &str| match call.runtime.get(call.op.sig.runtime_attr(name)?) {
             Some(Scalar::Int(n)) => Some(*n as u64),
             _ => None,
         };
-        let (seed, ordinal) = (number("seed")?, number("ordinal")?);
-        Some(Draw { generator: GeneratorId(generator_of_seed(seed)?.into()), ordinal })
+        let (Some(seed), Some(ordinal)) = (number("seed"), number("ordinal")) else { return Ok(None) };
+        let Some(generator) = generator_of_seed(seed) else { return Ok(None) };
+        self.draw_in_section(Draw { generator: GeneratorId(generator.into()), ordinal }).map(Some)
     }
 
     /// The captured program, unless a tensor outlives the closure or two tensors share memory that is written.
     fn finish(mut self) -> Result<Captured> {
+        self.builder.program.hosts = std::mem::take(&mut self.host_names);
         for met in &self.met {
             if let Some(i) = met.outside
                 && self.builder.program.outside[i].kind == OutsideKind::Constant

@@ -63,7 +63,7 @@ impl GraphRuns {
 
     /// The program.
     pub(crate) fn program(&self) -> &Program {
-        self.replay.program()
+        &self.replay.captured().program
     }
 
     /// The captured program, with the objects of the process that it names by number.
@@ -115,7 +115,7 @@ fn run(
     if let Some(hash) = replay.hash()
         && !shared.compared
     {
-        compare(ctx, replay.program(), hash, site).map_err(|e| e.at(site))?;
+        compare(ctx, &replay.captured().program, hash, site).map_err(|e| e.at(site))?;
         shared.compared = true;
     }
     let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;

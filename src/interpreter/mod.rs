@@ -117,6 +117,7 @@ mod program_gradient;
 mod read;
 mod recompute;
 mod record;
+mod repeat_run;
 mod replay;
 mod run;
 mod saved;
@@ -137,8 +138,8 @@ pub use call::{Call, IntoValues, Outputs};
 pub(crate) use call::{HostNumbers, first};
 pub use call_log::{Called, list_called};
 pub(crate) use capture::{
-    Capture, Captured, HostCalls, capture, draw_for_capture, guarded, host_of_capture, in_capture, is_capturing,
-    outside_capture,
+    Capture, Captured, HostCalls, Repetition, capture, capture_in_progress, draw_for_capture, guarded, host_of_capture,
+    in_capture, is_capturing, note_assigned, note_no_gradient, outside_capture,
 };
 pub use comm_trace::{
     COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,

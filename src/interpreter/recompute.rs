@@ -233,7 +233,7 @@ impl Listed {
                 }
                 Ok(smallvec![box_for(op, t, to, node.site)?])
             }
-            Work::Host(_) => Ok(Outputs::new()),
+            Work::Host(_) | Work::Repeat(_) => Ok(Outputs::new()),
         }
     }
 }

@@ -15,16 +15,19 @@ use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::{Op, OpUse, RuntimeAttrs};
 use crate::plan::{Step, TypeRef};
-use crate::program::{CallNode, GeneratorId, HostId, Node, OutsideKind, Program, ValueId, Work, described};
+use crate::program::{CallNode, Flat, GeneratorId, HostId, Loop, Node, OutsideKind, Program, ValueId, Work, described};
 use crate::tensor::Tensor;
 use oflow_kernels::{DTypeKind, Scalar};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A captured program with what a run needs beside it.
 pub(crate) struct Replay {
     captured: Captured,
+    /// The program as one list of nodes; none where it is one.
+    flat: Option<Flat>,
     /// The context that it was captured in.
     origin: Origin,
     /// Versions that the constants had when it was captured, by number among the values from outside.
@@ -50,10 +53,12 @@ pub(crate) struct Replay {
 pub(super) struct RunState {
     /// Tensors of values. A planned run makes those that it needs.
     pub(super) values: Vec<Option<Tensor>>,
-    /// States of the generators when the run began.
-    generators: SmallVec<[GeneratorState; 4]>,
-    /// Guards that have been read.
-    flags: SmallVec<[(ValueId, bool); 2]>,
+    /// States of the generators when the run began; in a loop, those of the first iteration with the draws of the iterations before this one.
+    pub(super) generators: SmallVec<[GeneratorState; 4]>,
+    /// Guards that have been read; in a loop, in this iteration.
+    pub(super) flags: SmallVec<[(ValueId, bool); 2]>,
+    /// Number of the present iteration of each loop.
+    pub(super) turns: SmallVec<[u64; 2]>,
 }
 
 impl Replay {
@@ -63,7 +68,9 @@ impl Replay {
     /// What planning refuses.
     pub(crate) fn new(captured: Captured) -> Result<Replay> {
         let ctx = current();
-        let program = &captured.program;
+        let flat = Flat::of(&captured.program);
+        let program = flat.as_ref().map_or(&captured.program, |f| &f.program);
+        let loops = flat.as_ref().map_or(&[][..], |f| &f.loops);
         let plan = |node| planned_in_graph(&ctx, program, node);
         let plans: Vec<_> = program.nodes.iter().map(plan).collect::<Result<_>>()?;
         let writes = |v: ValueId| program.nodes.iter().any(|n| n.writes.iter().any(|w| w.old == v));
@@ -72,18 +79,24 @@ impl Replay {
             versions: captured.outside.iter().map(Tensor::version).collect(),
             trained: captured.outside.iter().map(Tensor::requires_grad).collect(),
             written: program.outside.iter().map(|o| writes(o.value)).collect(),
-            ends: program.last_uses(),
+            ends: Flat::last_uses(program, loops),
             host_calls: host_calls(program),
-            hash: program.global_hash(),
+            hash: captured.program.global_hash(),
             _used: program.nodes.iter().filter_map(|n| n.call()?.op.hold()).collect(),
             plans,
+            flat,
             captured,
         })
     }
 
-    /// The program.
-    pub(crate) fn program(&self) -> &Program {
-        &self.captured.program
+    /// The program, as one list of nodes.
+    pub(super) fn program(&self) -> &Program {
+        self.flat.as_ref().map_or(&self.captured.program, |f| &f.program)
+    }
+
+    /// The loops of that list.
+    pub(super) fn loops(&self) -> &[Loop] {
+        self.flat.as_ref().map_or(&[], |f| &f.loops)
     }
 
     /// The captured program, with the objects of the process that it names by number.
@@ -146,6 +159,7 @@ impl Replay {
             Work::Call(call) => call.op.name(),
             Work::Box(_) => "box",
             Work::Host(id) => return format!("host {}", self.program().hosts[id.0 as usize]),
+            Work::Repeat(_) => "repeat",
         };
         let ty = |v: &Option<ValueId>| v.map_or_else(|| "none".to_string(), |v| self.program().ty(v).short());
         format!("{name}({})", node.inputs.iter().map(ty).collect::<Vec<_>>().join(", "))
@@ -162,8 +176,26 @@ impl Replay {
 
     /// Runs the nodes call by call.
     pub(super) fn replay(&self, ctx: &RankCtx, state: &mut RunState, at: &GraphRun<'_>) -> Result<()> {
-        for (n, node) in self.program().nodes.iter().enumerate() {
+        self.replay_nodes(ctx, state, at, 0..self.program().nodes.len())
+    }
+
+    /// Runs these nodes, which are whole loops or no part of one, call by call.
+    pub(super) fn replay_nodes(
+        &self,
+        ctx: &RankCtx,
+        state: &mut RunState,
+        at: &GraphRun<'_>,
+        nodes: Range<usize>,
+    ) -> Result<()> {
+        let mut next = nodes.start;
+        while next < nodes.end {
+            let (n, node) = (next, &self.program().nodes[next]);
             at.come_to(n);
+            if let Some(end) = self.loop_end(n) {
+                next = self.turn(ctx, state, at, end).map_err(|e| e.at(node.site))?;
+                continue;
+            }
+            next += 1;
             let takes_place = match node.guard {
                 None => true,
                 Some(v) => self.takes_place(state, v, node.site)?,
@@ -229,6 +261,8 @@ impl Replay {
         state.values.clear();
         state.values.resize(program.values.len(), None);
         state.flags.clear();
+        state.turns.clear();
+        state.turns.resize(self.loops().len(), 0);
         let wanted = program.outside_of(OutsideKind::Input).count();
         if wanted != inputs.len() {
             let names: Vec<String> = program.outside_of(OutsideKind::Input).map(|o| format!("{:?}", o.name)).collect();
@@ -330,6 +364,7 @@ impl Replay {
         let _backward = node.backward.then(BackwardScope::enter);
         match &node.work {
             Work::Host(id) => self.advance(ctx, *id, node.site),
+            Work::Repeat(_) => Err(missing()),
             Work::Box(op) => {
                 let from = node.inputs.first().copied().flatten().ok_or_else(missing)?;
                 let to = node.outputs.first().copied().ok_or_else(missing)?;

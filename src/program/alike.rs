@@ -1,7 +1,7 @@
 //! The part of a program that every rank must have alike: what it does with global tensors.
 
 use super::text::Line;
-use super::types::{Program, ValueId, described};
+use super::types::{Program, ValueId, Work, described};
 use crate::error::CallSite;
 use crate::intern::FixedHasher;
 use std::collections::BTreeSet;
@@ -21,19 +21,42 @@ pub struct AlikeLine {
 
 impl Program {
     /// The lines that ranks have alike, in order.
-    fn alike(&self) -> impl Iterator<Item = AlikeLine> + '_ {
+    fn alike(&self) -> Vec<AlikeLine> {
+        let mut lines = vec![];
+        self.alike_into(&self.hosts, &mut 0, &mut lines);
+        lines
+    }
+
+    /// Adds these lines. Nodes are numbered through, those of sections included; so is the end of a section.
+    fn alike_into(&self, hosts: &[String], number: &mut usize, lines: &mut Vec<AlikeLine>) {
         let is_global = |v: ValueId| self.ty(v).global().is_some();
-        let outside = self.outside.iter().filter(move |o| is_global(o.value)).map(|o| {
+        lines.extend(self.outside.iter().filter(|o| is_global(o.value)).map(|o| {
             let word = o.kind.word();
             let text = format!("{word} {} {}", o.value, described(self.ty(o.value)));
             AlikeLine { node: None, op: word.into(), text, site: o.site }
-        });
-        let nodes = self.nodes.iter().enumerate();
-        let nodes = nodes.filter(move |(_, n)| n.needs().chain(n.defines()).any(is_global)).map(|(n, node)| {
-            let op = node.call().map_or("box", |c| c.op.name());
-            AlikeLine { node: Some(n + 1), op: op.into(), text: Line(self, node).to_string(), site: node.site }
-        });
-        outside.chain(nodes)
+        }));
+        for node in &self.nodes {
+            *number += 1;
+            let op = match &node.work {
+                Work::Call(c) => c.op.name(),
+                Work::Repeat(_) => "repeat",
+                Work::Box(_) | Work::Host(_) => "box",
+            };
+            let global = node.needs().chain(node.defines()).any(is_global)
+                || node.repeat().is_some_and(|r| !r.body.global_ranks().is_empty());
+            if global {
+                let text = Line(self, node, hosts).to_string();
+                lines.push(AlikeLine { node: Some(*number), op: op.into(), text, site: node.site });
+            }
+            if let Some(r) = node.repeat() {
+                r.body.alike_into(hosts, number, lines);
+                *number += 1;
+                if global {
+                    let text = r.body.return_line();
+                    lines.push(AlikeLine { node: Some(*number), op: op.into(), text, site: node.site });
+                }
+            }
+        }
     }
 
     /// Returns hashes of what the program does with global tensors, the same on every rank of a correct job: ops, attributes, types, layouts
@@ -44,7 +67,7 @@ impl Program {
             h.write(line.text.as_bytes());
             h.finish()
         };
-        self.alike().map(next).collect()
+        self.alike().into_iter().map(next).collect()
     }
 
     /// Returns the last one of [`Program::alike_hashes`]; `None` of a program of local tensors alone, in which ranks may differ.
@@ -54,14 +77,16 @@ impl Program {
 
     /// Returns the n-th line that ranks have alike.
     pub fn alike_line(&self, n: usize) -> Option<AlikeLine> {
-        self.alike().nth(n)
+        self.alike().into_iter().nth(n)
     }
 
     /// Returns the ranks of the placements of its global tensors, in order.
     pub fn global_ranks(&self) -> Vec<usize> {
         let mut ranks = BTreeSet::new();
         let mut last = None;
-        for placement in self.values.iter().filter_map(|ty| Some(&ty.global()?.placement)) {
+        let sections = self.sections();
+        let values = [self].into_iter().chain(sections.iter().map(|s| s.body)).flat_map(|p| &p.values);
+        for placement in values.filter_map(|ty| Some(&ty.global()?.placement)) {
             // Neighbours have mostly the same.
             if last.replace(placement) != Some(placement) {
                 ranks.extend(placement.ranks());

@@ -1,7 +1,7 @@
 //! Comparison of two programs: the first line in which they differ.
 
 use super::text::{Marked, quoted};
-use super::types::{Outside, Program, described};
+use super::types::{Program, described};
 use crate::error::CallSite;
 
 /// The first difference of two programs: a line of each; `None` where one has ended.
@@ -15,17 +15,30 @@ pub struct Difference {
 }
 
 impl Program {
-    /// What the program is, line by line, without the lines of the closure.
-    fn lines(&self) -> impl Iterator<Item = (String, CallSite)> + '_ {
-        let outside =
-            |o: &Outside| format!("{} {} {}: {}", o.kind.word(), o.value, quoted(&o.name), described(self.ty(o.value)));
-        let values = self.outside.iter().map(move |o| (outside(o), o.site));
-        values.chain(self.nodes.iter().map(move |n| (Marked(self, n).to_string(), n.site)))
+    /// What the program is, line by line, without the lines of the closure; those of a repeated section after its node. With the names of the
+    /// host objects.
+    fn lines(&self, hosts: &[String], found: &mut Vec<(String, CallSite)>) {
+        for o in &self.outside {
+            let text = format!("{} {} {}: {}", o.kind.word(), o.value, quoted(&o.name), described(self.ty(o.value)));
+            found.push((text, o.site));
+        }
+        for node in &self.nodes {
+            found.push((Marked(self, node, hosts).to_string(), node.site));
+            if let Some(r) = node.repeat() {
+                r.body.lines(hosts, found);
+                found.push((r.body.return_line(), node.site));
+            }
+        }
     }
 
     /// Returns the first difference to another program, if there is one. The lines of the closure do not count.
     pub fn difference(&self, other: &Program) -> Option<Difference> {
-        let (mut first, mut second) = (self.lines(), other.lines());
+        let lines = |p: &Program| {
+            let mut found = vec![];
+            p.lines(&p.hosts, &mut found);
+            found.into_iter()
+        };
+        let (mut first, mut second) = (lines(self), lines(other));
         loop {
             match (first.next(), second.next()) {
                 (None, None) => break,
@@ -36,10 +49,7 @@ impl Program {
                 }
             }
         }
-        let end = |p: &Program| {
-            let outputs = p.outputs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            format!("return {outputs} after {:?} draws", p.draws)
-        };
+        let end = |p: &Program| format!("{} after {:?} draws", p.return_line(), p.draws);
         let (first, second) = (end(self), end(other));
         (first != second).then_some(Difference { first: Some(first), second: Some(second), site: None })
     }

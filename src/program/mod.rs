@@ -12,6 +12,9 @@
 //! **Numbers** of a call are fixed when it is captured, but for two kinds: those that the program draws ([`Draw`]: counted from the state
 //! that the generator has when a run begins), and those that the host computes for each run ([`HostId`]: learning rates, numbers of steps).
 //!
+//! **Sections** that repeat are a node each, which has the calls of one iteration as a program of its own (`repeat.rs`). What runs a program
+//! reads it flat (`flat.rs`): one list of nodes, and the loops among them.
+//!
 //! **Guards** are the one decision of a program: a node under a guard does nothing where a truth value is false.
 //!
 //! A program is written as text (`text.rs`, `parse.rs`) and as bytes (`wire.rs`). Both readers end in [`Program::verify`].
@@ -21,8 +24,10 @@
 mod alike;
 mod build;
 mod compare;
+mod flat;
 mod parse;
 mod passes;
+mod repeat;
 mod text;
 mod types;
 mod verify;
@@ -31,7 +36,10 @@ mod wire;
 pub use alike::AlikeLine;
 pub(crate) use build::op_of;
 pub use compare::Difference;
+pub(crate) use flat::{Flat, Loop, Turn};
 pub use passes::{Effect, Memory, Passes, Size};
+pub use repeat::{Repeat, Section};
+pub(crate) use repeat::{part_type, stacked_type};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
 };

@@ -2,6 +2,7 @@
 //! the text instead.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
+use super::repeat::Repeat;
 use super::text::{BACKWARD, NONE, RECOMPUTED};
 use super::types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Outside, OutsideKind, Program, ValueId, Work, Write,
@@ -22,24 +23,45 @@ impl FromStr for Program {
     /// On a line that is none, a value, op or attribute that is not known, and on a program that is not valid. The error names the line.
     fn from_str(s: &str) -> Result<Program> {
         let mut reader = Reader::default();
+        // Programs around the section that is read, the outermost first, with the node that repeats it.
+        let mut around: Vec<(Reader, Opened)> = vec![];
         for (n, line) in s.lines().enumerate() {
             let site = CallSite::at("the text of a program", n as u32 + 1);
             let line = line.rsplit_once("  # ").map_or(line, |(code, _)| code).trim();
-            if !line.is_empty() {
-                reader.line(line, site).map_err(|e| e.at(site))?;
+            if line.is_empty() {
+                continue;
+            }
+            if let Some(opened) = reader.line(line, site).map_err(|e| e.at(site))? {
+                if around.len() == DEEPEST {
+                    return Err(wrong(&format!("at most {DEEPEST} sections inside of each other"), line).at(site));
+                }
+                let inside = Reader::inside_of(&mut reader);
+                around.push((std::mem::replace(&mut reader, inside), opened));
+            } else if reader.ended
+                && let Some((outer, opened)) = around.pop()
+            {
+                let body = std::mem::replace(&mut reader, outer).finish().map_err(|e| e.at(site))?;
+                reader.close(opened, body);
             }
         }
-        if !reader.ended {
+        if !reader.ended || !around.is_empty() {
             return Err(Error::parse("the text of a program ends without `return`"));
         }
-        // Values from outside stand first and may have any numbers, but each number is that of a value.
-        if let Some((missing, _)) = (0..).zip(reader.types.keys()).find(|(n, v)| n != *v) {
-            return Err(Error::parse(format!("%{missing} is not defined")));
-        }
-        reader.program.values = reader.types.into_values().collect();
-        reader.program.verify()?;
-        Ok(reader.program)
+        let program = reader.finish()?;
+        program.verify()?;
+        Ok(program)
     }
+}
+
+/// How many sections stand inside of each other at most, in a text.
+const DEEPEST: usize = 16;
+
+/// A node that repeats a section, whose lines follow.
+struct Opened {
+    count: u64,
+    first_draws: Vec<u64>,
+    parts: Parts,
+    site: CallSite,
 }
 
 #[derive(Default)]
@@ -65,13 +87,38 @@ fn number<T: FromStr>(s: &str, what: &str) -> Result<T> {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str, site: CallSite) -> Result<()> {
+    /// The reader of a section, which goes on with the host objects.
+    fn inside_of(outer: &mut Reader) -> Reader {
+        let mut inside = Reader::default();
+        inside.program.hosts = std::mem::take(&mut outer.program.hosts);
+        inside
+    }
+
+    /// The program that has been read.
+    fn finish(mut self) -> Result<Program> {
+        // Values from outside stand first and may have any numbers, but each number is that of a value.
+        if let Some((missing, _)) = (0..).zip(self.types.keys()).find(|(n, v)| n != *v) {
+            return Err(Error::parse(format!("%{missing} is not defined")));
+        }
+        self.program.values = self.types.into_values().collect();
+        Ok(self.program)
+    }
+
+    /// Adds the node of a section that has been read.
+    fn close(&mut self, opened: Opened, mut body: Program) {
+        let Opened { count, first_draws, parts, site } = opened;
+        self.program.hosts = std::mem::take(&mut body.hosts);
+        self.push(Work::Repeat(Box::new(Repeat { count, body, first_draws })), parts, site);
+    }
+
+    /// Reads a line. The lines that follow a node which repeats a section are those of the section.
+    fn line(&mut self, line: &str, site: CallSite) -> Result<Option<Opened>> {
         if self.ended {
             return Err(wrong("nothing after `return`", line));
         }
-        for kind in [OutsideKind::Input, OutsideKind::Variable, OutsideKind::Constant] {
+        for kind in OutsideKind::ALL {
             if let Some(rest) = line.strip_prefix(kind.word()).and_then(|r| r.strip_prefix(' ')) {
-                return self.outside(kind, rest, site);
+                return self.outside(kind, rest, site).map(|()| None);
             }
         }
         if let Some(rest) = line.strip_prefix("draws ") {
@@ -79,16 +126,16 @@ impl Reader {
                 .split_whitespace()
                 .map(|n| number(n, "the number of draws of a generator"))
                 .collect::<Result<_>>()?;
-            return Ok(());
+            return Ok(None);
         }
         if let Some(rest) = line.strip_prefix("host ") {
-            return self.host(rest, site);
+            return self.host(rest, site).map(|()| None);
         }
         if line == "return" || line.starts_with("return ") {
             let values = line["return".len()..].trim();
             self.program.outputs = split_outside(values, ',').map(|v| self.known(v)).collect::<Result<_>>()?;
             self.ended = true;
-            return Ok(());
+            return Ok(None);
         }
         self.node(line, site)
     }
@@ -144,7 +191,7 @@ impl Reader {
     }
 
     /// `%2, %3 = domain.op@1(%0, -) {dim=0} into %1 lowered 0: f32[2] on cpu; f32[2] on cpu recomputed backward`
-    fn node(&mut self, line: &str, site: CallSite) -> Result<()> {
+    fn node(&mut self, line: &str, site: CallSite) -> Result<Option<Opened>> {
         let (defined, rest) = match line.starts_with('%') {
             true => cut(line, " = ", "a definition")?,
             false => ("", line),
@@ -167,7 +214,12 @@ impl Reader {
             self.types(&defined, types)?;
             parts.outputs = defined.into_iter().collect();
             self.push(Work::Box(op), parts, site);
-            return Ok(());
+            return Ok(None);
+        }
+        if let Some(count) = name.strip_prefix("repeat ") {
+            return self
+                .repeat(number(count, "how often a section is repeated")?, rest, (defined, parts), site)
+                .map(Some);
         }
         let mut call = call_of(name)?;
         rest = attributes(&mut call, rest.trim_start())?;
@@ -197,15 +249,37 @@ impl Reader {
         }
         call.target = target(words)?;
         self.types(&defined, types)?;
-        let Some(made) = defined.len().checked_sub(old.len()) else {
-            return Err(wrong("a new value for each that is written over", line));
-        };
-        parts.outputs = defined[..made].iter().copied().collect();
-        parts.writes = old.into_iter().zip(&defined[made..]).map(|(old, new)| Write { old, new: *new }).collect();
+        defines(&mut parts, &defined, old).ok_or_else(|| wrong("a new value for each that is written over", line))?;
         let layout = |v: ValueId| self.types.get(&v.0)?.global().map(|g| &g.sbp);
         call.signature = signature_of(&call, &parts, lowering, &layout)?;
         self.push(Work::Call(Box::new(call)), parts, site);
-        Ok(())
+        Ok(None)
+    }
+
+    /// The rest of `%5, %6 = repeat 4(%1, %2) over %3 drawing from 0 2: f32[2] on cpu; f32[2] on cpu`
+    fn repeat(
+        &mut self,
+        count: u64,
+        rest: &str,
+        (defined, mut parts): (Vec<ValueId>, Parts),
+        site: CallSite,
+    ) -> Result<Opened> {
+        let (words, types) = rest.split_once(": ").unwrap_or((rest.trim_end_matches(':'), ""));
+        let (words, guard) = self.guard(words)?;
+        parts.guard = guard;
+        let (words, draws) = words.split_once("drawing from ").unwrap_or((words, ""));
+        let draw = |n| number(n, "the number of draws of a generator");
+        let first_draws = draws.split_whitespace().map(draw).collect::<Result<_>>()?;
+        let old = match words.trim() {
+            "" => vec![],
+            words => {
+                let values = words.strip_prefix("over ").ok_or_else(|| wrong("the values that are written", words))?;
+                split_outside(values, ',').map(|v| self.known(v)).collect::<Result<_>>()?
+            }
+        };
+        self.types(&defined, types)?;
+        defines(&mut parts, &defined, old).ok_or_else(|| wrong("a new value for each that is written over", rest))?;
+        Ok(Opened { count, first_draws, parts, site })
     }
 
     fn types(&mut self, defined: &[ValueId], s: &str) -> Result<()> {
@@ -215,6 +289,14 @@ impl Reader {
         }
         defined.iter().zip(types).try_for_each(|(v, t)| self.define(*v, type_of(t)?))
     }
+}
+
+/// Tells the values that a node makes from those that it writes over others; none where there are too few.
+fn defines(parts: &mut Parts, defined: &[ValueId], old: Vec<ValueId>) -> Option<()> {
+    let made = defined.len().checked_sub(old.len())?;
+    parts.outputs = defined[..made].iter().copied().collect();
+    parts.writes = old.into_iter().zip(&defined[made..]).map(|(old, new)| Write { old, new: *new }).collect();
+    Some(())
 }
 
 /// `%3`

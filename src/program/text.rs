@@ -42,41 +42,60 @@ fn list(values: impl Iterator<Item = Option<ValueId>>) -> String {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_lines(f, &self.hosts, 0)
+    }
+}
+
+impl Program {
+    /// The program's lines; those of a section stand further to the right than the node that repeats it.
+    fn write_lines(&self, f: &mut fmt::Formatter<'_>, hosts: &[String], depth: usize) -> fmt::Result {
+        let indent = INDENT.repeat(depth);
         if self.draws.iter().any(|n| *n > 0) {
             let draws: Vec<String> = self.draws.iter().map(u64::to_string).collect();
-            writeln!(f, "draws {}", draws.join(" "))?;
+            writeln!(f, "{indent}draws {}", draws.join(" "))?;
         }
         for o in &self.outside {
-            write!(f, "{} {}", o.kind.word(), o.value)?;
+            write!(f, "{indent}{} {}", o.kind.word(), o.value)?;
             if !o.name.is_empty() {
                 write!(f, " {}", quoted(&o.name))?;
             }
             writeln!(f, ": {}  # {}", described(self.ty(o.value)), o.site)?;
         }
         for node in &self.nodes {
-            writeln!(f, "{}  # {}", Marked(self, node), node.site)?;
+            writeln!(f, "{indent}{}  # {}", Marked(self, node, hosts), node.site)?;
+            if let Some(r) = node.repeat() {
+                r.body.write_lines(f, hosts, depth + 1)?;
+            }
         }
-        writeln!(f, "return {}", list(self.outputs.iter().copied().map(Some)))
+        writeln!(f, "{indent}{}", self.return_line())
+    }
+
+    /// The line that ends the program.
+    pub(super) fn return_line(&self) -> String {
+        format!("return {}", list(self.outputs.iter().copied().map(Some)))
     }
 }
 
-/// The text of one node, without its line.
-pub(super) struct Line<'a>(pub(super) &'a Program, pub(super) &'a Node);
+/// What lines of a section begin with.
+const INDENT: &str = "  ";
+
+/// The text of one node, without its line; of a repeated section, of the node alone. With the names of the host objects.
+pub(super) struct Line<'a>(pub(super) &'a Program, pub(super) &'a Node, pub(super) &'a [String]);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write_node(f, self.1)
+        self.0.write_node(f, self.1, self.2)
     }
 }
 
 /// The same with its marks.
-pub(super) struct Marked<'a>(pub(super) &'a Program, pub(super) &'a Node);
+pub(super) struct Marked<'a>(pub(super) &'a Program, pub(super) &'a Node, pub(super) &'a [String]);
 
 impl fmt::Display for Marked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |on: bool, word: &'static str| if on { word } else { "" };
         let (again, backward) = (mark(self.1.recomputed, RECOMPUTED), mark(self.1.backward, BACKWARD));
-        write!(f, "{}{again}{backward}", Line(self.0, self.1))
+        write!(f, "{}{again}{backward}", Line(self.0, self.1, self.2))
     }
 }
 
@@ -84,7 +103,7 @@ impl Program {
     /// Text of what a node does, on which values, under which guard, with results of which types; not which values these are, nor for which op it
     /// boxes.
     pub(super) fn made_how(&self, node: &Node) -> String {
-        let line = Line(self, node).to_string();
+        let line = Line(self, node, &self.hosts).to_string();
         let line = line.split_once(" = ").map_or(line.as_str(), |(_, how)| how);
         match &node.work {
             Work::Box(op) => line.replacen(&format!(" for {op}"), "", 1),
@@ -92,7 +111,7 @@ impl Program {
         }
     }
 
-    fn write_node(&self, f: &mut fmt::Formatter<'_>, node: &Node) -> fmt::Result {
+    fn write_node(&self, f: &mut fmt::Formatter<'_>, node: &Node, hosts: &[String]) -> fmt::Result {
         let made = list(node.defines().map(Some));
         if !made.is_empty() {
             write!(f, "{made} = ")?;
@@ -121,7 +140,17 @@ impl Program {
                 }
             }
             Work::Box(op) => write!(f, "box({inputs}) for {op}")?,
-            Work::Host(id) => write!(f, "host {} {}", id.0, quoted(&self.hosts[id.0 as usize]))?,
+            Work::Host(id) => write!(f, "host {} {}", id.0, quoted(&hosts[id.0 as usize]))?,
+            Work::Repeat(r) => {
+                write!(f, "repeat {}({inputs})", r.count)?;
+                if !node.writes.is_empty() {
+                    write!(f, " over {}", list(node.writes.iter().map(|w| Some(w.old))))?;
+                }
+                if !r.first_draws.is_empty() {
+                    let first: Vec<String> = r.first_draws.iter().map(u64::to_string).collect();
+                    write!(f, " drawing from {}", first.join(" "))?;
+                }
+            }
         }
         if let Some(guard) = node.guard {
             write!(f, " if {guard}")?;

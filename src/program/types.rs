@@ -1,5 +1,6 @@
 //! A program as data.
 
+use super::repeat::Repeat;
 use crate::error::CallSite;
 use crate::ops::{Attrs, NdSignature, Op, RuntimeAttrs};
 use crate::plan::{Target, TypeRef};
@@ -51,6 +52,14 @@ pub enum OutsideKind {
     Variable,
     /// A tensor that the program only reads, whose value may not change.
     Constant,
+    /// Of a repeated section: a value of the program around it, the same in each iteration.
+    Around,
+    /// Of a repeated section: the i-th slice along dim 0, in iteration i, of a value of the program around it.
+    Slice,
+    /// Of a repeated section: what the iteration before has given; in the first one, a value of the program around it.
+    Carried,
+    /// Of a repeated section: the present value of a tensor of the program around it, which the section writes.
+    Written,
 }
 
 impl OutsideKind {
@@ -60,8 +69,22 @@ impl OutsideKind {
             OutsideKind::Input => "input",
             OutsideKind::Variable => "variable",
             OutsideKind::Constant => "constant",
+            OutsideKind::Around => "around",
+            OutsideKind::Slice => "slice",
+            OutsideKind::Carried => "carried",
+            OutsideKind::Written => "written",
         }
     }
+    /// All kinds.
+    pub(super) const ALL: [OutsideKind; 7] = [
+        OutsideKind::Input,
+        OutsideKind::Variable,
+        OutsideKind::Constant,
+        OutsideKind::Around,
+        OutsideKind::Slice,
+        OutsideKind::Carried,
+        OutsideKind::Written,
+    ];
 }
 
 /// A value that comes from outside of a program.
@@ -127,6 +150,8 @@ pub enum Work {
     Box(&'static str),
     /// Lets an object of the host act, before calls read its numbers.
     Host(HostId),
+    /// Repeats a section.
+    Repeat(Box<Repeat>),
 }
 
 /// One step of a program.
@@ -165,7 +190,7 @@ impl Node {
         match &self.work {
             Work::Box(_) => true,
             Work::Call(call) => call.op.layout.is_some(),
-            Work::Host(_) => false,
+            Work::Host(_) | Work::Repeat(_) => false,
         }
     }
     /// The value of the tensor that output 0 is written into.
@@ -248,16 +273,6 @@ impl Program {
         }
         self.outputs.iter().for_each(|v| last[v.index()] = Some(self.nodes.len()));
         last
-    }
-    /// Returns, for each node, the values that no later node needs and no run returns.
-    pub fn last_uses(&self) -> Vec<SmallVec<[ValueId; 2]>> {
-        let mut ends = vec![SmallVec::new(); self.nodes.len()];
-        for (v, n) in self.last_needed().into_iter().enumerate() {
-            if let Some(ends) = n.and_then(|n| ends.get_mut(n)) {
-                ends.push(ValueId(v as u32));
-            }
-        }
-        ends
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks that a program is one: values are defined once and before they are used, what was written over is not read, layouts are those of
 //! the signatures.
 
-use super::types::{CallNode, Draw, HostId, Node, Program, ValueId, Work, described};
+use super::types::{CallNode, Draw, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, described};
 use crate::error::{Error, Result};
 use crate::plan::TypeRef;
 use oflow_kernels::DType;
@@ -22,6 +22,16 @@ impl Program {
     /// A value is defined twice, used before it is defined or after a call has written over it, or a node and its types do not fit. The
     /// error names the node.
     pub fn verify(&self) -> Result<()> {
+        let of_section =
+            |o: &&Outside| !matches!(o.kind, OutsideKind::Input | OutsideKind::Variable | OutsideKind::Constant);
+        match self.outside.iter().find(of_section) {
+            Some(o) => Err(wrong(&format!("{} is {}, as values of sections are", o.value, o.kind.word())).at(o.site)),
+            None => self.verify_with(&self.hosts),
+        }
+    }
+
+    /// Checks the program, or a section of one with these host objects.
+    pub(super) fn verify_with(&self, hosts: &[String]) -> Result<()> {
         let mut seen = vec![Seen::No; self.values.len()];
         // The guard under which each value is made.
         let mut made_under = vec![None; self.values.len()];
@@ -36,7 +46,7 @@ impl Program {
                     return Err(wrong(&format!("{v} is made under another guard")));
                 }
                 self.verify_guard(node)?;
-                self.verify_layouts(node)
+                self.verify_layouts(node, hosts)
             };
             check().map_err(|e| e.in_call(|| format!("node {n} of the program")).at(node.site))?;
             for w in &node.writes {
@@ -67,12 +77,12 @@ impl Program {
         }
     }
 
-    fn verify_layouts(&self, node: &Node) -> Result<()> {
+    fn verify_layouts(&self, node: &Node, hosts: &[String]) -> Result<()> {
         for w in &node.writes {
             self.same_type(w.old, w.new)?;
         }
         match &node.work {
-            Work::Call(call) => self.verify_call(node, call),
+            Work::Call(call) => self.verify_call(node, call, hosts),
             Work::Box(_) => match (node.inputs.as_slice(), node.outputs.as_slice(), node.writes.as_slice()) {
                 ([Some(from)], [to], [])
                     if self.ty(*from).ty() == self.ty(*to).ty() && self.ty(*to).global().is_some() =>
@@ -81,20 +91,14 @@ impl Program {
                 }
                 _ => Err(wrong("a boxing keeps shape and dtype of one global tensor")),
             },
-            Work::Host(id) if node.inputs.is_empty() && node.defines().next().is_none() => self.verify_host(*id),
+            Work::Host(id) if node.inputs.is_empty() && node.defines().next().is_none() => verify_host(*id, hosts),
             Work::Host(_) => Err(wrong("a host object reads and makes no values")),
+            Work::Repeat(r) => self.verify_repeat(node, r, hosts),
         }
     }
 
-    fn verify_host(&self, id: HostId) -> Result<()> {
-        match self.hosts.get(id.0 as usize) {
-            Some(_) => Ok(()),
-            None => Err(wrong(&format!("the program has no host object {}", id.0))),
-        }
-    }
-
-    fn verify_call(&self, node: &Node, call: &CallNode) -> Result<()> {
-        call.host.map_or(Ok(()), |(id, _)| self.verify_host(id))?;
+    fn verify_call(&self, node: &Node, call: &CallNode, hosts: &[String]) -> Result<()> {
+        call.host.map_or(Ok(()), |(id, _)| verify_host(id, hosts))?;
         if let Some(Draw { generator, ordinal }) = call.draw
             && self.draws.get(generator.0 as usize).is_none_or(|n| ordinal >= *n)
         {
@@ -123,6 +127,13 @@ impl Program {
     fn same_type(&self, old: ValueId, new: ValueId) -> Result<()> {
         let (old, new) = (described(self.ty(old)), described(self.ty(new)));
         if old == new { Ok(()) } else { Err(wrong(&format!("{new} is written over {old}"))) }
+    }
+}
+
+fn verify_host(id: HostId, hosts: &[String]) -> Result<()> {
+    match hosts.get(id.0 as usize) {
+        Some(_) => Ok(()),
+        None => Err(wrong(&format!("the program has no host object {}", id.0))),
     }
 }
 

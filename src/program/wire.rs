@@ -4,6 +4,7 @@
 //! nothing is made of a number alone.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
+use super::repeat::Repeat;
 use super::types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write,
 };
@@ -23,16 +24,8 @@ impl Program {
     /// Returns the program as bytes, which [`decode`](Program::decode) reads: also in another process, and on other ranks.
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
-        let message = wire::Program {
-            version: VERSION,
-            values: self.values.iter().map(|ty| w.ty(ty)).collect(),
-            outside: self.outside.iter().map(outside).collect(),
-            nodes: self.nodes.iter().map(|n| w.node(n)).collect(),
-            outputs: self.outputs.iter().map(|v| v.0).collect(),
-            hosts: self.hosts.clone(),
-            draws: self.draws.clone(),
-            placements: w.placements,
-        };
+        let calls = w.program(self);
+        let message = wire::Program { version: VERSION, hosts: self.hosts.clone(), placements: w.placements, ..calls };
         oflow_proto::write_program(&message)
     }
 
@@ -48,20 +41,26 @@ impl Program {
             return Err(Error::parse(format!("the program has format {}, {VERSION} is read here", message.version))
                 .help("write it again with this version of oflow"));
         }
-        let placements = message.placements.iter().map(placement).collect::<Result<_>>()?;
-        let mut r = Reader { placements, types: Vec::new() };
-        r.types = message.values.iter().map(|ty| r.ty(ty)).collect::<Result<_>>()?;
-        let outside = message.outside.iter().map(|o| r.outside(o)).collect::<Result<_>>()?;
-        let node = |n: &wire::Node| {
-            let site = site_of(n.site.as_ref().ok_or_else(|| missing("the line of a node"))?);
-            r.node(n, site).map_err(|e| e.at(site))
-        };
-        let nodes = message.nodes.iter().map(node).collect::<Result<_>>()?;
-        let outputs = message.outputs.iter().map(|v| r.value(*v)).collect::<Result<_>>()?;
-        let program = Program { values: r.types, outside, nodes, outputs, hosts: message.hosts, draws: message.draws };
+        let placements: Vec<Placement> = message.placements.iter().map(placement).collect::<Result<_>>()?;
+        let mut program = read(&placements, &message)?;
+        program.hosts = message.hosts;
         program.verify()?;
         Ok(program)
     }
+}
+
+/// Reads a program, or the calls of a section. It has no host objects yet.
+fn read(placements: &[Placement], message: &wire::Program) -> Result<Program> {
+    let mut r = Reader { placements, types: Vec::new() };
+    r.types = message.values.iter().map(|ty| r.ty(ty)).collect::<Result<_>>()?;
+    let outside = message.outside.iter().map(|o| r.outside(o)).collect::<Result<_>>()?;
+    let node = |n: &wire::Node| {
+        let site = site_of(n.site.as_ref().ok_or_else(|| missing("the line of a node"))?);
+        r.node(n, site).map_err(|e| e.at(site))
+    };
+    let nodes = message.nodes.iter().map(node).collect::<Result<_>>()?;
+    let outputs = message.outputs.iter().map(|v| r.value(*v)).collect::<Result<_>>()?;
+    Ok(Program { values: r.types, outside, nodes, outputs, hosts: vec![], draws: message.draws.clone() })
 }
 
 /// Writes parts of a program, and collects its placements.
@@ -73,6 +72,18 @@ struct Writer {
 }
 
 impl Writer {
+    /// The calls of a program, or of a section.
+    fn program(&mut self, p: &Program) -> wire::Program {
+        wire::Program {
+            values: p.values.iter().map(|ty| self.ty(ty)).collect(),
+            outside: p.outside.iter().map(outside).collect(),
+            nodes: p.nodes.iter().map(|n| self.node(n)).collect(),
+            outputs: p.outputs.iter().map(|v| v.0).collect(),
+            draws: p.draws.clone(),
+            ..wire::Program::default()
+        }
+    }
+
     fn placement(&mut self, p: &Placement) -> u32 {
         let (all, next) = (&mut self.placements, self.numbers.len() as u32);
         *self.numbers.entry(p.id()).or_insert_with(|| {
@@ -113,6 +124,11 @@ impl Writer {
             Work::Call(call) => node::Work::Call(self.call(call)),
             Work::Box(op) => node::Work::Box(op.to_string()),
             Work::Host(host) => node::Work::Host(host.0),
+            Work::Repeat(r) => node::Work::Repeat(wire::Repeat {
+                count: r.count,
+                body: Some(self.program(&r.body)),
+                first_draws: r.first_draws.clone(),
+            }),
         };
         wire::Node {
             work: Some(work),
@@ -186,6 +202,10 @@ fn outside(o: &Outside) -> wire::Outside {
         OutsideKind::Input => wire::OutsideKind::Input,
         OutsideKind::Variable => wire::OutsideKind::Variable,
         OutsideKind::Constant => wire::OutsideKind::Constant,
+        OutsideKind::Around => wire::OutsideKind::Around,
+        OutsideKind::Slice => wire::OutsideKind::Slice,
+        OutsideKind::Carried => wire::OutsideKind::Carried,
+        OutsideKind::Written => wire::OutsideKind::Written,
     };
     wire::Outside { value: o.value.0, kind: kind.into(), name: o.name.clone(), site: Some(site(o.site)) }
 }
@@ -213,13 +233,13 @@ fn placement(p: &wire::Placement) -> Result<Placement> {
 }
 
 /// Reads parts of a program.
-struct Reader {
-    placements: Vec<Placement>,
+struct Reader<'a> {
+    placements: &'a [Placement],
     /// Types of the values, by number.
     types: Vec<TypeRef>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn value(&self, n: u32) -> Result<ValueId> {
         let v = ValueId(n);
         if v.index() < self.types.len() { Ok(v) } else { Err(Error::parse(format!("the program has no value {v}"))) }
@@ -247,6 +267,10 @@ impl Reader {
             wire::OutsideKind::Input => OutsideKind::Input,
             wire::OutsideKind::Variable => OutsideKind::Variable,
             wire::OutsideKind::Constant => OutsideKind::Constant,
+            wire::OutsideKind::Around => OutsideKind::Around,
+            wire::OutsideKind::Slice => OutsideKind::Slice,
+            wire::OutsideKind::Carried => OutsideKind::Carried,
+            wire::OutsideKind::Written => OutsideKind::Written,
             wire::OutsideKind::Unspecified => return Err(missing("the kind of a value from outside")),
         };
         let site = site_of(o.site.as_ref().ok_or_else(|| missing("the line of a value from outside"))?);
@@ -268,6 +292,10 @@ impl Reader {
             node::Work::Call(call) => Work::Call(Box::new(self.call(call, &p)?)),
             node::Work::Box(op) => Work::Box(boxing_op(op)?),
             node::Work::Host(host) => Work::Host(HostId(*host)),
+            node::Work::Repeat(r) => {
+                let body = read(self.placements, r.body.as_ref().ok_or_else(|| missing("the calls of a section"))?)?;
+                Work::Repeat(Box::new(Repeat { count: r.count, body, first_draws: r.first_draws.clone() }))
+            }
         };
         Ok(p.node(work, site))
     }
@@ -361,8 +389,8 @@ mod tests {
         let mut w = Writer::default();
         let written: Vec<wire::Value> = all.iter().map(|v| w.value(v)).collect();
         assert_eq!(w.placements.len(), 2, "a placement stands once");
-        let placements = w.placements.iter().map(|p| placement(p).unwrap()).collect();
-        let r = Reader { placements, types: vec![] };
+        let placements: Vec<Placement> = w.placements.iter().map(|p| placement(p).unwrap()).collect();
+        let r = Reader { placements: &placements, types: vec![] };
         for (v, written) in all.iter().zip(&written) {
             let again = r.attribute(Some(written)).unwrap();
             let words = |v: &AttrValue| {

@@ -19,6 +19,8 @@ struct Borrowed {
     tensor: Tensor,
     edge: Edge,
     requires_grad: bool,
+    /// How many leaves were borrowed before.
+    number: usize,
 }
 
 /// A tensor with the number that it gets back.
@@ -72,6 +74,15 @@ impl Drop for BorrowedSlots {
     }
 }
 
+/// The leaves with data that have slots of their own now, in the order in which they got them: the same on all ranks.
+pub(crate) fn borrowed_leaves() -> Vec<Tensor> {
+    BORROWED.with_borrow(|all| {
+        let mut ordered: Vec<&Borrowed> = all.values().collect();
+        ordered.sort_by_key(|b| b.number);
+        ordered.into_iter().map(|b| b.tensor.clone()).collect()
+    })
+}
+
 impl Tensor {
     /// Gives a leaf with data an empty slot, where a graph is captured and it has its own.
     #[inline]
@@ -118,7 +129,8 @@ impl Tensor {
             }
             let edge = self.inner().edge.get();
             let requires_grad = self.inner().requires_grad.load(Ordering::Relaxed);
-            all.insert(address, Borrowed { tensor: self.clone(), edge: edge.clone(), requires_grad });
+            let number = all.len();
+            all.insert(address, Borrowed { tensor: self.clone(), edge: edge.clone(), requires_grad, number });
             match edge {
                 Edge::Leaf(own) => Some(own),
                 _ => None,

@@ -305,7 +305,7 @@ impl Tensor {
         WeakTensor(self.0.as_ref().map(Arc::downgrade).unwrap_or_default())
     }
     /// Whether this is the only handle.
-    pub(super) fn is_sole(&self) -> bool {
+    pub(crate) fn is_sole(&self) -> bool {
         self.0.as_ref().is_some_and(|i| Arc::strong_count(i) == 1)
     }
 

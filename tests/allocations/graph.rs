@@ -148,6 +148,80 @@ fn the_planned_peak_is_the_peak_that_is_counted() {
     assert_eq!(oflow::memory_stats(Device::Cpu).unwrap().live, before.live);
 }
 
+/// A section that slices, carries, draws, writes and collects.
+fn repeated(n: usize, mesh: Option<&Placement>) -> Result<(Graph, Tensor)> {
+    let make = |shape: &[usize], sbp: NdSbp| match mesh {
+        Some(mesh) => randn(shape, (mesh, sbp)),
+        None => randn(shape, Device::Cpu),
+    };
+    let (x, total) = (make(&[n, 8, 8], sbp![S(1)])?, make(&[8, 8], sbp![S(0)])?);
+    let graph = Graph::build(
+        |g| {
+            let x = g.input("x", &x)?;
+            let _quiet = no_grad();
+            let (last, all) = g.scan(n, total.mul(0.5)?, |i, mean| {
+                let y = i.of(&x)?.add(&mean)?.dropout(0.5)?;
+                total.mul_(0.5)?.add_(&y)?;
+                Ok((mean.mul(0.9)?.add(&y.tanh()?)?, y))
+            })?;
+            last.add(&all.sum(0)?)
+        },
+        GraphOptions::default(),
+    )?;
+    Ok((graph, x))
+}
+
+#[test]
+fn iterations_of_a_warm_run_allocate_nothing() {
+    let counts = |n: usize| {
+        oflow::run_ranks(2, |_| {
+            let (mut graph, x) = repeated(n, Some(&Placement::all(Device::Cpu)?))?;
+            warm(&mut graph, &x)
+        })
+    };
+    let once = counts(1).unwrap();
+    for n in [1, 3, 40] {
+        let (mut graph, x) = repeated(n, None).unwrap();
+        assert_eq!(warm(&mut graph, &x).unwrap(), 0, "{n} iterations");
+        assert_eq!(counts(n).unwrap(), once, "{n} iterations");
+    }
+}
+
+#[test]
+fn the_planned_peak_of_a_loop_is_the_peak_that_is_counted() {
+    let x = randn([6, 64, 48], Device::Cpu).unwrap();
+    let w = randn([48, 48], Device::Cpu).unwrap();
+    let mut graph = Graph::build(
+        |g| {
+            let x = g.input("x", &x)?;
+            let _quiet = no_grad();
+            let begin = zeros([64, 48], Device::Cpu)?;
+            let (last, all) = g.scan(6, begin, |i, sum| {
+                let y = i.of(&x)?.matmul(&w)?.gelu()?;
+                Ok((sum.add(&y)?, y.sum(1)?))
+            })?;
+            Ok((last, all))
+        },
+        GraphOptions::default(),
+    )
+    .unwrap();
+    let plan = graph.plan().unwrap();
+    let before = oflow::memory_stats(Device::Cpu).unwrap();
+    let returned = graph.run(&[&x]).unwrap();
+    let after = oflow::memory_stats(Device::Cpu).unwrap();
+    // The sum and the stacked rows are blocks of their own. The sum is made in the memory of the sum before, and copied nowhere.
+    let arenas: usize = plan.arenas.iter().map(|a| a.bytes).sum();
+    assert_eq!(after.peak - before.live, arenas + 64 * 48 * 4 + 6 * 64 * 4, "{plan}");
+    assert_eq!(plan.allocated, 64 * 48 * 4 + 6 * 64 * 4);
+    assert_eq!(
+        plan.kernels,
+        7,
+        "zeros, their copy, product, activation, sum, sum of rows, its copy: {}",
+        graph.explain()
+    );
+    drop((returned, graph));
+}
+
 /// A training step of a model on `[32, 16, 32]` inputs, its parameters on the ranks of the context.
 type Step = Box<dyn FnMut(&Tensor) -> Result<Tensor>>;
 

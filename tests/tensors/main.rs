@@ -8,6 +8,7 @@ mod global;
 mod graph_exchanges;
 mod graph_gradients;
 mod graph_passes;
+mod graph_repeat;
 mod graphs;
 mod policy;
 mod semantics;

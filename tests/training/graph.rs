@@ -420,6 +420,7 @@ fn calls_that_are_made_once_more_are_marked() {
                 }
                 oflow::program::Work::Box(op) => format!("box {op} {types:?}"),
                 oflow::program::Work::Host(h) => format!("{h:?}"),
+                oflow::program::Work::Repeat(r) => format!("repeat {}", r.count),
             }
         };
         let all = |p: &oflow::program::Program, recomputed: bool| -> Vec<String> {

@@ -7,6 +7,7 @@ mod checkpointing;
 mod convnet;
 mod graph;
 mod graph_memory;
+mod graph_repeat;
 mod graph_resumed;
 mod graph_saved;
 mod graph_session;

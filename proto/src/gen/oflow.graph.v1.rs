@@ -128,7 +128,7 @@ pub struct Node {
     /// Whether the call is part of the second run of a scope under activation checkpointing.
     #[prost(bool, tag = "10")]
     pub recomputed: bool,
-    #[prost(oneof = "node::Work", tags = "1, 2, 3")]
+    #[prost(oneof = "node::Work", tags = "1, 2, 3, 11")]
     pub work: ::core::option::Option<node::Work>,
 }
 /// Nested message and enum types in `Node`.
@@ -144,7 +144,22 @@ pub mod node {
         /// Lets the host object of this number act.
         #[prost(uint32, tag = "3")]
         Host(u32),
+        /// Repeats a section.
+        #[prost(message, tag = "11")]
+        Repeat(super::Repeat),
     }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Repeat {
+    /// How often the section is carried out.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Calls of one iteration: the fields from `values` to `draws` without hosts, which are those of the program around the section.
+    #[prost(message, optional, tag = "2")]
+    pub body: ::core::option::Option<Program>,
+    /// Draws of each generator that the program around the section makes before the first iteration.
+    #[prost(uint64, repeated, tag = "3")]
+    pub first_draws: ::prost::alloc::vec::Vec<u64>,
 }
 /// Value `fresh` stands in the tensor in which `old` stood.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -317,6 +332,14 @@ pub enum OutsideKind {
     Variable = 2,
     /// A tensor that the program only reads.
     Constant = 3,
+    /// Of a repeated section: a value of the program around it.
+    Around = 4,
+    /// Of a repeated section: the slice of a value along dim 0 that has the number of the iteration.
+    Slice = 5,
+    /// Of a repeated section: what the iteration before has given.
+    Carried = 6,
+    /// Of a repeated section: a tensor of the program around it, which the section writes.
+    Written = 7,
 }
 impl OutsideKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -329,6 +352,10 @@ impl OutsideKind {
             Self::Input => "OUTSIDE_KIND_INPUT",
             Self::Variable => "OUTSIDE_KIND_VARIABLE",
             Self::Constant => "OUTSIDE_KIND_CONSTANT",
+            Self::Around => "OUTSIDE_KIND_AROUND",
+            Self::Slice => "OUTSIDE_KIND_SLICE",
+            Self::Carried => "OUTSIDE_KIND_CARRIED",
+            Self::Written => "OUTSIDE_KIND_WRITTEN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -338,6 +365,10 @@ impl OutsideKind {
             "OUTSIDE_KIND_INPUT" => Some(Self::Input),
             "OUTSIDE_KIND_VARIABLE" => Some(Self::Variable),
             "OUTSIDE_KIND_CONSTANT" => Some(Self::Constant),
+            "OUTSIDE_KIND_AROUND" => Some(Self::Around),
+            "OUTSIDE_KIND_SLICE" => Some(Self::Slice),
+            "OUTSIDE_KIND_CARRIED" => Some(Self::Carried),
+            "OUTSIDE_KIND_WRITTEN" => Some(Self::Written),
             _ => None,
         }
     }

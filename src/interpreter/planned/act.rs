@@ -27,6 +27,8 @@ pub(super) enum Home {
     Fresh,
     /// Known when a node that is carried out on tensors has made it.
     Late,
+    /// A part of other memory along dim 0, of the number of the iteration of a loop.
+    Part(RootId),
 }
 
 /// A piece of memory of a program.

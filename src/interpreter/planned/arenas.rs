@@ -2,6 +2,7 @@
 
 use super::act::{Arena, Home, RootId};
 use super::lower::Lowered;
+use super::repeat::Section;
 use crate::error::Result;
 use crate::placement::Device;
 use crate::plan::{Lifetime, Packing};
@@ -54,6 +55,11 @@ pub(super) fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
     let root = |r: RootId| &lowered.roots[r];
     let mut begun = vec![false; lowered.roots.len()];
     let mut begins = vec![None; lowered.roots.len()];
+    for section in &lowered.sections {
+        if let Section::Acts(inside) = section {
+            inside.fresh().iter().for_each(|r| begun[*r] = true);
+        }
+    }
     for (k, kernel) in lowered.acts.iter().enumerate() {
         let uses = kernel.reads.iter().map(|r| (*r, false)).chain(kernel.writes.iter().map(|w| (*w, true)));
         for (r, written) in uses {
@@ -63,7 +69,7 @@ pub(super) fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
                     around[k].fresh.push(r);
                 }
             }
-            let outside = matches!(root(r).home, Home::Outside(_));
+            let outside = matches!(root(lowered.whole_of(r)).home, Home::Outside(_));
             if outside || root(r).shared {
                 around[k].waits.push((r, written));
             }

@@ -36,7 +36,7 @@ impl Native<'_, '_> {
                 Some(what @ (LayoutOp::BoxMany | LayoutOp::BoxManyGrad)) => (boxing_reason(call, what), true),
                 _ => return Ok(None),
             },
-            Work::Host(_) => return Ok(None),
+            Work::Host(_) | Work::Repeat(_) => return Ok(None),
         };
         let (mut moved, mut keys, mut stay) = (vec![], vec![], vec![]);
         for (i, (from, to)) in node.inputs.iter().zip(&node.outputs).enumerate() {

@@ -6,6 +6,7 @@
 
 use super::super::cache::DispatchPlan;
 use super::act::{Act, Home, Kernel, Root, RootId, Slot, SlotId, What};
+use super::repeat::Section;
 use super::scratch::stepwise_scratch;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::memory::Storage;
 use crate::ops::{RuntimeAttrs, StreamKind};
 use crate::placement::Device;
 use crate::plan::{BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, Step, TypeRef, intern_local};
-use crate::program::{CallNode, Node, OutsideKind, Program, ValueId, Work};
+use crate::program::{CallNode, Flat, Loop, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
 use oflow_kernels::view::{copied, is_contiguous};
@@ -40,16 +41,18 @@ pub(super) struct Lowered {
     /// The slot of each value; none where this rank has no part of it.
     pub(super) slot_of: Vec<Option<SlotId>>,
     /// Whether each value is that of a tensor from outside: its own, or one that was written over it.
-    own: Vec<bool>,
+    pub(super) own: Vec<bool>,
     pub(super) acts: Vec<Act>,
     /// Per node.
     pub(super) ways: Vec<Way>,
+    /// Per loop.
+    pub(super) sections: Vec<Section>,
     /// Last node that needs each value.
     last: Vec<Option<usize>>,
     /// Memory that is made by nodes that are carried out on tensors, by the memory that it may be.
-    late: BTreeMap<RootId, SmallVec<[RootId; 2]>>,
+    pub(super) late: BTreeMap<RootId, SmallVec<[RootId; 2]>>,
     /// Pairs of memory: the first may be that of the second, which is made by a node that is carried out on tensors.
-    may_share: Vec<(RootId, RootId)>,
+    pub(super) may_share: Vec<(RootId, RootId)>,
     /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
     pub(super) scratch: Vec<Lifetime>,
     pub(super) time: usize,
@@ -59,6 +62,8 @@ pub(super) struct Lowered {
 pub(super) struct From<'a> {
     pub(super) ctx: &'a RankCtx,
     pub(super) program: &'a Program,
+    /// Loops of the program.
+    pub(super) loops: &'a [Loop],
     /// Plans of the calls that kernels carry out, by node.
     pub(super) plans: &'a [Option<Arc<DispatchPlan>>],
     /// Tensors from outside.
@@ -68,7 +73,7 @@ pub(super) struct From<'a> {
 }
 
 /// The type of what this rank holds of a value.
-pub(super) fn local_type(rank: usize, ty: &TypeRef) -> Option<LocalRef> {
+pub(in crate::interpreter) fn local_type(rank: usize, ty: &TypeRef) -> Option<LocalRef> {
     match ty {
         TypeRef::Local(l) => Some(l.clone()),
         TypeRef::Global(g) => Some(intern_local(&g.shard_dims(rank)?, g.ty.dtype, g.placement.device())),
@@ -83,7 +88,7 @@ impl Lowered {
     pub(super) fn new(from: &From<'_>) -> Result<Lowered> {
         let program = from.program;
         let values = program.values.len();
-        let (slot_of, own, last) = (vec![None; values], vec![false; values], program.last_needed());
+        let (slot_of, own, last) = (vec![None; values], vec![false; values], Flat::last_needed(program, from.loops));
         let mut l = Lowered { slot_of, own, last, ..Lowered::default() };
         program.outside.iter().for_each(|o| l.own[o.value.index()] = true);
         for (i, o) in program.outside.iter().enumerate() {
@@ -96,7 +101,12 @@ impl Lowered {
             l.place(o.value, Some(l.slots.len() - 1));
         }
         let handles = handed_out_views(program);
-        for (n, node) in program.nodes.iter().enumerate() {
+        let mut open = vec![];
+        while let Some((n, node)) = program.nodes.get(l.ways.len()).map(|node| (l.ways.len(), node)) {
+            if let Work::Repeat(_) = &node.work {
+                l.loop_end(from, n, &mut open)?;
+                continue;
+            }
             let before = (l.roots.len(), l.slots.len(), l.acts.len(), l.time, l.scratch.len());
             let native = match handles[n] {
                 true => None,
@@ -154,7 +164,7 @@ impl Lowered {
     }
 
     /// Adds a node that is carried out on tensors: what it makes is known then. Returns the memory that it may write in place.
-    fn stepwise(&mut self, from: &From<'_>, (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
+    pub(super) fn stepwise(&mut self, from: &From<'_>, (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
         let read: SmallVec<[RootId; 4]> =
             node.needs().filter_map(|v| self.slot_of[v.index()]).map(|s| self.slots[s].root).collect();
         for r in &read {
@@ -182,7 +192,7 @@ impl Lowered {
 
     /// Whether a value in the memory of `v`, which a node writes, is needed after it, in the program or, as the value of another tensor from
     /// outside, after the run.
-    fn is_needed(&self, v: ValueId, root: RootId, n: usize) -> bool {
+    pub(super) fn is_needed(&self, v: ValueId, root: RootId, n: usize) -> bool {
         let of = |r: RootId| &self.roots[r].may_be;
         let of_others =
             |r: RootId| matches!(self.roots[r].home, Home::Outside(_)) && !(r == root && self.own[v.index()]);
@@ -235,6 +245,7 @@ impl Lowered {
                 self.returned(kept);
             }
         }
+        self.end_loops();
     }
 
     fn returned(&mut self, root: RootId) {
@@ -264,7 +275,7 @@ fn handed_out_views(program: &Program) -> Vec<bool> {
 pub(super) struct Native<'a, 'b> {
     pub(super) l: &'a mut Lowered,
     pub(super) from: &'a From<'b>,
-    n: usize,
+    pub(super) n: usize,
     pub(super) node: &'a Node,
 }
 
@@ -442,14 +453,14 @@ impl Native<'_, '_> {
     }
 
     /// A contiguous copy.
-    fn copy(&mut self, from: SlotId) -> Result<SlotId> {
+    pub(super) fn copy(&mut self, from: SlotId) -> Result<SlotId> {
         let ty = self.l.slots[from].ty.clone();
         let to = self.l.slot(Home::Arena, &ty);
         self.copy_into(from, to)?;
         Ok(to)
     }
 
-    fn copy_into(&mut self, from: SlotId, to: SlotId) -> Result<()> {
+    pub(super) fn copy_into(&mut self, from: SlotId, to: SlotId) -> Result<()> {
         let device = self.l.slots[from].ty.device;
         let operands = Operands {
             inputs: SmallVec::from_slice(&[Some(from)]),

@@ -11,6 +11,7 @@
 //!
 //! **Exchanges** in host memory are listed, operation by operation, when their memory is bound ([`crate::vm::listed`]). Each piece of memory is
 //! in use from the first operation that touches it to the last.
+//! **Loops.** The acts of a repeated section are there once; see `repeat.rs`.
 //!
 //! **Tensors from outside** are bound at each run. A global tensor that the program writes gets memory of its own first, if other handles
 //! share it, as a write does in an eager program.
@@ -21,15 +22,18 @@ mod boxings;
 mod exchange;
 mod lower;
 mod record;
+mod repeat;
 mod reuse;
 mod scratch;
 mod size;
 
+pub(super) use lower::local_type;
 pub(crate) use record::{ArenaRecord, PlanRecord};
 pub use size::{ArenaSize, GraphPlan, Living};
 
 use super::copy::contiguous;
 use super::issue::with_runtime;
+use super::repeat_run::tensor_of;
 use super::replay::{Replay, RunState};
 use super::writes::note_write;
 use crate::backend;
@@ -40,9 +44,9 @@ use crate::error::{Error, Result};
 use crate::memory::{Storage, block_bytes};
 use crate::ops::GivenValues;
 use crate::placement::Device;
-use crate::plan::{Step, TypeRef, pack};
+use crate::plan::{Step, pack};
 use crate::program::{CallNode, Node, OutsideKind, ValueId};
-use crate::tensor::{LocalTensor, Tensor};
+use crate::tensor::LocalTensor;
 use crate::vm::listed::Listed;
 use crate::vm::{Instruction, KernelWork, Work};
 use act::{Arena, Home, Kernel, Root, RootId, Slot, What};
@@ -129,7 +133,8 @@ impl Planned {
     /// A backend has no kernel that copies, or the record is of another plan.
     pub(super) fn new(ctx: &RankCtx, replay: &Replay, recorded: Option<&PlanRecord>) -> Result<Planned> {
         let program = replay.program();
-        let from = From { ctx, program, plans: replay.plans(), outside: replay.outside(), copy: backend::copy_plan };
+        let (loops, plans) = (replay.loops(), replay.plans());
+        let from = From { ctx, program, loops, plans, outside: replay.outside(), copy: backend::copy_plan };
         let mut lowered = Lowered::new(&from)?;
         lowered.reuse();
         let arenas = match recorded {
@@ -356,8 +361,14 @@ impl Planned {
 
     fn nodes(&mut self, ctx: &RankCtx, replay: &Replay, state: &mut RunState, at: &GraphRun<'_>) -> Result<()> {
         let program = replay.program();
-        for (n, node) in program.nodes.iter().enumerate() {
+        let mut next = 0;
+        while let Some((n, node)) = program.nodes.get(next).map(|node| (next, node)) {
             at.come_to(n);
+            if let Some(end) = replay.loop_end(n) {
+                next = self.turn(ctx, replay, state, at, end).map_err(|e| e.at(node.site))?;
+                continue;
+            }
+            next += 1;
             let takes_place = match node.guard {
                 None => true,
                 Some(v) => {
@@ -517,20 +528,28 @@ impl Planned {
         for v in node.needs() {
             self.tensor_of(replay, state, v)?;
         }
-        // Who holds memory is counted: what the call writes in place is held by its tensor only.
-        for root in in_place {
-            if self.lowered.roots[*root].home != Home::Arena {
-                self.memory[*root] = None;
-            }
-        }
+        self.let_go(in_place);
         match takes_place {
             true => replay.step(ctx, n, node, state)?,
             false => node.writes.iter().for_each(|w| {
                 state.values[w.new.index()] = state.values[w.old.index()].clone();
             }),
         }
-        let made: SmallVec<[ValueId; 4]> =
-            if takes_place { node.defines().collect() } else { node.writes.iter().map(|w| w.new).collect() };
+        let made = if takes_place { node.defines().collect() } else { node.writes.iter().map(|w| w.new).collect() };
+        self.bind_made(ctx, state, made)
+    }
+
+    /// Who holds memory is counted: what a call writes in place is held by its tensor only.
+    fn let_go(&mut self, in_place: &[RootId]) {
+        for root in in_place {
+            if self.lowered.roots[*root].home != Home::Arena {
+                self.memory[*root] = None;
+            }
+        }
+    }
+
+    /// Binds the memory of what was made on tensors.
+    fn bind_made(&mut self, ctx: &RankCtx, state: &RunState, made: SmallVec<[ValueId; 4]>) -> Result<()> {
         for v in made {
             let (Some(slot), Some(t)) = (self.lowered.slot_of[v.index()], &state.values[v.index()]) else { continue };
             let root = self.lowered.slots[slot].root;
@@ -547,13 +566,7 @@ impl Planned {
             return Ok(());
         }
         let local = self.lowered.slot_of[v.index()].map(|s| self.local_of(s)).transpose()?;
-        state.values[v.index()] = Some(match (replay.program().ty(v), local) {
-            (TypeRef::Global(g), local) => Tensor::from_shard(g.clone(), local),
-            (TypeRef::Local(_), Some(local)) => Tensor::from_local(local),
-            (TypeRef::Local(l), None) => {
-                return Err(Error::registry(format!("a value {} of a program has no memory", l.ty)));
-            }
-        });
+        state.values[v.index()] = Some(tensor_of(replay.program().ty(v), local)?);
         Ok(())
     }
 }

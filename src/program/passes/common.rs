@@ -40,7 +40,7 @@ pub(super) fn common(program: &mut Program) {
 /// Whether the call gives the same results whenever it is made, and does nothing else.
 fn may_be_merged(node: &Node) -> bool {
     let plain = match &node.work {
-        Work::Host(_) => false,
+        Work::Host(_) | Work::Repeat(_) => false,
         Work::Box(_) => true,
         Work::Call(call) => {
             let traits = &call.op.traits;

@@ -33,7 +33,7 @@ fn gives(program: &Program, n: usize) -> Option<(ValueId, ValueId)> {
     let gives = match &node.work {
         Work::Call(call) => call.op.layout.is_some() || matches!(call.op.expr.as_deref(), Some(Expr::Input(0))),
         Work::Box(_) => true,
-        Work::Host(_) => false,
+        Work::Host(_) | Work::Repeat(_) => false,
     };
     match node.inputs.as_slice() {
         [Some(from)] if gives => Some((*from, *to)),

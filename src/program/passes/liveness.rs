@@ -93,7 +93,9 @@ pub(super) fn is_even(program: &Program) -> bool {
     let even = |g: &GlobalRef| shard(g, g.placement.ranks().first()) == shard(g, g.placement.ranks().last());
     let mut global = program.values.iter().filter_map(TypeRef::global);
     let Some(first) = global.next() else { return true };
-    even(first) && global.all(|g| g.placement.ranks() == first.placement.ranks() && even(g))
+    even(first)
+        && global.all(|g| g.placement.ranks() == first.placement.ranks() && even(g))
+        && program.sections().iter().all(|s| is_even(s.body))
 }
 
 impl Liveness {
@@ -164,7 +166,7 @@ fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option
             return stays(a, b).then(|| (*from, *to, strides[from.index()].clone()));
         }
         Work::Call(call) => call,
-        Work::Host(_) => return None,
+        Work::Host(_) | Work::Repeat(_) => return None,
     };
     if call.into || !node.writes.is_empty() || a.ty().dtype != b.ty().dtype {
         return None;
@@ -187,8 +189,11 @@ fn stays(from: &TypeRef, to: &TypeRef) -> bool {
 }
 
 /// Bytes that a change of layout takes beside its input and its result. Several that are made together take none: an input ends when it has been
-/// packed, and a result begins when it is unpacked.
+/// packed, and a result begins when it is unpacked. A section takes what an iteration has in use.
 fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
+    if let Some(r) = node.repeat() {
+        return Liveness::of(&r.body, sizes).peak.1;
+    }
     let (true, [Some(from)], [to]) = (node.is_boxing(), node.inputs.as_slice(), node.outputs.as_slice()) else {
         return 0;
     };
@@ -236,6 +241,10 @@ impl Liveness {
 
     /// Predicted time of a node. Making a window takes none.
     pub(super) fn time_of(&self, program: &Program, node: &Node, sizes: &mut Sizes) -> u64 {
+        if let Some(r) = node.repeat() {
+            let once = Liveness::of(&r.body, sizes).time(&r.body, sizes);
+            return once.saturating_mul(r.count);
+        }
         let is_window = |v: &ValueId| self.root[v.index()] != *v;
         if node.writes.is_empty() && node.outputs.iter().all(is_window) {
             return 0;

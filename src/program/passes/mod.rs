@@ -12,6 +12,9 @@
 //! | `order` | calls that end more memory than they make come first, where most is in use | the order of collectives, of writes and of calls with side effects |
 //! | `dead` | calls whose results nobody needs are left out | calls with side effects, writes, numbers of random calls |
 //!
+//! A section that repeats is one node. Each pass runs over the calls of one iteration, which are a program too, before it runs over the program
+//! around them.
+//!
 //! All ranks decide alike: a pass reads no values, no clocks and nothing of one rank alone.
 
 mod common;
@@ -23,6 +26,7 @@ mod recompute;
 
 pub use recompute::Memory;
 
+use super::repeat::Repeat;
 use super::types::{Node, Program, ValueId};
 use crate::error::{Error, Result};
 use liveness::{Liveness, Sizes};
@@ -42,6 +46,18 @@ const PASSES: &[Pass] = &[
     Pass { name: "order", run: |program, _| order::order(program) },
     Pass { name: "dead", run: |program, _| dead::dead(program) },
 ];
+
+impl Pass {
+    /// Runs the pass over the sections of a program, the inner ones first, and over the program.
+    fn over(&self, program: &mut Program, passes: &Passes) {
+        if program.nodes.iter().any(|n| n.repeat().is_some()) {
+            let rooms = passes.rooms(program);
+            let sections = program.nodes.iter_mut().filter_map(Node::repeat_mut);
+            sections.zip(rooms).for_each(|(r, room)| self.over(&mut r.body, &room));
+        }
+        (self.run)(program, passes);
+    }
+}
 
 /// How many smaller peaks are tried one by one for a budget.
 const ONE_BY_ONE: usize = 16;
@@ -121,6 +137,20 @@ impl Passes {
         }
     }
 
+    /// The same passes for each section of a program: of a budget, a section has what the program around it leaves.
+    fn rooms(&self, program: &Program) -> Vec<Passes> {
+        let sections = program.nodes.iter().enumerate().filter_map(|(n, node)| Some((n, node.repeat()?)));
+        let Memory::Budget(all) = self.memory else { return sections.map(|_| self.clone()).collect() };
+        let mut sizes = Sizes::default();
+        let live = Liveness::of(program, &mut sizes);
+        let room = |(n, r): (usize, &Repeat)| {
+            let inside = Liveness::of(&r.body, &mut sizes);
+            let around = live.outside + live.used[n].saturating_sub(inside.peak.1);
+            self.clone().memory(Memory::Budget((all + inside.outside).saturating_sub(around)))
+        };
+        sections.map(room).collect()
+    }
+
     fn runs(&self, name: &str) -> bool {
         !self.off.contains(&name)
     }
@@ -140,7 +170,7 @@ impl Passes {
     pub fn run(&self, program: &mut Program) -> Result<Vec<Effect>> {
         let (mut effects, mut before) = (vec![], Size::of(program));
         for pass in PASSES.iter().filter(|p| self.runs(p.name)) {
-            (pass.run)(program, self);
+            pass.over(program, self);
             program.verify().map_err(|e| e.in_call(|| format!("pass {}", pass.name)))?;
             let after = Size::of(program);
             effects.push(Effect { pass: pass.name, before: std::mem::replace(&mut before, after), after });
@@ -152,7 +182,7 @@ impl Passes {
 /// Size of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Number of nodes.
+    /// Number of nodes, those of sections included.
     pub nodes: usize,
     /// Number of nodes that box: ranks exchange something for them.
     pub boxings: usize,
@@ -164,12 +194,13 @@ pub struct Size {
 
 impl Size {
     fn of(program: &Program) -> Size {
-        let boxings = program.nodes.iter().filter(|n| n.is_boxing()).count();
+        let sections = program.sections();
+        let nodes = || program.nodes.iter().chain(sections.iter().flat_map(|s| &s.body.nodes));
         let mut sizes = Sizes::default();
         let live = Liveness::of(program, &mut sizes);
         Size {
-            nodes: program.nodes.len(),
-            boxings,
+            nodes: nodes().count(),
+            boxings: nodes().filter(|n| n.is_boxing()).count(),
             peak: live.outside + live.peak.1,
             time: live.time(program, &mut sizes),
         }

@@ -406,6 +406,13 @@ class _Graph:
     ): ...
     def explain(self) -> str: ...
 
+def _scan(
+    length: builtins.int,
+    init: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    body: Callable[[list[Tensor], list[Tensor]], tuple[list[Tensor], list[Tensor]]],
+) -> tuple[list[Tensor], list[Tensor]]: ...
+
 class _Replicas:
     def __init__(
         self, names: Sequence[str], tensors: Sequence[Tensor], placement: _placement, bucket_bytes: builtins.int

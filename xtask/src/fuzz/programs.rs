@@ -17,13 +17,17 @@ pub fn recorded() -> Vec<Vec<u8>> {
     let step = || -> oflow::Result<String> {
         let w = ones([3, 1], Device::Cpu)?.requires_grad_(true)?;
         let mut opt = Sgd::new(vec![w.clone()], SgdOptions { momentum: 0.9, ..Default::default() });
-        let x = ones([2, 3], Device::Cpu)?;
+        let x = ones([2, 2, 3], Device::Cpu)?;
         let graph = Graph::build(
             |g| {
-                let loss = g.input("x", &x)?.dropout(0.5)?.matmul(&w)?.sum(())?;
-                loss.backward()?;
-                opt.step()?;
-                Ok(loss)
+                let x = g.input("x", &x)?;
+                let (last, losses) = g.scan(2, w.detach().copy()?, |i, mean| {
+                    let loss = i.of(&x)?.dropout(0.5)?.matmul(&w)?.sum(())?;
+                    loss.backward()?;
+                    opt.step()?;
+                    Ok((mean.add(&w.detach())?, loss.detach()))
+                })?;
+                last.sum(())?.add(&losses.sum(())?)
             },
             GraphOptions::default(),
         )?;
