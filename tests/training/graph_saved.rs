@@ -150,6 +150,62 @@ fn another_world_is_refused() {
     assert!(e.contains("saved for rank") && e.contains("of 2, here it is") && e.contains("of 3"), "{e}");
 }
 
+/// Gradient accumulation with dropout in a loop of the plan, on two ranks: the loaded graph takes the steps of the calls.
+#[test]
+fn repeated_sections_are_saved_and_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let make = || -> Result<(Linear, AdamW)> {
+            manual_seed(4);
+            let model = Linear::new(6, 3, (&mesh, sbp![B]))?;
+            let opt = AdamW::new(model.parameters(), AdamWOptions { lr: 0.1, ..Default::default() });
+            Ok((model, opt))
+        };
+        let part = |model: &Linear, x: &Tensor| -> Result<Tensor> {
+            let loss = model.forward(&x.dropout(0.3)?)?.square()?.mean(())?;
+            loss.backward()?;
+            Ok(loss.detach())
+        };
+        let batch = |n: usize| rand([4, 8, 6], (&mesh, sbp![S(1)]))?.mul(n as f64 + 0.5);
+        let (model, mut opt) = make()?;
+        let x = batch(0)?;
+        let graph = Graph::build(
+            |g| {
+                let x = g.input("x", &x)?;
+                opt.zero_grad();
+                let losses = g.repeat(4, |i| part(&model, &i.of(&x)?))?;
+                opt.step()?;
+                losses.sum(())
+            },
+            GraphOptions::default(),
+        )?;
+        graph.save(folder.path(), &[("model", &model), ("opt", &opt)])?;
+        let bits =
+            |t: &Tensor| Ok::<_, Error>(t.detach().to_vec::<f32>()?.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+        let (model, mut opt) = make()?;
+        let mut want = vec![];
+        for n in 0..3 {
+            let x = batch(n)?;
+            opt.zero_grad();
+            let losses = (0..4).map(|i| part(&model, &x.select(0, i)?)).collect::<Result<Vec<_>>>()?;
+            opt.step()?;
+            let losses: Vec<&Tensor> = losses.iter().collect();
+            want.push(bits(&oflow::functional::stack(&losses, 0)?.sum(())?)?);
+        }
+        want.push(bits(&model.weight)?);
+        let (mut model, mut opt) = make()?;
+        let mut loaded = Graph::<Tensor>::load(folder.path(), &mut [("model", &mut model), ("opt", &mut opt)])?;
+        assert_eq!(loaded.explain(), graph.explain());
+        for (n, want) in want[..3].iter().enumerate() {
+            assert_eq!(&bits(&loaded.run(&[&batch(n)?])?)?, want, "step {n}");
+        }
+        assert_eq!(bits(&model.weight)?, want[3]);
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn constants_are_saved_with_the_graph() {
     let folder = tempfile::tempdir().unwrap();
