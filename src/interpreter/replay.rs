@@ -485,6 +485,7 @@ fn host_calls(program: &Program) -> Vec<Vec<u32>> {
     for node in program.nodes.iter().filter(|n| n.needs().any(|v| program.ty(v).global().is_some())) {
         if let Some((host, number)) = node.call().and_then(|c| c.host)
             && let Some(calls) = calls.get_mut(host.0 as usize)
+            && !calls.contains(&number)
         {
             calls.push(number);
         }

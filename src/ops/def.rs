@@ -45,6 +45,8 @@ pub struct OpTraits {
     pub stored: bool,
     /// The expression makes complex numbers of real ones.
     pub makes_complex: bool,
+    /// A call with several entries of the inputs that repeat does what a call for each does, in any order.
+    pub separable: bool,
 }
 
 /// Computes the logical shapes of the outputs.

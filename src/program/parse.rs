@@ -40,14 +40,19 @@ impl FromStr for Program {
             } else if reader.ended
                 && let Some((outer, opened)) = around.pop()
             {
-                let body = std::mem::replace(&mut reader, outer).finish().map_err(|e| e.at(site))?;
-                reader.close(opened, body);
+                let mut inside = std::mem::replace(&mut reader, outer);
+                reader.hosts = std::mem::take(&mut inside.hosts);
+                reader.close(opened, inside.finish().map_err(|e| e.at(site))?);
             }
         }
         if !reader.ended || !around.is_empty() {
             return Err(Error::parse("the text of a program ends without `return`"));
         }
-        let program = reader.finish()?;
+        if let Some((missing, _)) = (0..).zip(reader.hosts.keys()).find(|(n, host)| n != *host) {
+            return Err(Error::parse(format!("host object {missing} has no name: no line lets it act")));
+        }
+        let hosts = std::mem::take(&mut reader.hosts).into_values().collect();
+        let program = Program { hosts, ..reader.finish()? };
         program.verify()?;
         Ok(program)
     }
@@ -69,6 +74,8 @@ struct Reader {
     program: Program,
     /// Types of the values that are defined, by number.
     types: BTreeMap<u32, TypeRef>,
+    /// Names of the host objects, by number. They may act in any order.
+    hosts: BTreeMap<u32, String>,
     /// Whether the line has been read that returns.
     ended: bool,
 }
@@ -89,9 +96,7 @@ fn number<T: FromStr>(s: &str, what: &str) -> Result<T> {
 impl Reader {
     /// The reader of a section, which goes on with the host objects.
     fn inside_of(outer: &mut Reader) -> Reader {
-        let mut inside = Reader::default();
-        inside.program.hosts = std::mem::take(&mut outer.program.hosts);
-        inside
+        Reader { hosts: std::mem::take(&mut outer.hosts), ..Reader::default() }
     }
 
     /// The program that has been read.
@@ -105,9 +110,8 @@ impl Reader {
     }
 
     /// Adds the node of a section that has been read.
-    fn close(&mut self, opened: Opened, mut body: Program) {
+    fn close(&mut self, opened: Opened, body: Program) {
         let Opened { count, first_draws, parts, site } = opened;
-        self.program.hosts = std::mem::take(&mut body.hosts);
         self.push(Work::Repeat(Box::new(Repeat { count, body, first_draws })), parts, site);
     }
 
@@ -167,14 +171,10 @@ impl Reader {
     fn host(&mut self, s: &str, site: CallSite) -> Result<()> {
         let (s, guard) = self.guard(s)?;
         let (n, name) = cut(s, " ", "the number and the name of a host object")?;
-        let n: usize = number(n, "the number of a host object")?;
-        if n > self.program.hosts.len() {
-            return Err(wrong("the next number of a host object", s));
-        }
-        if n == self.program.hosts.len() {
-            self.program.hosts.push(text(name)?);
-        }
-        self.push(Work::Host(HostId(n as u32)), Parts { guard, ..Parts::default() }, site);
+        let n = number(n, "the number of a host object")?;
+        let name = text(name)?;
+        self.hosts.entry(n).or_insert(name);
+        self.push(Work::Host(HostId(n)), Parts { guard, ..Parts::default() }, site);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! stays.
 
 use oflow::functional::CrossEntropyOptions;
-use oflow::graph::{Graph, GraphOptions, Passes};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes};
 use oflow::nn::{BatchNorm, Dropout, Linear, Module, ZeroOptions, checkpoint, zero};
 use oflow::optim::{
     AdamW, AdamWOptions, Ema, GradScaler, GradScalerOptions, Groups, Optimizer, OptimizerConfig, Sgd, SgdOptions,
@@ -114,8 +114,16 @@ fn state<M: Module>(job: &Job<M>) -> Result<Vec<Named>> {
     Ok(all)
 }
 
-/// Trains a job as it is and as a graph, from the same seed, with a rate that changes between steps.
+/// Trains a job as it is and as graphs, from the same seed, with a rate that changes between steps.
 fn same<M: Module>(what: &str, at: &At, make: impl Fn() -> Result<Job<M>>) -> Result<()> {
+    same_with(what, at, &make, &Passes::default())?;
+    // Each parameter by itself, as early as can be.
+    let apart = Passes::default().memory(Memory::Least).without("gather")?;
+    same_with(&format!("{what}, apart"), at, &make, &apart)
+}
+
+/// The same with these passes.
+fn same_with<M: Module>(what: &str, at: &At, make: &impl Fn() -> Result<Job<M>>, passes: &Passes) -> Result<()> {
     let rate = |step: usize| 0.05 / (1.0 + step as f64);
     manual_seed(11);
     let mut eager = make()?;
@@ -137,7 +145,7 @@ fn same<M: Module>(what: &str, at: &At, make: impl Fn() -> Result<Job<M>>) -> Re
             let (x, y) = (g.input("x", &x0)?, g.input("y", &y0)?);
             (job.step)(&job.model, &mut job.opt, &x, &y)
         },
-        GraphOptions::default(),
+        GraphOptions::default().passes(passes.clone()),
     )?;
     round_trip(graph.program());
     let unchanged = |(a, b): (&Named, &Named)| a.1 == b.1;

@@ -11,6 +11,7 @@ mod graph_repeat;
 mod graph_resumed;
 mod graph_saved;
 mod graph_session;
+mod graph_update;
 mod guards;
 mod mlp;
 mod modules;

@@ -427,6 +427,7 @@ fn traits(op: &Op) -> Vec<&'static str> {
         (t.random, "draws random numbers"),
         (t.cpu_only, "runs on the CPU only"),
         (t.run_empty, "runs although its outputs are empty"),
+        (t.separable, "a call of several entries may be several calls"),
         (op.view.is_some(), "the result is a view where strides allow"),
         (op.length.is_some(), "the length of the result depends on values; shapes are the greatest there can be"),
     ]

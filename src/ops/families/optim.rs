@@ -249,12 +249,15 @@ fn sum_of_squares() -> Result<OpDef> {
 }
 
 fn step(text: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::new(text)?
+    let op = OpDef::new(text)?;
+    let many = op.sig.repeating() > 0;
+    Ok(op
         .doc(doc)
         .by_name_only()
         .traits(|t| {
             t.side_effect = true;
             t.strided = true;
+            t.separable = many;
         })
         .check(same_shapes)
         .shapes(|_| Ok(SmallVec::new()))

@@ -150,6 +150,11 @@ impl Liveness {
         Liveness { root, pieces, shown, written, before, used, peak, outside }
     }
 
+    /// The value whose memory the value may show: itself, where it has memory of its own.
+    pub(super) fn shown(&self, v: ValueId) -> ValueId {
+        self.shown[v.index()]
+    }
+
     /// Nodes that write memory that the value may show.
     pub(super) fn writes_of(&self, v: ValueId) -> &[usize] {
         &self.written[self.shown[v.index()].index()]
