@@ -2,6 +2,29 @@
 #pragma once
 #include "prelude.cuh"
 
+// A number as an element of `E` has it.
+template <typename E, typename A> OF_FN A of_rounded(A x) {
+    E stored;
+    of_set(stored, x);
+    return of_get<A>(stored);
+}
+
+// The number itself, of which a compiler does not know that it is a product: what another function adds is not contracted with it.
+OF_FN i64 of_apart(i64 x) { return x; }
+#ifdef OF_EMULATOR
+OF_FN f32 of_apart(f32 x) { return x; }
+OF_FN f64 of_apart(f64 x) { return x; }
+#else
+OF_FN f32 of_apart(f32 x) {
+    asm("" : "+f"(x));
+    return x;
+}
+OF_FN f64 of_apart(f64 x) {
+    asm("" : "+d"(x));
+    return x;
+}
+#endif
+
 #define OF_REAL(T, S)                                                                                                  \
     OF_FN T of_exp(T x) { return exp##S(x); }                                                                          \
     OF_FN T of_log(T x) { return log##S(x); }                                                                          \

@@ -329,10 +329,14 @@ fn small(meter: &Meter) -> Result<()> {
                 let _quiet = no_grad();
                 (1..ADDS).try_fold(x.add(x)?, |y, _| y.add(x))
             };
-            let mut graph = Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default())?;
-            let ours: [Call<'_>; 2] = [&mut || f(&x).map(drop), &mut || graph.run(&[&x]).map(drop)];
-            let sides = meter.alternate("adds", (20, 10), ours, || ())?;
-            println!("| 1,000 adds of 8x8, {name}, µs an add | {} |", cells(&sides, ADDS as f64));
+            let apart = Passes::default().without("fuse")?;
+            for (how, passes) in [("a kernel each", apart), ("fused", Passes::default())] {
+                let options = GraphOptions::default().passes(passes);
+                let mut graph = Graph::build(|g| f(&g.input("x", &x)?), options)?;
+                let ours: [Call<'_>; 2] = [&mut || f(&x).map(drop), &mut || graph.run(&[&x]).map(drop)];
+                let sides = meter.alternate("adds", (20, 10), ours, || ())?;
+                println!("| 1,000 adds of 8x8, {name}, {how}, µs an add | {} |", cells(&sides, ADDS as f64));
+            }
         }
         for batch in [1, 32] {
             let target = (&mesh, sbp![B]);

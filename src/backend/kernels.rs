@@ -175,6 +175,7 @@ pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
     }
     table.entry(op.name().into()).or_default().push(kernel);
     drop(table);
+    op.kernel_was_added();
     ops::changed();
     Ok(())
 }

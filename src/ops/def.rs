@@ -47,6 +47,8 @@ pub struct OpTraits {
     pub makes_complex: bool,
     /// A call with several entries of the inputs that repeat does what a call for each does, in any order.
     pub separable: bool,
+    /// An element of the output is made of the elements of the inputs at the same index.
+    pub elementwise: bool,
 }
 
 /// Computes the logical shapes of the outputs.
@@ -391,6 +393,7 @@ impl OpDef {
     /// Makes it the elementwise op of that expression.
     pub fn set_expr(&mut self, expr: Arc<Expr>) {
         self.traits.strided = true;
+        self.traits.elementwise = true;
         self.traits.makes_complex = expr.makes_complex();
         self.shape = ShapeRule::Broadcast;
         self.sbp = SbpRule::Elementwise;

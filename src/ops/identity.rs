@@ -23,7 +23,7 @@ impl OpDef {
         add(&self.full_name());
         add(&self.sig.to_string());
         let t = &self.traits;
-        add(&format!("{:?}", [t.side_effect, t.strided, t.random, t.run_empty, t.separable]));
+        add(&format!("{:?}", [t.side_effect, t.strided, t.random, t.run_empty, t.separable, t.elementwise]));
         match &self.shape {
             ShapeRule::SameAsInput => add("same"),
             ShapeRule::Broadcast => add("broadcast"),

@@ -12,6 +12,7 @@ use super::infer::InferCtx;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::sbp::Signature;
+use oflow_kernels::expr::Expr;
 use smol_str::{SmolStr, format_smolstr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -35,6 +36,8 @@ pub struct Op {
     recorded: AtomicUsize,
     /// The ops that its gradient calls are there, and take these calls.
     gradient_checked: AtomicBool,
+    /// Whether the registered op was given kernels.
+    kernels_added: AtomicBool,
 }
 
 /// A call of an op of a library that an autograd graph holds.
@@ -59,6 +62,15 @@ impl Op {
     /// Returns whether a call writes one of its inputs in place.
     pub fn writes_inputs(&self) -> bool {
         self.writes_inputs
+    }
+    /// Says that the registered op has another kernel.
+    pub(crate) fn kernel_was_added(&self) {
+        self.kernels_added.store(true, Ordering::Release);
+    }
+    /// The expression that every kernel of the op is made of; `None` where it has others.
+    pub(crate) fn expr_of_kernels(&self) -> Option<&Expr> {
+        let others = !self.kernels.is_empty() || self.kernels_added.load(Ordering::Acquire);
+        self.expr.as_deref().filter(|_| !others)
     }
     pub(super) fn gradient_is_checked(&self) -> bool {
         self.gradient_checked.load(Ordering::Acquire)
@@ -155,8 +167,8 @@ impl Registry {
         let (id, writes_inputs) = (self.made, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
         let (gone, recorded) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let gradient_checked = AtomicBool::new(false);
-        let op = Op { id, name, def, cast, writes_inputs, derived, gone, recorded, gradient_checked };
+        let (gradient_checked, kernels_added) = (AtomicBool::new(false), AtomicBool::new(false));
+        let op = Op { id, name, def, cast, writes_inputs, derived, gone, recorded, gradient_checked, kernels_added };
         let op: &'static Op = Box::leak(Box::new(op));
         self.ops.insert(key, op);
         if !builtin {

@@ -5,6 +5,16 @@ use super::{ReduceOp, Sbp, Signature, broadcast_dim};
 use oflow_kernels::DType;
 use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 
+/// The signatures that split a dim of the output, of any elementwise function.
+pub fn elementwise_splits(inputs: &[(&[usize], DType)], out: &[usize]) -> Vec<Signature> {
+    let split = |d: usize| Signature {
+        inputs: inputs.iter().map(|i| broadcast_dim(i.0, out, d).map_or(Sbp::Broadcast, Sbp::Split)).collect(),
+        outputs: [Sbp::Split(d)].into_iter().collect(),
+        lowering: None,
+    };
+    (0..out.len()).map(split).collect()
+}
+
 /// All signatures along one mesh axis of `expr` over inputs of these shapes and dtypes (all-B excepted).
 ///
 /// P rows need the dtypes of the P inputs and of the output to be equal, or the input's numbers to be numbers of the output
@@ -12,14 +22,7 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 /// reduction. A sum is made in the wider dtype: gradients of low precision are added up in f32.
 pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&[usize], DType)) -> Vec<Signature> {
     let n = inputs.len();
-    let mut found = Vec::new();
-    for d in 0..out.0.len() {
-        found.push(Signature {
-            inputs: inputs.iter().map(|i| broadcast_dim(i.0, out.0, d).map_or(Sbp::Broadcast, Sbp::Split)).collect(),
-            outputs: [Sbp::Split(d)].into_iter().collect(),
-            lowering: None,
-        });
-    }
+    let mut found = elementwise_splits(inputs, out.0);
     let mut partial = |subset: &[usize], of_inputs: ReduceOp, of_out: ReduceOp| {
         let mut s = Signature::broadcast(n, 1);
         subset.iter().for_each(|i| s.inputs[*i] = Sbp::Partial(of_inputs));

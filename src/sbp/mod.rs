@@ -9,7 +9,7 @@ mod layout;
 mod signature;
 mod types;
 
-pub use elementwise::elementwise_signatures;
+pub use elementwise::{elementwise_signatures, elementwise_splits};
 pub use factors::{FactorRule, broadcast_dim};
 pub(crate) use layout::dual_of;
 pub use layout::{Layout, check_layout, check_size, dual, shard_box};

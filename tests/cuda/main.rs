@@ -5,6 +5,7 @@ mod autocast;
 mod boxing;
 mod compile;
 mod failure;
+mod fusion;
 mod hooks;
 mod ops;
 mod training;

@@ -250,13 +250,14 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
             if fails { Err(Error::value("on purpose")) } else { Ok(outs) }
         };
         // As it was captured, without each pass, and by all, some of them with as little memory as can be.
-        let passes = match seed % 7 {
+        let passes = match seed % 8 {
             0 => Passes::none(),
             1 => Passes::default().without("dead")?.memory(Memory::Least),
             2 => Passes::default().without("common")?,
             3 => Passes::default().without("identity")?.memory(Memory::Least),
             4 => Passes::default().without("recompute")?,
             5 => Passes::default().without("order")?.memory(Memory::Least),
+            6 => Passes::default().without("fuse")?.memory(Memory::Least),
             _ => Passes::default().memory(Memory::Least),
         };
         Graph::build(closure, GraphOptions::default().passes(passes))

@@ -6,6 +6,7 @@ mod comm_trace;
 mod generator;
 mod global;
 mod graph_exchanges;
+mod graph_fusion;
 mod graph_gradients;
 mod graph_passes;
 mod graph_repeat;

@@ -10,14 +10,16 @@ mod blocks;
 mod compile;
 mod complex;
 mod loops;
+mod operands;
 
 use super::copy::{convert_run, copy};
 use super::strided::{Walk, broadcast_strides, prefetch};
-use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
+use crate::expr::{BinaryOp, Chain, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use compile::Compiler;
 use loops::{Basic, Block, Lanes};
+use operands::{Chunk, Flat, OperandWalk, Operands};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::cell::Cell;
@@ -42,6 +44,8 @@ enum Op {
     /// `second(first(a, b), c)`: two instructions that take one way through the cache.
     Pair(Basic, Basic),
     Select,
+    /// The number of this dtype that the operand is stored as.
+    Rounded(Builtin),
 }
 
 /// `dst = op(a, b, c)` on slots; operands an op does not have repeat `a`.
@@ -133,13 +137,24 @@ impl Program {
     /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
     /// where a dtype is registered.
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
+        Self::compile_chain(&Chain::of(expr.simplify(), inputs.len()), inputs, out, compute)
+    }
+
+    /// As [`Self::compile_in`], of a chain. Its functions are not simplified further.
+    ///
+    /// # Errors
+    /// As [`Self::compile_in`].
+    pub fn compile_chain(chain: &Chain, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
         let (inputs, out, compute): (Vec<_>, _, _) = (given(inputs)?, out.cast()?, compute.cast()?);
         let class = Class::of(compute);
-        let expr = expr.simplify();
-        expr.check_class(class, inputs.len())?;
+        if inputs.len() < chain.inputs() {
+            let (given, wanted) = (inputs.len(), chain.inputs());
+            return Err(KernelError::new(format!("'{chain}' reads {wanted} inputs, and has {given}")));
+        }
+        chain.check_class(class)?;
         let mut c = Compiler::new(class, inputs.len());
-        c.collect_uniforms(&expr);
-        let mut last = c.value(&expr, false);
+        chain.links().iter().for_each(|l| c.collect_uniforms(&l.expr));
+        let mut last = c.chain(chain);
         if last < c.first_value() {
             last = c.instruction(Op::Copy, [last; 3]);
         }
@@ -148,7 +163,7 @@ impl Program {
         if c.first_value() + temporaries >= u16::MAX as usize {
             return Err(KernelError::new("expression too large"));
         }
-        let used = (0..inputs.len()).map(|i| expr.uses_input(i)).collect();
+        let used = (0..inputs.len()).map(|i| chain.uses_input(i)).collect();
         let native = match class {
             Class::F32 => Builtin::F32,
             Class::F64 => Builtin::F64,
@@ -157,7 +172,8 @@ impl Program {
             Class::C128 => Builtin::C128,
         };
         let is_native = |slot: &u16| inputs.get(*slot as usize) == Some(&native);
-        let plain = out == native && matches!(&instructions[..], [only] if only.operands.iter().all(is_native));
+        let plain = |i: &Instruction| !matches!(i.op, Op::Rounded(_)) && i.operands.iter().all(is_native);
+        let plain = out == native && matches!(&instructions[..], [only] if plain(only));
         Ok(Program {
             class,
             plain,
@@ -166,7 +182,7 @@ impl Program {
             out,
             temporaries,
             instructions,
-            scalars: Entries::of(&expr, compute),
+            scalars: Entries::of(chain, compute),
             used,
             uniforms: c.uniforms,
         })
@@ -303,6 +319,10 @@ impl Program {
                 }
             }
             let (inner, single) = (way.inner(), way.single());
+            let mut flat: SmallVec<[bool; 8]> = SmallVec::new();
+            for operand in 0..=self.inputs.len() {
+                flat.push(way.flat(operand));
+            }
             let mut at = range.start;
             while at < range.end {
                 // One division for all operands, and none in the usual case of one row.
@@ -311,7 +331,7 @@ impl Program {
                 if inner >= LONG_ROW {
                     n = n.min(inner - first);
                 }
-                let chunk = Chunk { way, at, row, first, n };
+                let chunk = Chunk { way, flat: &flat, at, row, first, n };
                 for (i, from) in inputs() {
                     if !self.used[i] || repeated[i] {
                         continue;
@@ -353,82 +373,6 @@ impl Program {
     }
 }
 
-/// Where the elements of the operands lie; operand 0 is the output.
-trait OperandWalk: Sync {
-    /// Length of a row: elements that lie at one stride.
-    fn inner(&self) -> usize;
-    /// Whether there is one row only.
-    fn single(&self) -> bool;
-    /// Elements from one to the next within a row.
-    fn inner_stride(&self, operand: usize) -> isize;
-    /// The first element of a row.
-    fn row_offset(&self, operand: usize, row: usize) -> isize;
-    /// Whether the operand has one element, for all of the output's.
-    fn repeats(&self, operand: usize) -> bool;
-}
-
-/// Every operand is contiguous, or one element that is repeated.
-struct Flat {
-    n: usize,
-    /// A bit for each input that is one element.
-    repeated: u64,
-}
-
-impl Flat {
-    /// The operands where they lie so.
-    fn of(inputs: &[impl Borrow<View>], out: &View, n: usize) -> Option<Flat> {
-        if !out.is_contiguous() || inputs.len() > u64::BITS as usize {
-            return None;
-        }
-        let mut repeated = 0;
-        for (i, v) in inputs.iter().enumerate() {
-            let v = v.borrow();
-            match v.dims().iter().eq(out.dims()) && v.is_contiguous() {
-                true => {}
-                false if v.len() == 1 && v.rank() <= out.rank() => repeated |= 1 << i,
-                false => return None,
-            }
-        }
-        Some(Flat { n, repeated })
-    }
-}
-
-impl OperandWalk for Flat {
-    fn inner(&self) -> usize {
-        self.n
-    }
-    fn single(&self) -> bool {
-        true
-    }
-    fn inner_stride(&self, operand: usize) -> isize {
-        !(operand > 0 && self.repeats(operand)) as isize
-    }
-    fn row_offset(&self, _operand: usize, _row: usize) -> isize {
-        0
-    }
-    fn repeats(&self, operand: usize) -> bool {
-        self.repeated >> (operand - 1) & 1 == 1
-    }
-}
-
-impl OperandWalk for Walk {
-    fn inner(&self) -> usize {
-        self.inner()
-    }
-    fn single(&self) -> bool {
-        self.dims.len() == 1
-    }
-    fn inner_stride(&self, operand: usize) -> isize {
-        self.inner_stride(operand)
-    }
-    fn row_offset(&self, operand: usize, row: usize) -> isize {
-        self.row_offset(operand, row)
-    }
-    fn repeats(&self, operand: usize) -> bool {
-        self.strides[operand].iter().all(|s| *s == 0)
-    }
-}
-
 fn line<T: Lanes, V: Borrow<View>>(
     only: &Instruction,
     inputs: &[V],
@@ -459,87 +403,8 @@ unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c]: [*const T; 3], dst: *mut
             Op::Binary(op) => T::binary(op, Block { a, b, dst, n }),
             Op::Pair(first, second) => T::pair(first, second, c, Block { a, b, dst, n }),
             Op::Select => T::select(a, Block { a: b, b: c, dst, n }),
+            Op::Rounded(to) => T::rounded(to, Block { a, b: a, dst, n }),
         }
-    }
-}
-
-/// Where the elements of a call lie: the output is operand 0, input `i` operand `i + 1`.
-struct Operands<'a, W> {
-    way: W,
-    ptrs: SmallVec<[*mut u8; 4]>,
-    /// Set where integers are divided by 0.
-    zero: &'a AtomicBool,
-}
-
-// SAFETY: pointers of views, which promise that worker threads may use the memory; tasks write disjoint elements.
-unsafe impl<W: Sync> Sync for Operands<'_, W> {}
-
-impl<'a, W: OperandWalk> Operands<'a, W> {
-    fn new(way: W, inputs: &[impl Borrow<View>], out: &View, zero: &'a AtomicBool) -> Self {
-        let mut ptrs = SmallVec::new();
-        ptrs.push(out.ptr());
-        for v in inputs {
-            ptrs.push(v.borrow().ptr());
-        }
-        Operands { way, ptrs, zero }
-    }
-}
-
-/// Elements of an operand: the address of the first, and what they are.
-type Elements = (*mut u8, Builtin);
-
-/// `n` elements from element `at`, which is number `first` of row `row`.
-struct Chunk<'a, W> {
-    way: &'a W,
-    at: usize,
-    row: usize,
-    first: usize,
-    n: usize,
-}
-
-impl<W: OperandWalk> Chunk<'_, W> {
-    /// The address of the chunk's elements where they lie side by side in the given dtype.
-    fn direct(&self, operand: usize, (base, have): Elements, dtype: Builtin) -> Option<*mut u8> {
-        let (row, first) = (self.row, self.first);
-        if have != dtype || self.way.inner_stride(operand) != 1 || first + self.n > self.way.inner() {
-            return None;
-        }
-        let offset = self.way.row_offset(operand, row) + first as isize;
-        Some(base.wrapping_offset(offset * dtype.size() as isize))
-    }
-
-    /// Calls `f(address, stride, position in the chunk, count)` for the part of the chunk in each row.
-    fn rows(&self, operand: usize, (base, dtype): Elements, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
-        let inner = self.way.inner();
-        let stride = self.way.inner_stride(operand);
-        let mut done = 0;
-        while done < self.n {
-            let (row, first) = ((self.at + done) / inner, (self.at + done) % inner);
-            let count = (inner - first).min(self.n - done);
-            let offset = self.way.row_offset(operand, row) + first as isize * stride;
-            f(base.wrapping_offset(offset * dtype.size() as isize), stride, done, count);
-            done += count;
-        }
-    }
-
-    /// # Safety
-    /// `to` has room for the chunk's elements as `dtype`.
-    unsafe fn gather(&self, operand: usize, from: Elements, to: *mut u8, dtype: Builtin) {
-        self.rows(operand, from, |p, stride, done, count| {
-            let to = to.wrapping_add(done * dtype.size());
-            // SAFETY: the walk visits elements of the view; room is given.
-            unsafe { convert_run(p, from.1, stride, to, dtype, 1, count) }
-        });
-    }
-
-    /// # Safety
-    /// `from` holds the chunk's elements as `dtype`; the view is an output.
-    unsafe fn scatter(&self, to: Elements, from: *const u8, dtype: Builtin) {
-        self.rows(0, to, |p, stride, done, count| {
-            let from = from.wrapping_add(done * dtype.size());
-            // SAFETY: the walk visits elements of the view; the elements are given.
-            unsafe { convert_run(from, dtype, 1, p, to.1, stride, count) }
-        });
     }
 }
 

@@ -4,7 +4,7 @@ use super::pointwise::{Operand, Pointwise};
 use super::{Queue, Source};
 use crate::cpu::elementwise::{check, given};
 use crate::cpu::strided::{Walk, broadcast_strides};
-use crate::expr::{Class, Entries, Expr, common_dtype};
+use crate::expr::{Chain, Class, Entries, Expr, common_dtype};
 use crate::{Builtin, DType, Result, Scalar, Strides, View};
 use smallvec::{SmallVec, smallvec};
 
@@ -40,18 +40,25 @@ impl Program {
     /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
     /// where a dtype is registered.
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
-        let expr = expr.simplify();
-        let text = expr.cuda_source(inputs, out, compute)?;
+        Self::compile_chain(&Chain::of(expr.simplify(), inputs.len()), inputs, out, compute)
+    }
+
+    /// As [`Self::compile_in`], of a chain. Its functions are not simplified further.
+    ///
+    /// # Errors
+    /// As [`Self::compile_in`].
+    pub fn compile_chain(chain: &Chain, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
+        let text = chain.cuda_source(inputs, out, compute)?;
         let (inputs, out, compute): (SmallVec<_>, _, _) = (given(inputs)?, out.cast()?, compute.cast()?);
-        let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| expr.uses_input(*i)).collect();
+        let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| chain.uses_input(*i)).collect();
         Ok(Program {
             class: Class::of(compute),
             out,
-            scalars: Entries::of(&expr, compute),
-            copies: expr == Expr::Input(0) && inputs.as_slice() == [out],
+            scalars: Entries::of(chain, compute),
+            copies: chain.is_copy() && inputs.as_slice() == [out],
             inputs,
             kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len())
-                .reporting(expr.divides_integers(Class::of(compute))),
+                .reporting(chain.divides_integers(Class::of(compute))),
             used,
         })
     }

@@ -1,25 +1,34 @@
 //! CUDA source from an expression.
 
-use super::{BinaryOp, Class, Expr};
+use super::{BinaryOp, Chain, Class, Expr};
 use crate::{Builtin, DType, KernelError, Result};
 use std::fmt::Write;
 
 impl Expr {
-    /// A CUDA program that computes the expression elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
-    /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the expression does not use are
+    /// As [`Chain::cuda_source`], of one expression.
+    ///
+    /// # Errors
+    /// Those of [`Chain::cuda_source`].
+    pub fn cuda_source(&self, inputs: &[DType], out: DType, compute: DType) -> Result<String> {
+        Chain::of(self.clone(), inputs.len()).cuda_source(inputs, out, compute)
+    }
+}
+
+impl Chain {
+    /// A CUDA program that computes the chain elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
+    /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the chain does not use are
     /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes, a
     /// complex one in 16. A program that divides integers defines `OF_REPORTS` (`divides_integers`).
     ///
     /// # Errors
-    /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;
+    /// Where the chain uses an input without a dtype or the output, or needs a float and all dtypes are integers;
     /// where a dtype is registered.
     pub fn cuda_source(&self, inputs: &[DType], out: DType, compute: DType) -> Result<String> {
         let (out, class) = (out.cast()?, Class::of(compute.cast()?));
-        self.check_class(class, inputs.len())?;
+        self.check_class(class)?;
         let used: Vec<usize> = (0..inputs.len()).filter(|i| self.uses_input(*i)).collect();
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);
-        let mut body = Body { class, lines: vec![], reports: false };
-        let result = body.value(self, false);
+        let (body, result) = Body::of(self, class);
         let single = |at: usize| format!("__uint_as_float((u32)k.s[{at}])");
         let double = |at: usize| format!("__longlong_as_double((i64)k.s[{at}])");
         let scalar = |i: usize| match class {
@@ -74,7 +83,14 @@ impl Expr {
 
     /// Returns whether a kernel that computes this in `class` reports divisors that are 0 (integers have no quotient by 0).
     pub(crate) fn divides_integers(&self, class: Class) -> bool {
-        let mut body = Body { class, lines: vec![], reports: false };
+        Body::of(self, class).0.reports
+    }
+}
+
+impl Expr {
+    /// Returns whether a kernel that computes this in `class` reports divisors that are 0 (integers have no quotient by 0).
+    pub fn divides_integers(&self, class: Class) -> bool {
+        let mut body = Body { class, values: vec![], lines: vec![], reports: false };
         body.value(self, false);
         body.reports
     }
@@ -130,12 +146,32 @@ pub(crate) fn storage(d: Builtin) -> &'static str {
 /// Lines in single-assignment form; equal ones are shared, so that text does not grow with repetition.
 struct Body {
     class: Class,
+    /// Names of the values that stand at inputs.
+    values: Vec<String>,
     lines: Vec<String>,
     /// Whether a line reports a divisor that is 0.
     reports: bool,
 }
 
 impl Body {
+    /// The lines of a chain, and the name of its result.
+    fn of(chain: &Chain, class: Class) -> (Body, String) {
+        let values = (0..chain.inputs()).map(|i| format!("v{i}")).collect();
+        let mut body = Body { class, values, lines: vec![], reports: false };
+        let (mut result, last) = (String::new(), chain.links().len() - 1);
+        for (k, link) in chain.links().iter().enumerate() {
+            result = body.value(&link.expr, false);
+            // Each value is one that an op has stored: products are not contracted with what other functions add.
+            if let Some(d) = link.dtype.and_then(DType::builtin) {
+                result = body.line(format!("of_rounded<{}>({result})", storage(d)));
+            } else if k < last {
+                result = body.line(format!("of_apart({result})"));
+            }
+            body.values.push(result.clone());
+        }
+        (body, result)
+    }
+
     fn line(&mut self, text: String) -> String {
         let known = self.lines.iter().position(|l| *l == text);
         let at = known.unwrap_or_else(|| {
@@ -149,7 +185,7 @@ impl Body {
     /// threads of a warp stay together. `guarded` as [`Expr::checks_divisor`] has it.
     fn value(&mut self, e: &Expr, guarded: bool) -> String {
         match e {
-            Expr::Input(i) => format!("v{i}"),
+            Expr::Input(i) => self.values.get(*i).cloned().unwrap_or_else(|| format!("v{i}")),
             Expr::Scalar(i) => format!("s{i}"),
             // Refused by `check_class`.
             Expr::Output => "out".into(),
@@ -201,7 +237,7 @@ impl Body {
             Class::I64 => format!("(A){}LL", c as i64),
             Class::C64 | Class::C128 => {
                 let part = if self.class == Class::C64 { Class::F32 } else { Class::F64 };
-                let real = Body { class: part, lines: vec![], reports: false }.constant(c);
+                let real = Body { class: part, values: vec![], lines: vec![], reports: false }.constant(c);
                 format!(
                     "of_real(({}){})",
                     if part == Class::F32 { "f32" } else { "f64" },

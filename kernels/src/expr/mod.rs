@@ -1,7 +1,7 @@
 //! Scalar expressions: what an elementwise op computes for one element, as plain data.
 //!
 //! From one [`Expr`] come the CPU kernel ([`crate::cpu::elementwise`]), the CUDA source ([`Expr::cuda_source`]), the
-//! gradient ([`Expr::derivative`]), fusion ([`Expr::substitute`]) and the proof which partial values may pass through
+//! gradient ([`Expr::derivative`]), fusion ([`Chain`]) and the proof which partial values may pass through
 //! ([`Expr::linear_in`], [`Expr::monotony`], [`Expr::partial_passes`]). Nothing here computes on tensors.
 //!
 //! ```
@@ -12,22 +12,26 @@
 //! ```
 
 mod analysis;
+mod chain;
 pub(crate) mod cuda;
 mod derivative;
 mod display;
 mod functions;
 pub(crate) mod integers;
+mod numbers;
 mod ops;
 mod parse;
 mod simplify;
 
 pub use analysis::Monotony;
+pub use chain::{Chain, Link};
 pub use derivative::Wirtinger;
 pub(crate) use functions::{binary_functions, unary_functions};
+pub(crate) use numbers::Entries;
 pub use ops::{BinaryOp, UnaryOp};
 pub(crate) use ops::{floor_div, remainder, truth};
 
-use crate::{Builtin, DType, DTypeKind, Result, Scalar};
+use crate::{Builtin, DType, DTypeKind, Result};
 
 /// An expression over the elements of an op's inputs at one index.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,59 +102,6 @@ pub fn common_dtype(inputs: &[DType], out: DType) -> Result<DType> {
         (d, DType::Bool) if d.kind() == DTypeKind::Int => Ok(d),
         (d, i) => d.promote(i).or_else(|_| wide(d).promote(wide(i))),
     })
-}
-
-/// How a number given by the user enters the arithmetic, so that it means what an element of the compute dtype means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
-    /// As it is, rounded to the arithmetic's type.
-    Arithmetic,
-    /// As an element of that dtype: integers wrap; what a half is compared with is rounded to a half.
-    Element(Builtin),
-    /// A bound: beyond the dtype's integers it is the nearest of them.
-    Bound(Builtin),
-}
-
-/// How each number of an expression enters its arithmetic.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entries(Vec<Entry>);
-
-impl Entries {
-    /// For an expression that computes in `compute`.
-    pub(crate) fn of(expr: &Expr, compute: Builtin) -> Entries {
-        let count = expr.scalars_used().last().map_or(0, |i| i + 1);
-        let entry = |i: usize| {
-            let meets = |f: &dyn Fn(BinaryOp) -> bool| {
-                let this = |e: &Expr| *e == Expr::Scalar(i);
-                expr.any(&|e| matches!(e, Expr::Binary(op, a, b) if f(*op) && (this(a) || this(b))))
-            };
-            if compute.is_half() {
-                let steps = |op: BinaryOp| op.is_predicate() || matches!(op, BinaryOp::Fmod | BinaryOp::Remainder);
-                if meets(&steps) { Entry::Element(compute) } else { Entry::Arithmetic }
-            } else if compute.is_float() || compute.is_complex() {
-                Entry::Arithmetic
-            } else if meets(&|op| matches!(op, BinaryOp::Max | BinaryOp::Min)) {
-                Entry::Bound(compute)
-            } else {
-                Entry::Element(compute)
-            }
-        };
-        Entries((0..count).map(entry).collect())
-    }
-
-    /// How many numbers the expression takes.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Number `i` as it enters the arithmetic.
-    pub(crate) fn enter(&self, i: usize, s: Scalar) -> Scalar {
-        match self.0[i] {
-            Entry::Arithmetic => s,
-            Entry::Element(d) => s.in_dtype(d),
-            Entry::Bound(d) => s.saturated(d.dtype()),
-        }
-    }
 }
 
 impl Expr {
@@ -225,6 +176,29 @@ impl Expr {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// True when every value is 0 or 1.
+    pub fn is_truth(&self) -> bool {
+        match self {
+            Expr::Unary(op, _) => matches!(op, UnaryOp::Not | UnaryOp::IsNan | UnaryOp::IsInf),
+            Expr::Binary(op, ..) => op.is_predicate(),
+            Expr::Select(_, a, b) => a.is_truth() && b.is_truth(),
+            Expr::Const(c) => *c == 0.0 || *c == 1.0,
+            Expr::Input(_) | Expr::Output | Expr::Scalar(_) => false,
+        }
+    }
+
+    /// True when it has the same value of truth values in every arithmetic.
+    pub fn is_logic(&self) -> bool {
+        let logic = |e: &Expr| match e {
+            Expr::Input(_) | Expr::Select(..) => true,
+            Expr::Unary(op, _) => *op == UnaryOp::Not,
+            Expr::Binary(op, ..) => op.is_predicate(),
+            Expr::Const(c) => *c == 0.0 || *c == 1.0,
+            Expr::Output | Expr::Scalar(_) => false,
+        };
+        !self.any(&|e| !logic(e))
     }
 
     /// The value, computed in f64: the meaning that every kernel made from the expression must agree with.

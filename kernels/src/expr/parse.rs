@@ -14,18 +14,34 @@ impl Expr {
     /// # Errors
     /// A sentence with the byte position where the text cannot be read.
     pub fn parse(text: &str, inputs: &[&str], scalars: &[&str]) -> Result<Expr> {
-        let mut p = Parser { text, at: 0, inputs, scalars, depth: 0 };
+        let input = |name: &str| inputs.iter().position(|n| *n == name).map(Expr::Input);
+        let scalar = |name: &str| scalars.iter().position(|n| *n == name).map(Expr::Scalar);
+        let find = |name: &str| input(name).or_else(|| scalar(name));
+        let known = || inputs.iter().chain(scalars).copied().collect::<Vec<_>>().join(", ");
+        Self::parse_names(text, &Names { find: &find, known: &known })
+    }
+
+    /// As [`Expr::parse`], with names that code knows.
+    pub(super) fn parse_names(text: &str, names: &Names<'_>) -> Result<Expr> {
+        let mut p = Parser { text, at: 0, names, depth: 0 };
         let e = p.infix(0)?;
         p.skip_space();
         if p.at < text.len() { Err(p.expected("an operator or the end")) } else { Ok(e) }
     }
 }
 
+/// Names that stand for inputs and numbers.
+pub(super) struct Names<'a> {
+    /// The input or the number that a name stands for.
+    pub(super) find: &'a dyn Fn(&str) -> Option<Expr>,
+    /// The names, for an error.
+    pub(super) known: &'a dyn Fn() -> String,
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    inputs: &'a [&'a str],
-    scalars: &'a [&'a str],
+    names: &'a Names<'a>,
     depth: usize,
 }
 
@@ -168,11 +184,8 @@ impl<'a> Parser<'a> {
         if self.eat("(") {
             return self.call(name, start);
         }
-        if let Some(i) = self.inputs.iter().position(|n| *n == name) {
-            return Ok(Expr::Input(i));
-        }
-        if let Some(i) = self.scalars.iter().position(|n| *n == name) {
-            return Ok(Expr::Scalar(i));
+        if let Some(found) = (self.names.find)(name) {
+            return Ok(found);
         }
         match name {
             "out" => Ok(Expr::Output),
@@ -180,8 +193,8 @@ impl<'a> Parser<'a> {
             "nan" => Ok(Expr::Const(f64::NAN)),
             "pi" => Ok(Expr::Const(std::f64::consts::PI)),
             _ => {
-                let known: Vec<_> = self.inputs.iter().chain(self.scalars).copied().collect();
-                Err(self.error(start, format_args!("unknown name '{name}'; known: {}, out", known.join(", "))))
+                let known = (self.names.known)();
+                Err(self.error(start, format_args!("unknown name '{name}'; known: {known}, out")))
             }
         }
     }

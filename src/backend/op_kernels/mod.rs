@@ -28,6 +28,7 @@ families! {
     mod count;
     mod create;
     mod embedding;
+    mod fused;
     mod grouped_norm;
     mod index;
     mod loss;

@@ -9,6 +9,7 @@ mod terms;
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
 use crate::sbp::{ReduceOp, Sbp, Signature};
+pub(crate) use fused::chain_of;
 use oflow_kernels::DType;
 pub(crate) use quantize::quantised;
 pub(crate) use shape::Diagonal;
@@ -35,6 +36,7 @@ families! {
     "Activations": mod activation;
     "Elementwise": mod binary;
     "Elementwise": mod scalar;
+    "Elementwise": mod fused;
     "Quantised numbers": mod quantize;
     "Reductions": mod reduce;
     "Reductions": mod scan;

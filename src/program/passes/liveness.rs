@@ -64,7 +64,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    fn of(&mut self, ty: &TypeRef) -> usize {
+    pub(super) fn of(&mut self, ty: &TypeRef) -> usize {
         match ty {
             TypeRef::Local(l) => l.bytes,
             TypeRef::Global(g) => *self.shards.entry(g.id()).or_insert_with(|| largest_shard(g)),
@@ -215,7 +215,7 @@ fn in_place(program: &Program, (n, node): (usize, &Node), pieces: &[Piece]) -> u
         let piece = &pieces[v.index()];
         piece.made.is_some() && piece.last() == n && program.ty(*v).same(program.ty(*made))
     };
-    match call.op.expr.is_some() && node.inputs.iter().flatten().any(ends) {
+    match call.op.traits.elementwise && node.inputs.iter().flatten().any(ends) {
         true => pieces[made.index()].bytes,
         false => 0,
     }

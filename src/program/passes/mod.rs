@@ -13,6 +13,7 @@
 //! | `order` | calls that end more memory than they make come first, where most is in use | the order of collectives, of writes and of calls with side effects |
 //! | `gather` | parts of a step that gain nothing apart go together again | parts that keep the peak low |
 //! | `dead` | calls whose results nobody needs are left out | calls with side effects, writes, numbers of random calls |
+//! | `fuse` | elementwise calls whose results other elementwise calls alone read become one call | what is returned or written over, random calls, divisions of integers; the peak |
 //!
 //! A section that repeats is one node. Each pass runs over the calls of one iteration, which are a program too, before it runs over the program
 //! around them.
@@ -21,6 +22,7 @@
 
 mod common;
 mod dead;
+mod fuse;
 mod identity;
 mod liveness;
 mod order;
@@ -41,7 +43,8 @@ struct Pass {
     run: fn(&mut Program, &Passes),
 }
 
-/// The passes, in their order. `dead` comes last: the others leave calls that nobody needs.
+/// The passes, in their order. `dead` comes after those that leave calls that nobody needs. `fuse` comes last: the calls of a group have one
+/// reader more where dead calls are there, and what is computed once more is chosen call by call.
 const PASSES: &[Pass] = &[
     Pass { name: "identity", run: |program, _| identity::identity(program) },
     Pass { name: "common", run: |program, _| common::common(program) },
@@ -50,6 +53,7 @@ const PASSES: &[Pass] = &[
     Pass { name: "order", run: |program, _| order::order(program) },
     Pass { name: "gather", run: |program, _| update::gather(program) },
     Pass { name: "dead", run: |program, _| dead::dead(program) },
+    Pass { name: "fuse", run: |program, _| fuse::fuse(program) },
 ];
 
 impl Pass {
@@ -282,11 +286,14 @@ impl Node {
 }
 
 #[cfg(test)]
+mod fuse_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     /// Runs one pass on the text of a program, and compares the texts of the nodes.
-    fn check(pass: &str, text: &str, expect: &str) {
+    pub(super) fn check(pass: &str, text: &str, expect: &str) {
         check_with((pass, &Passes::default()), text, expect);
     }
 
@@ -569,11 +576,12 @@ mod tests {
         let all = "identity: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; common: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; \
                    update: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; \
                    recompute: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; order: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; \
-                   gather: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16, 0.000 of the time";
+                   gather: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16, 0.000 of the time; \
+                   fuse: 0 nodes -> 0, 0 boxings -> 0, 16 bytes -> 16, 0.000 of the time";
         assert_eq!(run(&Passes::default()), (0, all.to_string()));
         assert_eq!(run(&Passes::default().without("dead").unwrap()).0, 1);
         assert_eq!(run(&Passes::none()), (1, String::new()));
         let e = Passes::default().without("fusion").unwrap_err().to_string();
-        assert!(e.contains("\"fusion\"") && e.contains("common, update, recompute, order, gather, dead"), "{e}");
+        assert!(e.contains("\"fusion\"") && e.contains("common, update, recompute, order, gather, dead, fuse"), "{e}");
     }
 }

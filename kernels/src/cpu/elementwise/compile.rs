@@ -2,12 +2,15 @@
 
 use super::loops::Basic;
 use super::{Instruction, Op, Uniform};
-use crate::expr::{BinaryOp, Class, Expr};
+use crate::DType;
+use crate::expr::{BinaryOp, Chain, Class, Expr};
 
 /// Turns an expression into instructions in single-assignment form; equal ones are shared.
 pub(super) struct Compiler {
     class: Class,
     inputs: usize,
+    /// Slots and values that stand at the inputs of an expression.
+    given: Vec<usize>,
     pub(super) uniforms: Vec<Uniform>,
     values: Vec<(Op, [usize; 3])>,
     /// Of each value, whether a 0 of its second operand is an error.
@@ -17,7 +20,8 @@ pub(super) struct Compiler {
 impl Compiler {
     /// A compiler for expressions over that many inputs, computed in that arithmetic.
     pub(super) fn new(class: Class, inputs: usize) -> Compiler {
-        Compiler { class, inputs, uniforms: Vec::new(), values: Vec::new(), divides: Vec::new() }
+        let given = (0..inputs).collect();
+        Compiler { class, inputs, given, uniforms: Vec::new(), values: Vec::new(), divides: Vec::new() }
     }
 
     /// The slot of the first value that is computed.
@@ -63,10 +67,24 @@ impl Compiler {
         self.first_value() + index
     }
 
+    /// The slot or value number that holds the result of a chain.
+    pub(super) fn chain(&mut self, chain: &Chain) -> usize {
+        self.given.truncate(chain.inputs());
+        let mut last = 0;
+        for link in chain.links() {
+            last = self.value(&link.expr, false);
+            if let Some(d) = link.dtype.and_then(DType::builtin) {
+                last = self.instruction(Op::Rounded(d), [last; 3]);
+            }
+            self.given.push(last);
+        }
+        last
+    }
+
     /// The slot or value number that holds `e`; `guarded` as [`Expr::checks_divisor`] has it.
     pub(super) fn value(&mut self, e: &Expr, guarded: bool) -> usize {
         match e {
-            Expr::Input(i) => *i,
+            Expr::Input(i) => self.given[*i],
             Expr::Const(c) => self.uniform(Uniform::Const(*c)),
             Expr::Scalar(i) => self.uniform(Uniform::Scalar(*i)),
             Expr::Output => unreachable!("refused by check_class"),
@@ -77,8 +95,9 @@ impl Compiler {
             Expr::Binary(op, a, b) => {
                 let divides = Expr::checks_divisor(self.class, *op, b, guarded);
                 let (a, b) = (self.value(a, guarded), self.value(b, guarded));
-                // One order, so that `a * b` is found again in `b * a`.
-                let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && b < a;
+                // `a * b` is found again in `b * a`.
+                let turned = (Op::Binary(*op), [b, a, b]);
+                let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && self.values.contains(&turned);
                 let (a, b) = if swap { (b, a) } else { (a, b) };
                 let at = self.instruction(Op::Binary(*op), [a, b, a]);
                 let first = self.first_value();
@@ -99,7 +118,7 @@ impl Compiler {
         let mut uses = vec![0; self.values.len()];
         for (op, operands) in &self.values {
             let count = match op {
-                Op::Copy | Op::Unary(_) => 1,
+                Op::Copy | Op::Unary(_) | Op::Rounded(_) => 1,
                 Op::Binary(_) => 2,
                 Op::Pair(..) | Op::Select => 3,
             };

@@ -3,11 +3,13 @@
 //! A destination may be one of the sources (in place). Each such case is a loop of its own, because the vectoriser's own
 //! check would send it down the scalar path.
 
-use crate::Scalar;
-use crate::cpu::lane::Lane;
+use crate::cpu::copy::convert_run;
+use crate::cpu::lane::{Lane, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::expr::{BinaryOp, UnaryOp, binary_functions, floor_div, integers, remainder, truth, unary_functions};
 use crate::vmath::Real;
+use crate::{Builtin, Scalar};
 use multiversion::multiversion;
+use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
 
 /// Two sources, a destination and a length. Unary functions have `b == a`.
@@ -60,6 +62,14 @@ pub(super) trait Lanes: Lane {
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn select(condition: *const Self, x: Block<Self>);
+    /// The numbers of a dtype that the elements are stored as.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn rounded(to: Builtin, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { rounded_through(to, x) }
+    }
     /// Whether one of the elements is 0.
     ///
     /// # Safety
@@ -162,6 +172,42 @@ pub(super) unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) 
         unsafe {
             let (a, b) = (x.a.add(i).read(), x.b.add(i).read());
             x.dst.add(i).write(if condition.add(i).read() != zero { a } else { b });
+        }
+    }
+}
+
+/// Elements that are stored in another dtype at once, and the most bytes of one.
+const STORED: usize = 256;
+
+/// Stores elements in a dtype and loads them again.
+///
+/// # Safety
+/// See [`Lanes::unary`].
+unsafe fn rounded_through<T: Lane>(to: Builtin, x: Block<T>) {
+    let mut stored = [MaybeUninit::<[u64; 2]>::uninit(); STORED];
+    let between = stored.as_mut_ptr().cast::<u8>();
+    for at in (0..x.n).step_by(STORED) {
+        let n = STORED.min(x.n - at);
+        // SAFETY: `n` elements lie in the block from `at` on; they are read before they are written, and fit between.
+        unsafe {
+            convert_run(x.a.add(at).cast(), T::DTYPE, 1, between, to, 1, n);
+            convert_run(between, to, 1, x.dst.add(at).cast(), T::DTYPE, 1, n);
+        }
+    }
+}
+
+/// The halves, which need no memory between.
+///
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn rounded_f32(to: Builtin, x: Block<f32>) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match to {
+            Builtin::BF16 => map1(x, |v| bf16_to_f32(f32_to_bf16(v))),
+            Builtin::F16 => map1(x, |v| f16_to_f32(f32_to_f16(v))),
+            _ => rounded_through(to, x),
         }
     }
 }
@@ -313,7 +359,7 @@ macro_rules! binary_loops {
 binary_functions!(binary_loops);
 
 macro_rules! real_lanes {
-    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident |$s:ident| $scalar:expr) => {
+    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident $rounded:ident |$s:ident| $scalar:expr) => {
         /// # Safety
         /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
@@ -362,11 +408,15 @@ macro_rules! real_lanes {
                 // SAFETY: by the contract of this function.
                 unsafe { $select(condition, x) }
             }
+            unsafe fn rounded(to: Builtin, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $rounded(to, x) }
+            }
         }
     };
 }
-real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 |s| s.to_f64() as f32);
-real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 |s| s.to_f64());
+real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 rounded_f32 |s| s.to_f64() as f32);
+real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 rounded_through |s| s.to_f64());
 
 /// # Safety
 /// See [`Lanes::unary`].

@@ -4,6 +4,7 @@ mod accumulate;
 mod argreduce;
 mod attention;
 mod batch_norm;
+mod chain;
 mod conv;
 mod copy;
 mod count;

@@ -3,7 +3,7 @@ use crate::samples::{Tensor, tolerance};
 use oflow_base::Random;
 use oflow_kernels::cpu::elementwise;
 use oflow_kernels::cuda::elementwise::*;
-use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
+use oflow_kernels::expr::{BinaryOp, Chain, Expr, UnaryOp};
 use oflow_kernels::{DType, Scalar, View};
 
 /// Runs the expression on both and compares. `make` lays an input out.
@@ -160,6 +160,36 @@ fn in_place_and_composed() {
         let program = Program::compile(&fused, &[DType::F32; 2], DType::F32).unwrap();
         program.run(&rig.queue(), &[gx.view(), grow.view()], &[], &gx.view()).unwrap();
         rig.expect(&gx, &x, tolerance(DType::F32), "in place");
+    }
+}
+
+#[test]
+fn chains() {
+    let Some(rig) = Rig::new() else { return };
+    let mut rng = Random::new(6);
+    let (f, h, b, i) = (DType::F32, DType::BF16, DType::F16, DType::I64);
+    for (text, given, out, compute) in [
+        ("x0 * x1; t0 + x0; t1 * x1; t2 - t0", [f, f], f, f),
+        ("x0 * x1 as bf16; t0 + x0 as bf16; t1 * t1", [h, h], h, f),
+        ("x0 * x0 as f16; max(t0, x1) as bf16; t0 - t1", [f, b], f, f),
+        ("x0 > x1; select(t0, x0, 0.5) as u8; t1 + x1", [f, f], f, f),
+        ("x0 * x1 as i32; t0 + x1 as u8; t1 - 7", [i, DType::Bool], i, i),
+        ("x0 * x1 as f32; t0 + x0", [DType::F64, f], h, DType::F64),
+    ] {
+        let chain = Chain::parse(text, 2).unwrap();
+        for (x, y, z) in [([5, 37], &[37][..], [5, 37]), ([6, 64], &[6, 1], [6, 64]), ([3, 50], &[3, 50], [3, 50])] {
+            let xs = [Tensor::contiguous(&mut rng, given[0], &x), Tensor::contiguous(&mut rng, given[1], y)];
+            let made = Tensor::random(&mut rng, out, &z);
+            let (on_gpu, made_gpu): (Vec<_>, _) = (xs.iter().map(|x| rig.put(x)).collect(), rig.put(&made));
+            let views: Vec<View> = xs.iter().map(Tensor::view).collect();
+            let cpu = elementwise::Program::compile_chain(&chain, &given, out, compute).unwrap();
+            cpu.run(&views, &[], &made.view()).unwrap();
+            let views: Vec<View> = on_gpu.iter().map(|x| x.view()).collect();
+            let program = Program::compile_chain(&chain, &given, out, compute).unwrap();
+            program.run(&rig.queue(), &views, &[], &made_gpu.view()).unwrap();
+            // Sums, products and choices alone: the same bits.
+            rig.expect(&made_gpu, &made, 0.0, text);
+        }
     }
 }
 
