@@ -6,9 +6,10 @@ mod boxing;
 mod compile;
 mod failure;
 mod fusion;
+mod graphs;
 mod hooks;
 mod ops;
 mod training;
 mod waits;
 
-use oflow_tests::gpus::{cuda, real};
+use oflow_tests::gpus::{cuda, gpus, real};
