@@ -12,9 +12,9 @@ pub struct Iteration<'a> {
 }
 
 enum Of<'a> {
-    /// All iterations of a section that is captured.
+    /// Section that is captured: the iteration stands for all.
     Section(&'a Repetition<'a>),
-    /// That one of so many.
+    /// Number of the iteration, and of all iterations.
     Loop(usize, usize),
 }
 

@@ -16,6 +16,7 @@
 
 mod leaf_gradients;
 mod repeat;
+mod sections;
 mod takes;
 
 pub(super) use leaf_gradients::gradient_before;
@@ -36,7 +37,7 @@ use crate::plan::TypeRef;
 use crate::program::{Draw, GeneratorId, HostId, OutsideKind, Program, ValueId, Work, Write};
 use crate::tensor::{Body, Edge, LocalTensor, Tensor, WeakTensor, borrow_slots, next_stamp, share_memory};
 use oflow_kernels::Scalar;
-use repeat::Open;
+use sections::Open;
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

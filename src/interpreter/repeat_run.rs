@@ -1,12 +1,11 @@
 //! Loops of a run: what takes place where an iteration begins and ends, on tensors, and what all runs have in common.
 
 use super::copy::{contiguous, copy_into};
-use super::planned::local_type;
 use super::replay::{Replay, RunState};
 use crate::context::RankCtx;
 use crate::control::flight::GraphRun;
 use crate::error::{Error, Result};
-use crate::plan::{LocalRef, TypeRef, intern_local};
+use crate::plan::{LocalRef, TypeRef, intern_local, local_type};
 use crate::program::{ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::Strides;

@@ -45,7 +45,7 @@ pub use arena::{ARENA_ALIGN, Lifetime, Packing, most_at_once, pack};
 pub use build::{boxing_to, hint_of, plan, with_choice};
 pub use dynamic_shape::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
-pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
+pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where, local_type};
 pub use step::{
     BoxStep, Buffer, BufferId, CrossDevice, ExchangeLengthStep, For, HaloStep, KernelStep, LengthId, Numbers, Plan,
     PlannedBoxing, RebalanceStep, Step,

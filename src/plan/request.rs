@@ -1,7 +1,7 @@
 //! Inputs of a plan: the call, its layouts and its target.
 
 use super::kernel::KernelTable;
-use super::types::{GlobalRef, LocalRef};
+use super::types::{GlobalRef, LocalRef, intern_local};
 use crate::boxing::Planner;
 use crate::error::CallSite;
 use crate::ops::{Attrs, NdSignature, Op, TensorType};
@@ -45,6 +45,14 @@ pub enum TypeRef {
     Local(LocalRef),
     /// Of a global tensor.
     Global(GlobalRef),
+}
+
+/// Returns the type of what a rank holds of a tensor; `None` outside of its placement.
+pub fn local_type(rank: usize, ty: &TypeRef) -> Option<LocalRef> {
+    match ty {
+        TypeRef::Local(l) => Some(l.clone()),
+        TypeRef::Global(g) => Some(intern_local(&g.shard_dims(rank)?, g.ty.dtype, g.placement.device())),
+    }
 }
 
 impl TypeRef {

@@ -5,8 +5,7 @@
 //! Between them stand the nodes of one iteration. A value from around that the section reads has one number; what it carries, slices and writes
 //! has numbers of its own inside.
 
-use super::repeat::Repeat;
-use super::types::{HostId, Node, OutsideKind, Program, ValueId, Work, Write};
+use super::types::{HostId, Node, OutsideKind, Program, Repeat, ValueId, Work, Write};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
@@ -242,7 +241,7 @@ fn marker() -> Work {
 }
 
 impl Node {
-    /// Its site and marks, with no operands and the work of a loop's end.
+    /// A node with the same line and marks, the work of a loop's end and no operands.
     fn clone_without_work(&self) -> Node {
         Node {
             work: marker(),

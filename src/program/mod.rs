@@ -38,8 +38,9 @@ pub(crate) use build::op_of;
 pub use compare::Difference;
 pub(crate) use flat::{Flat, Loop, Turn};
 pub use passes::{Effect, Memory, Passes, Size};
-pub use repeat::{Repeat, Section};
+pub use repeat::Section;
 pub(crate) use repeat::{part_type, stacked_type};
 pub use types::{
-    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write, described,
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, Repeat, ValueId, Work, Write,
+    described,
 };

@@ -2,10 +2,9 @@
 //! the text instead.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
-use super::repeat::Repeat;
 use super::text::{BACKWARD, NONE, RECOMPUTED};
 use super::types::{
-    BoxedFor, CallNode, Draw, GeneratorId, HostId, Outside, OutsideKind, Program, ValueId, Work, Write,
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Outside, OutsideKind, Program, Repeat, ValueId, Work, Write,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrDef, AttrKind, AttrValue, split_outside};

@@ -10,23 +10,11 @@
 //! | writes | written values |
 //! | outputs | carried values, as the last iteration leaves them; then the collected ones, stacked along a new dim 0 |
 
-use super::types::{Node, OutsideKind, Program, ValueId, Work, described};
+use super::types::{Node, OutsideKind, Program, Repeat, ValueId, Work, described};
 use crate::error::{Error, Result};
 use crate::plan::{TypeRef, intern_global, intern_local};
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;
-
-/// Work of a node that repeats a section.
-#[derive(Clone, Default)]
-pub struct Repeat {
-    /// How often the section is carried out: at least once.
-    pub count: u64,
-    /// Calls of one iteration.
-    pub body: Program,
-    /// Draws of each generator, by number, that the program around the section makes before the first iteration. Each iteration draws as many
-    /// numbers as the body says.
-    pub first_draws: Vec<u64>,
-}
 
 /// A section of a program, and how often its calls are made.
 pub struct Section<'a> {
@@ -34,7 +22,7 @@ pub struct Section<'a> {
     pub time_shape: SmallVec<[u64; 2]>,
     /// The node that repeats it.
     pub node: &'a Node,
-    /// Its calls.
+    /// Calls of one iteration.
     pub body: &'a Program,
 }
 

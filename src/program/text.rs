@@ -76,7 +76,7 @@ impl Program {
     }
 }
 
-/// What lines of a section begin with.
+/// Indentation of the lines of a section.
 const INDENT: &str = "  ";
 
 /// The text of one node, without its line; of a repeated section, of the node alone. With the names of the host objects.

@@ -1,6 +1,5 @@
 //! A program as data.
 
-use super::repeat::Repeat;
 use crate::error::CallSite;
 use crate::ops::{Attrs, NdSignature, Op, RuntimeAttrs};
 use crate::plan::{Target, TypeRef};
@@ -205,6 +204,18 @@ impl Node {
             _ => None,
         }
     }
+}
+
+/// Work of a node that repeats a section.
+#[derive(Clone, Default)]
+pub struct Repeat {
+    /// How often the section is carried out: at least once.
+    pub count: u64,
+    /// Calls of one iteration.
+    pub body: Program,
+    /// Draws of each generator, by number, that the program around the section makes before the first iteration. Each iteration draws as many
+    /// numbers as the body says.
+    pub first_draws: Vec<u64>,
 }
 
 /// Calls of one rank in one run of a captured closure.

@@ -4,9 +4,8 @@
 //! nothing is made of a number alone.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
-use super::repeat::Repeat;
 use super::types::{
-    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, ValueId, Work, Write,
+    BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, Repeat, ValueId, Work, Write,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrDef, AttrValue};

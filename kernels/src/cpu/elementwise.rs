@@ -29,6 +29,8 @@ use std::thread::LocalKey;
 
 /// Elements per chunk: a register of f32 is 2 KiB.
 const CHUNK: usize = 512;
+/// Programs of so many inputs take nothing from the heap: graphs make none of more.
+pub(super) const MOST: usize = 12;
 /// Programs at least this long fetch the elements of the next chunk into the cache while they compute: by itself the CPU
 /// would wait for memory in the first and the last instruction and leave it alone in those between.
 const LONG_PROGRAM: usize = 4;
@@ -230,7 +232,7 @@ impl Program {
             }
             return Ok(());
         }
-        let mut strides: SmallVec<[Strides; 4]> = SmallVec::new();
+        let mut strides: SmallVec<[Strides; MOST]> = SmallVec::new();
         for v in inputs {
             strides.push(broadcast_strides(v.borrow(), out.dims())?);
         }
@@ -239,7 +241,7 @@ impl Program {
             let source = unsafe { inputs[i].borrow().restride(0, out.dims().into(), strides[i].clone()) };
             return copy(&source, out);
         }
-        let mut operands: SmallVec<[&[isize]; 8]> = SmallVec::new();
+        let mut operands: SmallVec<[&[isize]; MOST + 1]> = SmallVec::new();
         operands.push(out.strides());
         operands.extend(strides.iter().map(|s| s.as_slice()));
         let operands = Operands::new(Walk::new(out.dims(), &operands, true), inputs, out, zero);
@@ -296,7 +298,7 @@ impl Program {
         let step = range.len().next_multiple_of(64).min(CHUNK);
         with_scratch(&REGISTERS, registers * CHUNK, |scratch: *mut T| {
             let register = |slot: usize| scratch.wrapping_add(slot * step);
-            let mut slots: SmallVec<[*const T; 16]> = SmallVec::new();
+            let mut slots: SmallVec<[*const T; 3 * MOST]> = SmallVec::new();
             for s in 0..registers {
                 slots.push(register(s).cast_const());
             }
@@ -308,7 +310,7 @@ impl Program {
                 // SAFETY: the register has `step` elements.
                 unsafe { T::fill(register(self.inputs.len() + i), value, step) };
             }
-            let mut repeated: SmallVec<[bool; 8]> = SmallVec::new();
+            let mut repeated: SmallVec<[bool; MOST]> = SmallVec::new();
             for (i, (from, dtype)) in inputs() {
                 let same = way.repeats(i + 1);
                 repeated.push(same);
@@ -319,7 +321,7 @@ impl Program {
                 }
             }
             let (inner, single) = (way.inner(), way.single());
-            let mut flat: SmallVec<[bool; 8]> = SmallVec::new();
+            let mut flat: SmallVec<[bool; MOST + 1]> = SmallVec::new();
             for operand in 0..=self.inputs.len() {
                 flat.push(way.flat(operand));
             }

@@ -29,7 +29,7 @@ fn compiled<P: Send + Sync + 'static>(kernel: KernelDef, compile: Compile<P>) ->
 fn on_cpu() -> KernelDef {
     use cpu::elementwise::Program;
     let kernel = KernelDef::cpu("fused_cpu", |cx| {
-        let mut views: SmallVec<[&View; 8]> = SmallVec::new();
+        let mut views: SmallVec<[&View; 12]> = SmallVec::new();
         for v in cx.inputs.iter().flatten() {
             views.push(v);
         }

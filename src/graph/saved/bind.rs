@@ -4,7 +4,7 @@ use super::file::{SavedGraph, SavedOutside};
 use crate::context::{Generator, RankCtx};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Captured, HostObject, HostSource, local_bytes};
-use crate::plan::{LocalRef, TypeRef, intern_local};
+use crate::plan::{LocalRef, TypeRef, local_type};
 use crate::program::{Outside, OutsideKind, Program, described};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::{LocalTensor, Tensor};
@@ -220,9 +220,6 @@ fn example(ctx: &RankCtx, ty: &TypeRef) -> Result<Tensor> {
 fn of_type(ctx: &RankCtx, ty: &TypeRef, part: impl Fn(&LocalRef) -> Result<LocalTensor>) -> Result<Tensor> {
     Ok(match ty {
         TypeRef::Local(l) => Tensor::from_local(part(l)?),
-        TypeRef::Global(g) => {
-            let own = g.shard_dims(ctx.rank()).map(|dims| intern_local(&dims, g.ty.dtype, g.placement.device()));
-            Tensor::from_shard(g.clone(), own.as_ref().map(part).transpose()?)
-        }
+        TypeRef::Global(g) => Tensor::from_shard(g.clone(), local_type(ctx.rank(), ty).as_ref().map(part).transpose()?),
     })
 }

@@ -5,7 +5,7 @@
 //! each iteration.
 
 use super::super::program_builder::type_of;
-use super::repeat::Open;
+use super::sections::{Open, Slot};
 use super::{Capture, State, current, is_capturing};
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
@@ -18,37 +18,14 @@ use oflow_kernels::Scalar;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// The slot of a leaf's gradient.
-pub(super) struct Slot {
-    pub(super) slot: Arc<LeafSlot>,
-    /// The gradient before the section.
-    pub(super) before: Option<Tensor>,
-    /// What the section takes for it.
-    pub(super) take: Option<ValueId>,
-    /// Whether the section has found no gradient there, before it has stored or set one.
-    pub(super) found_none: bool,
-    /// Whether the section has set or cleared it.
-    pub(super) assigned: bool,
-}
-
-/// What becomes of a leaf's gradient after a section.
+/// Gradient of a leaf after a section.
 pub(super) enum After {
-    /// It is as before.
+    /// Gradient that was there before, or none.
     Same(Option<Tensor>),
-    /// It is carried: by the take of that value, with that next value.
+    /// A carried value: the value that the section takes for it, and its next value.
     Carried(ValueId, ValueId),
-    /// It is that of the last iteration.
+    /// A tensor from around the section, which the section has set.
     Last(Tensor),
-}
-
-impl Open {
-    /// Number of a leaf's slot among those that are known here.
-    pub(super) fn slot(&mut self, slot: &Arc<LeafSlot>) -> usize {
-        self.slots.iter().position(|s| Arc::ptr_eq(&s.slot, slot)).unwrap_or_else(|| {
-            self.slots.push(Slot { slot: slot.clone(), before: None, take: None, found_none: false, assigned: false });
-            self.slots.len() - 1
-        })
-    }
 }
 
 impl Capture {

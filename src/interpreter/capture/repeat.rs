@@ -8,9 +8,10 @@
 //! What the loop does in its first iteration must be what it does in the others. So a tensor that the section makes must end with it, a gradient
 //! must not come and go, and another handle of what the section writes must be taken inside.
 
-use super::super::program_builder::{ProgramBuilder, type_of};
-use super::leaf_gradients::{After, Slot, full, lock, negative_zeros, note_assigned};
-use super::takes::{Take, at, new_symbol};
+use super::super::program_builder::type_of;
+use super::leaf_gradients::{After, full, lock, negative_zeros, note_assigned};
+use super::sections::{Open, Slot, Take};
+use super::takes::{at, new_symbol};
 use super::{Capture, State};
 use crate::context::{grad_enabled, here};
 use crate::error::{CallSite, Error, Result};
@@ -20,21 +21,6 @@ use crate::program::{OutsideKind, Program, Repeat, ValueId, Work, Write, describ
 use crate::tensor::{Custom, Edge, Node, Tensor};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
-
-/// A section that is being captured.
-pub(super) struct Open {
-    /// What is around it.
-    pub(super) outer: ProgramBuilder,
-    pub(super) count: usize,
-    pub(super) site: CallSite,
-    /// Draws of each generator before it.
-    pub(super) first: Vec<u64>,
-    /// How many tensors had been made before it.
-    pub(super) made: usize,
-    /// In the order of the body's values from outside.
-    pub(super) takes: Vec<Take>,
-    pub(super) slots: Vec<Slot>,
-}
 
 /// The iteration of a section that is being captured.
 pub(crate) struct Repetition<'a> {

@@ -1,30 +1,13 @@
 //! Values that a section which is captured takes from around it, and what it does with them.
 
-use super::super::planned::local_type;
 use super::super::program_builder::ProgramBuilder;
-use super::repeat::Open;
+use super::sections::{Open, Take};
 use super::{State, address};
 use crate::context::here;
 use crate::error::{CallSite, Error, Result};
-use crate::plan::TypeRef;
+use crate::plan::{TypeRef, local_type};
 use crate::program::{Draw, OutsideKind, ValueId, Write};
 use crate::tensor::{LocalTensor, Tensor, WeakTensor, next_stamp};
-
-/// A value from outside of a section.
-pub(super) struct Take {
-    /// Value in the section.
-    pub(super) value: ValueId,
-    /// Value around it; `None` of a gradient that begins with -0, until it is made.
-    pub(super) from: Option<ValueId>,
-    /// Version of the tensor when it was taken.
-    pub(super) version: u64,
-    /// Handles through which it is read.
-    pub(super) handles: Vec<WeakTensor>,
-    /// The tensor that the section writes.
-    pub(super) written: Option<WeakTensor>,
-    /// Number, version and value of that tensor now.
-    pub(super) last: Option<(u64, u64, ValueId)>,
-}
 
 impl State {
     /// The builder of the program.

@@ -2,7 +2,7 @@
 
 use super::act::{Arena, Home, RootId};
 use super::lower::Lowered;
-use super::repeat::Section;
+use super::section::Section;
 use crate::error::Result;
 use crate::placement::Device;
 use crate::plan::{Lifetime, Packing};
@@ -57,7 +57,7 @@ pub(super) fn around(lowered: &Lowered, arenas: &[Arena]) -> Vec<Around> {
     let mut begins = vec![None; lowered.roots.len()];
     for section in &lowered.sections {
         if let Section::Acts(inside) = section {
-            inside.fresh().iter().for_each(|r| begun[*r] = true);
+            inside.fresh.iter().for_each(|r| begun[*r] = true);
         }
     }
     for (k, kernel) in lowered.acts.iter().enumerate() {

@@ -6,14 +6,16 @@
 
 use super::super::cache::DispatchPlan;
 use super::act::{Act, Home, Kernel, Root, RootId, Slot, SlotId, What};
-use super::repeat::Section;
 use super::scratch::stepwise_scratch;
+use super::section::Section;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::ops::{RuntimeAttrs, StreamKind};
 use crate::placement::Device;
-use crate::plan::{BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, Step, TypeRef, intern_local};
+use crate::plan::{
+    BufferId, KernelPlan, KernelStep, Lifetime, LocalRef, Numbers, Plan, Step, intern_local, local_type,
+};
 use crate::program::{CallNode, Flat, Loop, Node, OutsideKind, Program, ValueId, Work};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
@@ -70,14 +72,6 @@ pub(super) struct From<'a> {
     pub(super) outside: &'a [Tensor],
     /// Kernel that copies, of a device.
     pub(super) copy: fn(Device) -> Result<Arc<KernelPlan>>,
-}
-
-/// The type of what this rank holds of a value.
-pub(in crate::interpreter) fn local_type(rank: usize, ty: &TypeRef) -> Option<LocalRef> {
-    match ty {
-        TypeRef::Local(l) => Some(l.clone()),
-        TypeRef::Global(g) => Some(intern_local(&g.shard_dims(rank)?, g.ty.dtype, g.placement.device())),
-    }
 }
 
 impl Lowered {

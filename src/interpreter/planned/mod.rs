@@ -25,9 +25,9 @@ mod record;
 mod repeat;
 mod reuse;
 mod scratch;
+mod section;
 mod size;
 
-pub(super) use lower::local_type;
 pub(crate) use record::{ArenaRecord, PlanRecord};
 pub use size::{ArenaSize, GraphPlan, Living};
 
@@ -539,7 +539,7 @@ impl Planned {
         self.bind_made(ctx, state, made)
     }
 
-    /// Who holds memory is counted: what a call writes in place is held by its tensor only.
+    /// Drops the run's hold on memory that a call writes in place: it is counted, and that of the tensor is to be the only one.
     fn let_go(&mut self, in_place: &[RootId]) {
         for root in in_place {
             if self.lowered.roots[*root].home != Home::Arena {

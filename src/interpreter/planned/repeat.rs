@@ -8,54 +8,18 @@
 use super::super::repeat_run::{LoopEnd, part_of, part_strides};
 use super::super::replay::{Replay, RunState};
 use super::act::{Act, Home, RootId, SlotId, What};
-use super::lower::{From, Lowered, Native, Way, local_type};
+use super::lower::{From, Lowered, Native, Way};
+use super::section::{Inside, Moving, Section, Written};
 use super::{Planned, unbound};
 use crate::context::RankCtx;
 use crate::control::flight::GraphRun;
 use crate::error::{Error, Result};
 use crate::memory::block_bytes;
-use crate::program::{Loop, Node, Turn, ValueId, Write};
+use crate::plan::local_type;
+use crate::program::{Loop, Node, Turn, Write};
 use crate::tensor::Tensor;
 use oflow_kernels::view::is_contiguous;
 use smallvec::SmallVec;
-
-/// A window onto other memory, which moves by so many elements from one iteration to the next.
-#[derive(Clone, Copy)]
-struct Moving {
-    window: RootId,
-    whole: SlotId,
-    by: isize,
-}
-
-/// What becomes of a tensor that a loop writes when an iteration ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
-    /// It has its new value in its own memory.
-    InPlace,
-    /// Its new value was copied there.
-    Copied,
-    /// It has other memory, which is that of the slot from now on.
-    Moved(SlotId),
-}
-
-/// How a loop is carried out.
-pub(super) enum Section {
-    /// On tensors: these values are read, this memory is written in place.
-    OnTensors(Vec<ValueId>, SmallVec<[RootId; 1]>),
-    /// By acts.
-    Acts(Inside),
-}
-
-/// A loop that is carried out by acts.
-#[derive(Default)]
-pub(super) struct Inside {
-    moving: Vec<Moving>,
-    /// Wholes of what is collected.
-    wholes: Vec<RootId>,
-    /// Of them, those that a run returns: they are allocated when the loop begins.
-    fresh: Vec<RootId>,
-    written: Vec<Written>,
-}
 
 /// A loop that is being lowered.
 pub(super) struct Open {
@@ -68,24 +32,13 @@ pub(super) struct Open {
     collected: Vec<Option<SlotId>>,
 }
 
-/// Room for sections that are lowered later.
-fn nothing() -> Section {
-    Section::Acts(Inside::default())
-}
-
-impl Inside {
-    pub(super) fn fresh(&self) -> &[RootId] {
-        &self.fresh
-    }
-}
-
 impl Lowered {
     /// Lowers the first or the last node of a loop; of one that is carried out on tensors, all of its nodes.
     pub(super) fn loop_end(&mut self, from: &From<'_>, n: usize, open: &mut Vec<Open>) -> Result<()> {
         let before = self.acts.len();
         match from.loops.iter().position(|l| l.head == n) {
             Some(number) => {
-                self.sections.resize_with(from.loops.len(), nothing);
+                self.sections.resize_with(from.loops.len(), || Section::Acts(Inside::default()));
                 let l = &from.loops[number];
                 let plain = |w: &Turn| {
                     let slot = self.slot_of[w.before.index()];

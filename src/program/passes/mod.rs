@@ -31,8 +31,7 @@ mod update;
 
 pub use recompute::Memory;
 
-use super::repeat::Repeat;
-use super::types::{Node, Program, ValueId};
+use super::types::{Node, Program, Repeat, ValueId};
 use crate::error::{Error, Result};
 use liveness::{Liveness, Sizes};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Where the elements of a call's operands lie, and the part of them that a chunk takes.
 
-use super::Walk;
+use super::{MOST, Walk};
 use crate::cpu::copy::convert_run;
 use crate::{Builtin, View};
 use smallvec::SmallVec;
@@ -99,7 +99,7 @@ impl OperandWalk for Walk {
 /// Where the elements of a call lie: the output is operand 0, input `i` operand `i + 1`.
 pub(super) struct Operands<'a, W> {
     pub(super) way: W,
-    pub(super) ptrs: SmallVec<[*mut u8; 4]>,
+    pub(super) ptrs: SmallVec<[*mut u8; MOST + 1]>,
     /// Set where integers are divided by 0.
     pub(super) zero: &'a AtomicBool,
 }
