@@ -51,6 +51,7 @@
 //! call an op whose result has a length that depends on values. Each is an error at its line. An input has no gradient there:
 //! [`Graph::gradient`] gives the graph of those. After a capture, also after one that failed, every tensor of the program is as before.
 
+mod as_captured;
 mod feed;
 mod gradient;
 mod outputs;
@@ -70,10 +71,10 @@ use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
-use saved::{AsCaptured, Loaded, Planning};
+use as_captured::AsCaptured;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Options of [`Graph::build`].
 #[derive(Clone, Debug, Default)]
@@ -240,18 +241,6 @@ impl<O> Graph<O> {
                 }
             }
         }
-    }
-}
-
-impl<O> Graph<O> {
-    /// The graph of a captured program, with the plan of a saved one.
-    fn of_saved(mut captured: Captured, names: Vec<(String, ValueId)>, folder: &Path) -> Result<Graph<O>> {
-        captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
-        let as_captured = captured.program.clone();
-        let loaded = Loaded::of_capture(folder, &captured, &names)?;
-        let (planned, Planning { names, effects, record }) = loaded.apply(captured)?;
-        let runs = GraphRuns::new(planned, Some(&record))?;
-        Ok(Graph { captured: AsCaptured::Program(as_captured), effects, names, runs, outputs: PhantomData })
     }
 }
 

@@ -76,7 +76,7 @@ impl GraphRuns {
         self.planned.as_ref().map(|p| p.describe())
     }
 
-    /// What planning has decided for this rank; none where runs are call by call.
+    /// The record of the plan of this rank; none where runs are call by call.
     pub(crate) fn record(&self) -> Option<PlanRecord> {
         self.planned.as_ref().map(|p| p.record())
     }

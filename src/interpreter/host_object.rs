@@ -4,7 +4,7 @@ use crate::error::{CallSite, Result};
 use crate::ops::RuntimeAttrs;
 use std::sync::Arc;
 
-/// What a graph has captured of an object of the host that computes numbers of its calls.
+/// An object of the host that computes numbers of calls, as a graph has captured it.
 pub(crate) trait HostObject: Send + Sync {
     /// A run begins: before its tensors are bound.
     ///
@@ -27,7 +27,7 @@ pub(crate) trait HostObject: Send + Sync {
     fn done(&self);
     /// Address of the numbers that it shares with the object of the program.
     fn address(&self) -> usize;
-    /// What [`HostSource::restore`] needs to make it again, in another process.
+    /// A text from which [`HostSource::restore`] makes it again, in another process.
     fn saved(&self) -> String;
 }
 

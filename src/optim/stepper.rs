@@ -208,7 +208,7 @@ struct CapturedStep {
     now: Mutex<Vec<StepCount>>,
     /// Half parameters that have masters.
     halves: Mutex<Vec<Half>>,
-    /// What [`StepNumbers::masters`] said then.
+    /// Masters at the capture: the answer of [`StepNumbers::masters`].
     masters: (bool, usize),
 }
 

@@ -15,7 +15,7 @@ pub struct Difference {
 }
 
 impl Program {
-    /// What the program is, line by line, without the lines of the closure; those of a repeated section after its node. With the names of the
+    /// The lines of the program, without the lines of the closure; those of a repeated section after its node. With the names of the
     /// host objects.
     fn lines(&self, hosts: &[String], found: &mut Vec<(String, CallSite)>) {
         for o in &self.outside {

@@ -75,7 +75,7 @@ pub struct SaveState {
     sources: GraphSources,
 }
 
-/// What graphs take from the objects of a program beside tensors: numbers of the host, and random numbers. By full name.
+/// Sources of numbers in graphs, by full name: objects of the host, and generators of random numbers.
 #[derive(Default)]
 pub(crate) struct GraphSources {
     /// Objects that give numbers.

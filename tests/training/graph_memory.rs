@@ -174,7 +174,7 @@ fn masters_follow_what_is_written_between_runs() {
         let (kept, values) = state(&eager)?;
         let names = kept.iter().map(|(n, _)| n.as_str()).filter(|n| !n.ends_with("master"));
         job.opt.load_state(&mut LoadState::new(names, &values))?;
-        let e = graph.run(&[&x]).err().expect("an error").to_string();
+        let e = graph.run(&[&x]).unwrap_err().to_string();
         assert!(e.contains("does not have the f32 masters") && e.contains("graph_memory.rs"), "{e}");
         Ok(())
     };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Most bytes of a constant that are saved with a graph.
 const MOST_CONSTANT: usize = 64 << 20;
 
-/// What the state of a program names.
+/// Tensors, objects and generators that the state of a program names.
 pub(super) struct Named {
     tensors: Vec<(String, Tensor)>,
     hosts: Vec<(String, Arc<dyn HostSource>)>,
@@ -24,7 +24,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// What these sections name.
+    /// The names of these sections.
     pub(super) fn of<'a>(state: impl Iterator<Item = (&'a str, &'a dyn Stateful)>) -> Result<Named> {
         let (mut to, mut sections) = (SaveState::new(), vec![]);
         for (name, s) in state {
@@ -93,8 +93,11 @@ fn constant(ctx: &RankCtx, o: &Outside, t: &Tensor) -> Result<Option<Vec<u8>>> {
     local_bytes(ctx, &l).map(Some)
 }
 
-/// Names of the host objects, with what each needs to be made again, and of the generators.
-pub(super) fn saved_hosts(captured: &Captured, named: &Named) -> Result<(Vec<(String, String)>, Vec<String>)> {
+/// Names of host objects, with what each needs to be made again.
+type SavedHosts = Vec<(String, String)>;
+
+/// The host objects and the names of the generators.
+pub(super) fn saved_hosts(captured: &Captured, named: &Named) -> Result<(SavedHosts, Vec<String>)> {
     let host = |(host, kind): (&Arc<dyn HostObject>, &String)| {
         let of = named.hosts.iter().find(|(_, source)| source.address() == host.address());
         let missing = || {

@@ -1,11 +1,10 @@
 //! The file of a saved graph: one message (`proto/saved_graph.proto`) with the hash of its content.
 
 use crate::error::{Error, Result};
-use crate::graph::{Effect, Passes, Size};
 use crate::intern::FixedHasher;
 use crate::interpreter::{ArenaRecord, PlanRecord};
 use crate::plan::Packing;
-use crate::program::{Program, ValueId};
+use crate::program::{Effect, Passes, Program, Size, ValueId};
 use oflow_proto::saved_graph as wire;
 use std::collections::BTreeMap;
 use std::hash::Hasher;

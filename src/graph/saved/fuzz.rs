@@ -1,4 +1,4 @@
-//! What the fuzzer needs of saved graphs: their content without the hash that finds damage.
+//! Saved graphs for the fuzzer: their content without the hash that finds damage.
 
 use super::file;
 

@@ -9,13 +9,14 @@ mod file;
 #[doc(hidden)]
 pub mod fuzz;
 
+use super::as_captured::AsCaptured;
 use super::{Graph, GraphOutput};
 use crate::context::{RankCtx, current};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Captured, GraphRuns, PlanRecord};
 use crate::placement::Device;
 use crate::plan::TypeRef;
-use crate::program::{Program, ValueId, op_of};
+use crate::program::{Effect, Program, ValueId, op_of};
 use crate::state::Stateful;
 use bind::{Named, bind, saved_hosts, saved_outside};
 use file::{SavedGraph, World};
@@ -91,14 +92,8 @@ fn check_ops(saved: &[(String, u64)]) -> Result<()> {
     Ok(())
 }
 
-/// A program as it was captured; as bytes where only its file is known.
-pub(super) enum AsCaptured {
-    Program(Program),
-    Bytes(Vec<u8>),
-}
-
 /// A saved graph that has been read and whose ground is as it was.
-pub(super) struct Loaded {
+struct Loaded {
     saved: SavedGraph,
     program: Program,
 }
@@ -125,7 +120,7 @@ impl Loaded {
     ///
     /// # Errors
     /// If it was saved of another program, with the first line that differs.
-    pub(super) fn of_capture(folder: &Path, captured: &Captured, names: &[(String, ValueId)]) -> Result<Loaded> {
+    fn of_capture(folder: &Path, captured: &Captured, names: &[(String, ValueId)]) -> Result<Loaded> {
         let loaded = Loaded::read(folder)?;
         let named = |all: &[(String, ValueId)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         let (now, then) = (named(names), named(&loaded.saved.names));
@@ -152,7 +147,7 @@ impl Loaded {
     }
 
     /// The captured program in the form that was saved, with the plan.
-    pub(super) fn apply(self, captured: Captured) -> Result<(Captured, Planning)> {
+    fn apply(self, captured: Captured) -> Result<(Captured, Planning)> {
         if self.program.outside.len() != captured.outside.len() {
             return Err(Error::parse("the saved plan has other values from outside than its program"));
         }
@@ -161,11 +156,23 @@ impl Loaded {
     }
 }
 
-/// What passes and planning have made of a program.
-pub(super) struct Planning {
-    pub(super) names: Vec<(String, ValueId)>,
-    pub(super) effects: Vec<super::Effect>,
-    pub(super) record: PlanRecord,
+/// Results of passes and planning.
+struct Planning {
+    names: Vec<(String, ValueId)>,
+    effects: Vec<Effect>,
+    record: PlanRecord,
+}
+
+impl<O> Graph<O> {
+    /// The graph of a captured program, with the plan of a saved one.
+    pub(super) fn of_saved(mut captured: Captured, names: Vec<(String, ValueId)>, folder: &Path) -> Result<Graph<O>> {
+        captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
+        let as_captured = captured.program.clone();
+        let loaded = Loaded::of_capture(folder, &captured, &names)?;
+        let (planned, Planning { names, effects, record }) = loaded.apply(captured)?;
+        let runs = GraphRuns::new(planned, Some(&record))?;
+        Ok(Graph { captured: AsCaptured::Program(as_captured), effects, names, runs, outputs: PhantomData })
+    }
 }
 
 impl<O> Graph<O> {
@@ -198,10 +205,7 @@ impl<O> Graph<O> {
         let saved = SavedGraph {
             world: World::here(&ctx, program),
             ops: self.runs.ops().into_iter().map(|op| (op.full_name(), op.identity())).collect(),
-            captured: match &self.captured {
-                AsCaptured::Program(program) => program.encode(),
-                AsCaptured::Bytes(bytes) => bytes.clone(),
-            },
+            captured: self.captured.encode(),
             program: program.encode(),
             outside,
             hosts,

@@ -196,7 +196,7 @@ impl Planned {
         Ok(Planned { storages: vec![], empty, held, lowered, works, lists, around, operands, arenas, memory, bound })
     }
 
-    /// What planning has decided.
+    /// The record of the plan.
     pub(super) fn record(&self) -> PlanRecord {
         PlanRecord::of(&self.lowered, &self.arenas)
     }

@@ -1,4 +1,4 @@
-//! What planning a program has decided for a rank, as saved graphs have it.
+//! Records of plans: the decisions of planning for a rank, as saved graphs have them.
 //!
 //! A program that is loaded is lowered again, which chooses nothing: kernels and boxings follow from the signatures that it states. What took a
 //! search, the places in the arenas, comes from the record, if what is lowered is what it was. So nothing of a record is believed: kernels,
@@ -35,7 +35,7 @@ pub(crate) struct ArenaRecord {
 
 const AGAIN: &str = "build the graph again here, and save it";
 
-/// What an act is.
+/// Text of an act.
 fn act(what: &What) -> String {
     match what {
         What::Kernel(k) => {

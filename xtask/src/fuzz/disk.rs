@@ -8,6 +8,9 @@ use oflaunch::{model as calibration, postmortem};
 use oflow::boxing::{Layout, Model, Planner};
 use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, MANIFEST, Manifest};
 use oflow::control::flight::fuzz as rings;
+use oflow::graph::saved::fuzz::{content, sealed};
+use oflow::graph::{Graph, GraphBuilder, GraphOptions};
+use oflow::nn::Linear;
 use oflow::prelude::*;
 use oflow::state::notation;
 use tempfile::TempDir;
@@ -321,4 +324,34 @@ pub fn models(_: &Folder) -> Result<Vec<Vec<u8>>, String> {
         ..Model::default()
     };
     Ok(vec![plain, calibration::Calibration::of_this_host(full, 2, 2).to_json().into_bytes()])
+}
+
+/// The module that the saved graph below names.
+fn weight() -> oflow::Result<Linear> {
+    Linear::new(3, 2, Device::Cpu)
+}
+
+/// The content of a saved graph, sealed with its hash, and loaded by a program that has what it names.
+pub fn graph(folder: &Folder, input: &[u8]) -> Taken {
+    let path = folder.write("rank0.graph", &sealed(input))?;
+    let mut w = weight().map_err(|e| e.to_string())?;
+    let folder = path.parent().unwrap_or(&path);
+    Ok(Graph::<Vec<Tensor>>::load(folder, &mut [("w", &mut w)]).is_ok())
+}
+
+/// Contents of saved graphs.
+pub fn graphs(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
+    let write = || -> oflow::Result<()> {
+        let (w, x) = (weight()?, ones([2, 3], Device::Cpu)?);
+        let scale = from_vec(vec![2.0f32, 3.0], [2], Device::Cpu)?;
+        let step = |g: &GraphBuilder<'_>| {
+            let y = w.forward(&g.input("x", &x)?)?.mul(&scale)?.exp()?;
+            g.name("y", &y)?;
+            y.sum(())
+        };
+        Graph::build(step, GraphOptions::default())?.save(folder.path(""), &[("w", &w)])
+    };
+    write().map_err(|e| e.to_string())?;
+    let file = std::fs::read(folder.path("rank0.graph")).map_err(|e| e.to_string())?;
+    Ok(vec![content(&file)])
 }

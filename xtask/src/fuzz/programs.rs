@@ -1,16 +1,11 @@
 //! Texts and bytes of captured programs.
 
-use oflow::Tensor;
-use oflow::functional::{from_vec, ones};
-use oflow::graph::saved::fuzz::{content, sealed};
-use oflow::graph::{Graph, GraphBuilder, GraphOptions};
-use oflow::nn::Linear;
+use oflow::functional::ones;
+use oflow::graph::{Graph, GraphOptions};
 use oflow::optim::OptimizerExt;
 use oflow::optim::{Sgd, SgdOptions};
 use oflow::placement::Device;
 use oflow::program::Program;
-
-use super::disk::Folder;
 
 /// A captured step of local tensors, and programs of global tensors.
 pub fn recorded() -> Vec<Vec<u8>> {
@@ -75,34 +70,4 @@ pub fn text(input: &[u8]) -> Result<bool, String> {
         Ok(_) => Err(format!("another program is read of\n{written}")),
         Err(e) => Err(format!("{e}\n{written}")),
     }
-}
-
-/// What the saved graph below names.
-fn weight() -> oflow::Result<Linear> {
-    Linear::new(3, 2, Device::Cpu)
-}
-
-/// The content of a saved graph, sealed with its hash, and loaded by a program that has what it names.
-pub fn saved(folder: &Folder, input: &[u8]) -> Result<bool, String> {
-    let path = folder.write("rank0.graph", &sealed(input))?;
-    let mut w = weight().map_err(|e| e.to_string())?;
-    let folder = path.parent().unwrap_or(&path);
-    Ok(Graph::<Vec<Tensor>>::load(folder, &mut [("w", &mut w)]).is_ok())
-}
-
-/// Contents of saved graphs.
-pub fn contents(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
-    let write = || -> oflow::Result<()> {
-        let (w, x) = (weight()?, ones([2, 3], Device::Cpu)?);
-        let scale = from_vec(vec![2.0f32, 3.0], [2], Device::Cpu)?;
-        let step = |g: &GraphBuilder<'_>| {
-            let y = w.forward(&g.input("x", &x)?)?.mul(&scale)?.exp()?;
-            g.name("y", &y)?;
-            y.sum(())
-        };
-        Graph::build(step, GraphOptions::default())?.save(folder.path(""), &[("w", &w)])
-    };
-    write().map_err(|e| e.to_string())?;
-    let file = std::fs::read(folder.path("rank0.graph")).map_err(|e| e.to_string())?;
-    Ok(vec![content(&file)])
 }

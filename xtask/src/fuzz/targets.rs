@@ -102,7 +102,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "disk: saved graphs",
         // As programs, of which it has two.
-        kind: InputSource::Bytes { start: || in_folder(programs::saved, programs::contents), memory: 16 * MEMORY },
+        kind: InputSource::Bytes { start: || in_folder(disk::graph, disk::graphs), memory: 16 * MEMORY },
     },
     Target {
         name: "disk: memory files of flight recorders",
