@@ -2,7 +2,7 @@
 //! one expression gives kernels and sharding. As in PopXL a session runs it as a graph, with a stream of inputs from the host and one of
 //! results to the host.
 
-use oflow::graph::{Session, SessionOptions};
+use oflow::graph::{Passes, Session, SessionOptions};
 use oflow::ops::{Grad, OpDef, OpParams, register};
 use oflow::{BackwardOptions, functional::grad, interpreter::OpCall, op, prelude::*};
 
@@ -33,7 +33,8 @@ fn leaky_relu(x: &Tensor, params: &LeakyRelu) -> Result<Tensor> {
 /// Gradients by w of LeakyReLU of w times the rows 1 x, 2 x, 3 x, by a session.
 fn session() -> Result<()> {
     let w = ones([3], Device::Cpu)?.requires_grad_(true)?;
-    let mut session = Session::new(SessionOptions::default());
+    // Without fusion, which makes one call of several.
+    let mut session = Session::new(SessionOptions::default().passes(Passes::default().without("fuse")?));
     let row = |n: i32| from_vec([-2.0f32, -0.5, 1.0].map(|v| v * n as f32).to_vec(), [3], Device::Cpu);
     session.feed(&["x"], (1..=3).map(row))?;
     session.fetch("dw", 1)?;

@@ -115,7 +115,9 @@ fn call_node(of: &Captured, node: &Node, values: &[Option<Tensor>]) -> Result<Sm
             Ok(smallvec![boxed])
         }
         Work::Host(_) => Ok(SmallVec::new()),
-        Work::Repeat(_) => Err(Error::unsupported("a repeated section leads to the outputs; a graph has no gradient through one")
-            .help("call `backward` or `functional::grad` inside of the section, or repeat its calls with a loop of the closure")),
+        Work::Repeat(_) => {
+            Err(Error::unsupported("a repeated section leads to the outputs; a graph has no gradient through one")
+                .help("call `backward` inside of the section, or repeat its calls with a loop of the closure"))
+        }
     }
 }
