@@ -9,8 +9,9 @@ use oflow::optim::{
     by_decay, clip_grad_norm,
 };
 use oflow::prelude::*;
-use oflow::state::{LoadState, SaveState, Stateful};
+use oflow::state::{SaveState, Stateful as _};
 use oflow::{BackwardOptions, Generator};
+use oflow_tests::bag::Bag;
 use oflow_tests::programs::round_trip;
 
 /// Steps that are compared.
@@ -28,20 +29,6 @@ struct Job<M> {
     saved: bool,
 }
 
-/// Tensors as a section of a state.
-struct Section(Vec<Tensor>);
-
-impl Stateful for Section {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.0.iter().enumerate().for_each(|(i, t)| to.tensor(&i.to_string(), t));
-        Ok(())
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.0.iter().enumerate().for_each(|(i, t)| from.fill(&i.to_string(), t));
-        Ok(())
-    }
-}
-
 /// Saves the graph of a job and trains with it a job that has never stepped, as another process does.
 fn same_loaded<M: Module>(
     (what, at, rate): (&str, &At, impl Fn(usize) -> f64),
@@ -49,9 +36,9 @@ fn same_loaded<M: Module>(
     (mut again, losses, eager): (Job<M>, &[Vec<u64>], &Job<M>),
 ) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
-    let written = Section(job.written.clone());
+    let written = Bag(job.written.clone());
     graph.save(folder.path(), &[("model", &job.model), ("opt", &job.opt), ("written", &written)])?;
-    let mut written = Section(again.written.clone());
+    let mut written = Bag(again.written.clone());
     let mut loaded = Graph::<Tensor>::load(
         folder.path(),
         &mut [("model", &mut again.model), ("opt", &mut again.opt), ("written", &mut written)],

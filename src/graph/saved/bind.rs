@@ -24,7 +24,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// The names of these sections.
+    /// The tensors, objects and generators of these sections.
     pub(super) fn of<'a>(state: impl Iterator<Item = (&'a str, &'a dyn Stateful)>) -> Result<Named> {
         let (mut to, mut sections) = (SaveState::new(), vec![]);
         for (name, s) in state {
