@@ -73,6 +73,7 @@ use crate::program::{OutsideKind, Program, ValueId};
 use crate::tensor::Tensor;
 use as_captured::AsCaptured;
 use std::cell::RefCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
@@ -212,6 +213,19 @@ pub struct Graph<O = Tensor> {
     names: Vec<(String, ValueId)>,
     runs: GraphRuns,
     outputs: PhantomData<fn() -> O>,
+}
+
+/// Numbers only: [`explain`](Graph::explain) and [`program`](Graph::program) have the text.
+impl<O> fmt::Debug for Graph<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let program = self.runs.program();
+        let (outside, nodes, outputs) = (program.outside.len(), program.nodes.len(), program.outputs.len());
+        f.debug_struct("Graph")
+            .field("outside", &outside)
+            .field("nodes", &nodes)
+            .field("outputs", &outputs)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<O> Graph<O> {

@@ -9,6 +9,7 @@ use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 
 /// Options of a [`Session`].
@@ -133,6 +134,15 @@ pub struct Session {
     /// Runs that have been made.
     runs: u64,
     ended: bool,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (feeds, fetches, graphs) = (self.feeds.len(), self.fetches.len(), self.graphs.len());
+        let mut text = f.debug_struct("Session");
+        text.field("feeds", &feeds).field("fetches", &fetches).field("graphs", &graphs).field("runs", &self.runs);
+        text.finish_non_exhaustive()
+    }
 }
 
 impl Session {
