@@ -3,6 +3,7 @@
 pub mod again;
 pub mod bag;
 pub mod cases;
+pub mod compared;
 pub mod cpp;
 pub mod golden;
 pub mod gpus;

@@ -4,6 +4,7 @@
 use oflow::graph::{Graph, GraphBuilder, GraphOptions, Iteration, Memory, Passes};
 use oflow::prelude::*;
 use oflow::testing::Random;
+use oflow_tests::compared::{At, Count, compared, inputs, outcome};
 use oflow_tests::{cases, programs::round_trip};
 
 /// What repeats a section: a graph, or the loop that it stands for.
@@ -53,12 +54,6 @@ impl Loop<'_> {
     }
 }
 
-/// Where tensors are made.
-struct At {
-    device: Device,
-    mesh: Option<Placement>,
-}
-
 /// Tensors that a program finds.
 struct World {
     inputs: [Tensor; 2],
@@ -67,34 +62,21 @@ struct World {
     constant: Tensor,
 }
 
-impl At {
-    /// A layout, whose first dims are not split.
-    fn sbp(&self, rng: &mut Random, ndim: usize, whole: usize) -> NdSbp {
-        let axes = self.mesh.as_ref().map_or(0, Placement::axes);
-        let mut one = || match rng.below(ndim + 1) {
-            0 => Sbp::Broadcast,
-            d if d - 1 < whole => Sbp::Broadcast,
-            d => Sbp::Split(d - 1),
-        };
-        (0..axes).map(|_| one()).collect()
-    }
-    fn make(&self, rng: &mut Random, shape: &[usize], whole: usize) -> Result<Tensor> {
-        let data = (0..shape.iter().product()).map(|_| (rng.below(41) as f64 - 20.0) / 16.0).collect();
-        let t = from_vec::<f64>(data, shape, self.device)?;
-        match &self.mesh {
-            Some(mesh) => distribute(&t, (mesh, self.sbp(rng, shape.len(), whole))),
-            None => Ok(t),
-        }
-    }
-    fn world(&self, seed: u64) -> Result<World> {
-        let mut rng = Random::new(seed);
-        let leaf = |t: Tensor| t.requires_grad_(true);
-        Ok(World {
-            inputs: [self.make(&mut rng, &[iterations(seed), 4, 3], 1)?, self.make(&mut rng, &[3], 0)?],
-            leaves: [leaf(self.make(&mut rng, &[4, 3], 0)?)?, leaf(self.make(&mut rng, &[3], 0)?)?],
-            buffer: self.make(&mut rng, &[4, 3], 0)?,
-            constant: self.make(&mut rng, &[4, 3], 0)?,
-        })
+fn world(at: &At, seed: u64) -> Result<World> {
+    let mut rng = Random::new(seed);
+    let leaf = |t: Tensor| t.requires_grad_(true);
+    Ok(World {
+        inputs: [at.make(&mut rng, &[iterations(seed), 4, 3], 1)?, at.make(&mut rng, &[3], 0)?],
+        leaves: [leaf(at.make(&mut rng, &[4, 3], 0)?)?, leaf(at.make(&mut rng, &[3], 0)?)?],
+        buffer: at.make(&mut rng, &[4, 3], 0)?,
+        constant: at.make(&mut rng, &[4, 3], 0)?,
+    })
+}
+
+impl World {
+    /// What runs leave something in.
+    fn left(&self) -> Vec<&Tensor> {
+        self.leaves.iter().chain([&self.buffer, &self.constant]).collect()
     }
 }
 
@@ -123,15 +105,7 @@ fn step(at: &At, rng: &mut Random, pool: &mut Vec<Tensor>) -> Result<()> {
         5 if x.ndim() == 2 => x.t()?.copy()?.t()?,
         6 => x.dropout(0.25)?,
         7 => x.copy()?,
-        8 => {
-            let noise = match x.global() {
-                Some(g) => {
-                    rand(x.shape(), (&g.placement, g.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s })))?
-                }
-                None => rand(x.shape(), at.device)?,
-            };
-            x.add(&noise.cast(x.dtype())?)?
-        }
+        8 => x.add(&at.noise(&x)?)?,
         9 if x.is_global() => x.to_global(at.sbp(rng, x.ndim(), 0))?,
         10 => x.detach().mul(0.5)?,
         11 if x.ndim() == 2 && x.shape()[0] == 4 => {
@@ -257,48 +231,17 @@ impl Section<'_> {
     }
 }
 
-fn bits(t: &Tensor) -> Result<Vec<u64>> {
-    Ok(t.detach().cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect())
-}
-
-/// All that three runs leave and give.
-fn outcome(world: &World, mut run: impl FnMut(usize) -> Result<Vec<Tensor>>) -> Result<Vec<Vec<u64>>> {
-    let mut all = vec![];
-    for n in 0..3 {
-        manual_seed(n as u64);
-        for t in run(n)? {
-            all.push(bits(&t)?);
-        }
-        for t in world.leaves.iter().chain([&world.buffer, &world.constant]) {
-            all.push(bits(t)?);
-        }
-        all.push(vec![oflow::context::current().generator().ordinal]);
-    }
-    Ok(all)
-}
-
 /// What a section says that it cannot do and a loop of calls can.
 const REFUSED: [&str; 2] =
     ["has a gradient only in the first iteration", "has a gradient from the second iteration on"];
 
-#[derive(Default, Debug)]
-struct Count {
-    same: usize,
-    refused: usize,
-    failed: usize,
-}
-
 fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
-    let inputs = |world: &World, n: usize| -> Result<[Tensor; 2]> {
-        let [a, b] = &world.inputs;
-        Ok([a.mul(1.0 + n as f64)?.copy()?, b.sub(n as f64)?.copy()?])
-    };
-    let eager = at.world(seed)?;
+    let eager = world(at, seed)?;
     let section = Section { at, world: &eager, seed };
-    let want = outcome(&eager, |n| section.run(&Loop::Calls, &inputs(&eager, n)?));
-    let own = at.world(seed)?;
+    let want = outcome(&eager.left(), |n| section.run(&Loop::Calls, &inputs(&eager.inputs, n)?));
+    let own = world(at, seed)?;
     let section = Section { at, world: &own, seed };
-    let first = inputs(&own, 0)?;
+    let first = inputs(&own.inputs, 0)?;
     let passes = match seed % 5 {
         0 => Passes::none(),
         1 => Passes::default().without("recompute")?,
@@ -313,64 +256,34 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
     let have = built.and_then(|mut graph| {
         round_trip(graph.program());
         let text = graph.explain();
-        let made = outcome(&own, |n| {
-            let [a, b] = inputs(&own, n)?;
+        let made = outcome(&own.left(), |n| {
+            let [a, b] = inputs(&own.inputs, n)?;
             graph.run(&[&a, &b])
         });
         made.map(|m| (m, text))
     });
-    match (want, have) {
-        (Ok(want), Ok((have, text))) => {
-            assert_eq!(have, want, "section {seed}:\n{text}");
-            count.same += 1;
-        }
-        (Err(_), Err(_)) => count.failed += 1,
-        (Ok(_), Err(e)) if REFUSED.iter().any(|r| e.to_string().contains(r)) => count.refused += 1,
-        (Ok(_), Err(e)) => panic!("section {seed} runs, but not in a graph: {e}"),
-        (Err(e), Ok((_, text))) => panic!("section {seed} fails, but not in a graph: {e}\n{text}"),
-    }
+    count.note(&format!("section {seed}"), want, have, &REFUSED);
     Ok(())
-}
-
-fn compared(device: Device, mesh: &[usize], sections: u64) {
-    let n: usize = mesh.iter().product();
-    let run = |at: &At| {
-        let mut count = Count::default();
-        for seed in 0..sections {
-            compare(at, seed, &mut count)?;
-        }
-        Ok(count)
-    };
-    let count = match mesh {
-        [] => run(&At { device, mesh: None }).unwrap(),
-        _ => oflow::run_ranks(n, |_| {
-            run(&At { device, mesh: Some(Placement::new(device, &(0..n).collect::<Vec<_>>(), mesh)?) })
-        })
-        .unwrap()
-        .remove(0),
-    };
-    println!("{device} {mesh:?}: {count:?}");
-    assert!(count.same as u64 > sections / 2, "{mesh:?}: {count:?}");
 }
 
 #[test]
 fn random_sections_on_local_tensors_repeat_as_loops_of_calls() {
-    compared(Device::Cpu, &[], cases::draws(300, 10_000) as u64);
+    compared(Device::Cpu, &[], cases::draws(300, 10_000) as u64, compare);
 }
 
 #[test]
 fn random_sections_on_two_ranks_repeat_as_loops_of_calls() {
-    compared(Device::Cpu, &[2], cases::draws(120, 10_000) as u64);
+    compared(Device::Cpu, &[2], cases::draws(120, 10_000) as u64, compare);
 }
 
 #[test]
 fn random_sections_on_a_mesh_repeat_as_loops_of_calls() {
-    compared(Device::Cpu, &[2, 2], cases::draws(60, 10_000) as u64);
+    compared(Device::Cpu, &[2, 2], cases::draws(60, 10_000) as u64, compare);
 }
 
 /// On a device whose kernels and boxings run on threads of their own, after random delays: an iteration waits for those that used its memory.
 #[test]
 fn random_sections_on_the_asynchronous_device_repeat_as_loops_of_calls() {
-    compared(Device::Async, &[], cases::draws(60, 2_000) as u64);
-    compared(Device::Async, &[2], cases::draws(30, 2_000) as u64);
+    compared(Device::Async, &[], cases::draws(60, 2_000) as u64, compare);
+    compared(Device::Async, &[2], cases::draws(30, 2_000) as u64, compare);
 }

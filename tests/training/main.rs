@@ -6,6 +6,7 @@ mod checkpoint;
 mod checkpointing;
 mod convnet;
 mod graph;
+mod graph_closures;
 mod graph_memory;
 mod graph_repeat;
 mod graph_resumed;

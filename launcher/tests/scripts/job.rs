@@ -48,8 +48,10 @@ fn main() -> Result<()> {
         "child" => child(&argument),
         "short-waits" => short_waits(&world),
         "long-wait" => long_wait(&world),
-        "graph-holds" => graph_holds(&world, &argument),
-        "graph-is-long" => graph_is_long(&world),
+        "graph-holds" => graph_holds(&world, &argument, false),
+        "graph-loop-holds" => graph_holds(&world, &argument, true),
+        "graph-is-long" => graph_is_long(&world, false),
+        "graph-loop-is-long" => graph_is_long(&world, true),
         "graph-differs" => graph_differs(&world, &argument),
         "graph-of-some" => graph_of_some(&world, &argument),
         "graph-saves" => graph_saves(&world, &argument, true),
@@ -445,8 +447,9 @@ fn work(x: &Tensor) -> Result<Tensor> {
     Ok(oflow::functional::call("test.work", &[x.into()], &[])?.remove(0))
 }
 
-/// In its third run rank 1 stays in a kernel; it tells its id there, and the others when they wait for it.
-fn graph_holds(world: &World, folder: &str) -> Result<()> {
+/// In its third call rank 1 stays in a kernel, of the third run or the third iteration of a loop; it tells its id there, and the others when they wait
+/// for it.
+fn graph_holds(world: &World, folder: &str, looped: bool) -> Result<()> {
     let (rank, kept) = (world.rank(), folder.to_string());
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let id = std::process::id();
@@ -461,7 +464,14 @@ fn graph_holds(world: &World, folder: &str) -> Result<()> {
         }
     })?;
     let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
-    let mut graph = Graph::build(|g| work(&g.input("x", &x)?.relu()?)?.exp()?.sum(()), GraphOptions::default())?;
+    let step = |g: &oflow::graph::GraphBuilder<'_>| {
+        let x = g.input("x", &x)?;
+        match looped {
+            true => g.repeat(4, |_| work(&x.relu()?)?.exp()?.sum(()))?.sum(()),
+            false => work(&x.relu()?)?.exp()?.sum(()),
+        }
+    };
+    let mut graph = Graph::build(step, GraphOptions::default())?;
     if rank != 1 {
         tell_pid(world, folder)?;
     }
@@ -470,8 +480,8 @@ fn graph_holds(world: &World, folder: &str) -> Result<()> {
     }
 }
 
-/// A run takes rank 1 six seconds, in 60 kernels.
-fn graph_is_long(world: &World) -> Result<()> {
+/// A run takes rank 1 six seconds, in 60 kernels, or in a loop of one kernel.
+fn graph_is_long(world: &World, looped: bool) -> Result<()> {
     let rank = world.rank();
     working(move || {
         if rank == 1 {
@@ -481,7 +491,15 @@ fn graph_is_long(world: &World) -> Result<()> {
     })?;
     let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
     let long = |x: &Tensor| (0..60).try_fold(x.clone(), |y, _| work(&y))?.sum(());
-    let mut graph = Graph::build(|g| long(&g.input("x", &x)?), GraphOptions::default())?;
+    let step = |g: &oflow::graph::GraphBuilder<'_>| {
+        let x = g.input("x", &x)?;
+        if looped {
+            let (last, _) = g.scan(60, vec![x], |_, y| Ok((vec![work(&y[0])?], vec![])))?;
+            return last[0].sum(());
+        }
+        long(&x)
+    };
+    let mut graph = Graph::build(step, GraphOptions::default())?;
     println!("{}", graph.run(&[&x])?.item()?);
     Ok(())
 }

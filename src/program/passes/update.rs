@@ -26,7 +26,7 @@ pub(super) fn update(program: &mut Program, memory: Memory) {
     };
     let mut moves = Moves::default();
     for n in 0..program.nodes.len() {
-        if let Some(parts) = early.parts(n, least) {
+        if let Some(parts) = early.parts(program, n, least) {
             moves.taken.insert(n);
             parts.into_iter().for_each(|(at, node)| moves.to.entry(at).or_default().push(node));
         }
@@ -50,19 +50,20 @@ pub(super) fn gather(program: &mut Program) {
         moves.to.entry(early.ready(n, node)).or_default().push(node.clone());
     }
     moves.apply(program);
-    let mut live = Liveness::of(program, &mut sizes);
+    let live = Liveness::of(program, &mut sizes);
+    let (mut early, mut used) = (Early::new(program, &live), live.used.clone());
     let mut kept = vec![true; program.nodes.len()];
     for parts in parts_of(program) {
         let mut later = parts[parts.len() - 1];
         for part in parts.into_iter().rev().skip(1) {
-            let early = Early::new(program, &live);
             let bytes = early.ended(part, &program.nodes[part]);
-            let fits = live.used[part + 1..=later].iter().all(|used| used + bytes <= live.peak.1);
-            if !fits || !early.may_wait(part, later) {
+            let fits = used[part + 1..=later].iter().all(|used| used + bytes <= live.peak.1);
+            if !fits || !early.may_wait(program, part, later) {
                 later = part;
                 continue;
             }
-            live.used[part + 1..=later].iter_mut().for_each(|used| *used += bytes);
+            used[part + 1..=later].iter_mut().for_each(|used| *used += bytes);
+            early.waits(&program.nodes[part], part, later);
             let earlier = program.nodes[part].clone();
             program.nodes[later].prepend(earlier);
             kept[part] = false;
@@ -164,7 +165,6 @@ impl Node {
 
 /// Facts about when steps may be made.
 struct Early<'a> {
-    program: &'a Program,
     live: &'a Liveness,
     /// The node that defines each value; none of one from outside.
     defined: Vec<Option<usize>>,
@@ -173,20 +173,20 @@ struct Early<'a> {
 }
 
 impl<'a> Early<'a> {
-    fn new(program: &'a Program, live: &'a Liveness) -> Early<'a> {
+    fn new(program: &Program, live: &'a Liveness) -> Early<'a> {
         let mut defined = vec![None; program.values.len()];
         let mut touched = vec![vec![]; program.values.len()];
         for (n, node) in program.nodes.iter().enumerate() {
             node.defines().for_each(|v| defined[v.index()] = Some(n));
             node.needs().for_each(|v| touched[live.shown(v).index()].push(n));
         }
-        Early { program, live, defined, touched }
+        Early { live, defined, touched }
     }
 
     /// The parts into which a step is taken whose gradients have at least so many bytes, each with the node before which it stands; none where it
     /// stays whole.
-    fn parts(&self, n: usize, least: usize) -> Option<Vec<(usize, Node)>> {
-        let node = &self.program.nodes[n];
+    fn parts(&self, program: &Program, n: usize, least: usize) -> Option<Vec<(usize, Node)>> {
+        let node = &program.nodes[n];
         let size = node.call().filter(|_| is_step(node))?.op.sig.repeating();
         let mut entries: Vec<(usize, usize, usize)> = (0..node.inputs.len() / size)
             .map(|e| {
@@ -234,15 +234,27 @@ impl<'a> Early<'a> {
     }
 
     /// Whether a part may be made later: nobody in between uses what it writes, or writes what it reads.
-    fn may_wait(&self, part: usize, later: usize) -> bool {
-        let node = &self.program.nodes[part];
+    fn may_wait(&self, program: &Program, part: usize, later: usize) -> bool {
+        let node = &program.nodes[part];
         let between =
             |v: ValueId| self.touched[self.live.shown(v).index()].iter().filter(|m| part < **m && **m < later);
         let written = node.writes.iter().all(|w| between(w.old).next().is_none());
         let wrote = |m: &usize, v: ValueId| {
-            self.program.nodes[*m].writes.iter().any(|w| self.live.shown(w.old) == self.live.shown(v))
+            program.nodes[*m].writes.iter().any(|w| self.live.shown(w.old) == self.live.shown(v))
         };
         written && node.inputs.iter().flatten().all(|v| !between(*v).any(|m| wrote(m, *v)))
+    }
+
+    /// Notes that a part is made with a later one.
+    fn waits(&mut self, part: &Node, at: usize, later: usize) {
+        part.defines().for_each(|v| self.defined[v.index()] = Some(later));
+        for v in part.needs() {
+            let all = &mut self.touched[self.live.shown(v).index()];
+            all.retain(|m| *m != at);
+            if let Err(place) = all.binary_search(&later) {
+                all.insert(place, later);
+            }
+        }
     }
 }
 

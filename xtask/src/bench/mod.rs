@@ -66,10 +66,12 @@ const BENCHES: &[Bench] = &[
     Bench { name: "checkpoint", args: &["--bench", "checkpoint"], peer: "dd" },
     Bench { name: "choice", args: &["--bench", "choice"], peer: NONE },
     Bench { name: "boxing_plan", args: &["--bench", "boxing_plan"], peer: NONE },
+    Bench { name: "arena", args: &["--bench", "arena"], peer: NONE },
     Bench { name: "boxing_bytes", args: &["--bench", "boxing_bytes"], peer: NONE },
     Bench { name: "control_scale", args: &["-p", "oflaunch", "--bench", "control_scale"], peer: NONE },
     Bench { name: "kernels", args: &["-p", "oflow-kernels", "--bench", "kernels"], peer: NONE },
     Bench { name: "gpt_step", args: &["-p", "oflow-kernels", "--bench", "gpt_step"], peer: NONE },
+    Bench { name: "fusion", args: &["-p", "oflow-kernels", "--bench", "fusion"], peer: NONE },
 ];
 
 /// Reads what stands after `cargo xtask bench`, and runs it.
