@@ -1,4 +1,4 @@
-//! The program of a graph as it was captured: saved graphs are compared with it.
+//! The program of a graph as it was captured: saved graphs are compared with it, and so are the graphs of ranks that differ.
 
 use crate::program::Program;
 
@@ -9,6 +9,14 @@ pub(super) enum AsCaptured {
 }
 
 impl AsCaptured {
+    /// The program; none where bytes are none.
+    pub(super) fn program(&self) -> Option<Program> {
+        match self {
+            AsCaptured::Program(program) => Some(program.clone()),
+            AsCaptured::Bytes(bytes) => Program::decode(bytes).ok(),
+        }
+    }
+
     /// The bytes of the program.
     pub(super) fn encode(&self) -> Vec<u8> {
         match self {

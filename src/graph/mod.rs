@@ -292,7 +292,7 @@ impl<O: GraphOutput> Graph<O> {
     #[track_caller]
     pub fn run(&mut self, inputs: &[&Tensor]) -> Result<O> {
         let site = CallSite::here();
-        let outs = self.runs.run(inputs, site)?;
+        let outs = self.runs.run(inputs, &|| self.captured.program(), site)?;
         O::give(&mut outs.into_iter())
             .ok_or_else(|| Error::registry("a graph returns fewer tensors than its closure").at(site))
     }

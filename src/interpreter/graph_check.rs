@@ -1,6 +1,6 @@
 //! Comparison of a graph's programs between ranks, by the control plane, before the first run.
 //!
-//! The ranks of the program's placements exchange its hash. If the hashes differ, they find the first line that differs by bisection over the
+//! The ranks of the program's placements exchange its hash. If the hashes differ, they compare the programs as they were captured, before passes, and find the first line that differs by bisection over the
 //! hashes of the first n lines, so that each message has a few bytes whatever the size of the program. All of them get the same error.
 //!
 //! An entry in the dispatch stream comes before, the same on every rank: a rank that does something else instead is found as always, by the
@@ -27,11 +27,17 @@ struct Told {
     line: u32,
 }
 
-/// Compares a program with that of the other ranks. Without a launcher, and where one rank has all of it, there is nothing to do.
+/// Compares a program with that of the other ranks. Without a launcher, and where one rank has all of it, there is nothing to do. Lines that differ
+/// are those of the programs as they were captured (`as_captured`), where these differ, and are known on all ranks.
 ///
 /// # Errors
 /// If it differs from that of another rank, on both, and if another rank does not come.
-pub(super) fn compare(ctx: &RankCtx, program: &Program, hash: u64, site: CallSite) -> Result<()> {
+pub(super) fn compare(
+    ctx: &RankCtx,
+    (program, hash): (&Program, u64),
+    as_captured: &dyn Fn() -> Option<Program>,
+    site: CallSite,
+) -> Result<()> {
     let Some(control) = ctx.control() else { return Ok(()) };
     let ranks = program.global_ranks();
     if ranks.len() < 2 {
@@ -48,6 +54,13 @@ pub(super) fn compare(ctx: &RankCtx, program: &Program, hash: u64, site: CallSit
     if alike(&meet("", &hash.to_le_bytes())?) {
         return Ok(());
     }
+    let captured = as_captured();
+    let hash = captured.as_ref().and_then(Program::global_hash);
+    let hashes = meet(", as captured", &hash.map_or(vec![], |h| h.to_le_bytes().to_vec()))?;
+    let program = match &captured {
+        Some(captured) if !alike(&hashes) && hashes.iter().all(|h| !h.is_empty()) => captured,
+        _ => program,
+    };
     let mine = program.alike_hashes();
     let longest = meet(", lines", &(mine.len() as u64).to_le_bytes())?.iter().map(|n| number(n)).max();
     // Up to the first they agree, and in the first of the second they do not.

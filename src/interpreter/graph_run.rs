@@ -86,15 +86,20 @@ impl GraphRuns {
         self.replay.ops()
     }
 
-    /// Runs the program on inputs, and returns its outputs.
+    /// Runs the program on inputs, and returns its outputs. `as_captured` gives the program before passes, for errors.
     ///
     /// # Errors
     /// On other inputs than it was captured with, and what its calls report, with their lines.
-    pub(crate) fn run(&mut self, inputs: &[&Tensor], site: CallSite) -> Result<Returned> {
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[&Tensor],
+        as_captured: &dyn Fn() -> Option<Program>,
+        site: CallSite,
+    ) -> Result<Returned> {
         let ctx = current();
         self.replay.check_context(&ctx).map_err(|e| e.at(site))?;
         let (mut state, mut planned) = (std::mem::take(&mut self.state), self.planned.take());
-        let call = (inputs, site, self.stepwise);
+        let call = (inputs, as_captured, site, self.stepwise);
         let done = run(&self.replay, &ctx, call, (&mut state, &mut planned), &mut self.shared);
         state.values.clear();
         (self.state, self.planned) = (state, planned);
@@ -106,7 +111,7 @@ impl GraphRuns {
 fn run(
     replay: &Replay,
     ctx: &RankCtx,
-    (inputs, site, stepwise): (&[&Tensor], CallSite, bool),
+    (inputs, as_captured, site, stepwise): (&[&Tensor], &dyn Fn() -> Option<Program>, CallSite, bool),
     (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
     shared: &mut Shared,
 ) -> Result<Returned> {
@@ -115,7 +120,7 @@ fn run(
     if let Some(hash) = replay.hash()
         && !shared.compared
     {
-        compare(ctx, &replay.captured().program, hash, site).map_err(|e| e.at(site))?;
+        compare(ctx, (&replay.captured().program, hash), as_captured, site).map_err(|e| e.at(site))?;
         shared.compared = true;
     }
     let observed = is_observed(Moments::ANY) || ctx.data_check() == DataCheck::All || policy() != Policy::Allow;

@@ -283,7 +283,11 @@ fn outcome(ranks: usize, model: fn(&Placement) -> Result<Step>, passes: &Passes)
         let mut step = model(&mesh)?;
         let x = randn([32, 16, 32], (&mesh, sbp![B]))?.to_global(&sbp![S(0)])?;
         let mut graph = Graph::build(|g| step(&g.input("x", &x)?), GraphOptions::default().passes(passes.clone()))?;
-        let planned = graph.plan().map_or(0, |plan| plan.peak());
+        let plan = graph.plan().ok_or_else(|| Error::value("the graph is not planned"))?;
+        for arena in &plan.arenas {
+            assert!(arena.packed as f64 <= 1.01 * arena.bound as f64, "{plan}");
+        }
+        let planned = plan.peak();
         let loss = graph.run(&[&x])?;
         // Reading the loss takes memory beside.
         let counted = oflow::memory_stats(Device::Cpu)?.peak;

@@ -134,6 +134,9 @@ fn same_with<M: Module>(what: &str, at: &At, make: &impl Fn() -> Result<Job<M>>,
         GraphOptions::default().passes(passes.clone()),
     )?;
     round_trip(graph.program());
+    for arena in graph.plan().iter().flat_map(|plan| &plan.arenas) {
+        assert!(arena.packed as f64 <= 1.01 * arena.bound as f64, "{what}: {arena:?}");
+    }
     let unchanged = |(a, b): (&Named, &Named)| a.1 == b.1;
     let tensors = job.model.parameters().len() + job.written.len();
     assert!(state(&job)?.iter().zip(&before).take(tensors).all(unchanged), "{what}: the capture changed a tensor");

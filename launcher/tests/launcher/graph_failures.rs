@@ -145,6 +145,16 @@ fn ranks_that_captured_other_calls_name_the_first_on_both_sides() {
 }
 
 #[test]
+fn ranks_whose_passes_differ_name_what_those_made() {
+    let (output, took) = ranks(2, &[], &["graph-differs", "passes"]);
+    let text = stderr(&output);
+    assert!(code(&output) == 1 && took < Duration::from_secs(8), "{text}");
+    let error = text.lines().find(|l| l.contains("] Error: ranks 0 and 1 have captured different graphs: ")).unwrap();
+    let (first, other) = error.split_once(", rank 1 has ").unwrap();
+    assert!(first.contains("oflow.fused@1(") && other.contains("oflow.relu@1("), "{error}");
+}
+
+#[test]
 fn ranks_of_several_hosts_compare_their_graphs() {
     // Ranks 1 and 2 are on different hosts, and the first rank of each placement differs.
     for (mode, wanted) in [

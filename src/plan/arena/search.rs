@@ -9,10 +9,11 @@ use super::Lifetime;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Work of a search for one size of the arena in one order, in comparisons; about 2 ns each.
+/// Most work of a search for one size of the arena in one order, and of all searches, in comparisons; about 2 ns each.
 const WORK: usize = 4 << 20;
+const ALL_WORK: usize = 6 * WORK;
 /// Most buffers that are searched: a buffer is a level of recursion.
-const MOST: usize = 1024;
+const MOST: usize = 512;
 /// A gap of this part of the bound is not made smaller.
 const GAP: usize = 256;
 
@@ -42,11 +43,13 @@ pub(super) fn offsets(lifetimes: &[Lifetime], bound: usize) -> (Vec<usize>, usiz
         return best;
     }
     // No arena of less than `least` bytes has been found, and no better one is looked for below the bound.
-    let (mut least, mut capacity) = (bound, bound);
-    while bytes > least + bound / GAP {
+    let (mut least, mut capacity, mut left) = (bound, bound, ALL_WORK);
+    while bytes > least + bound / GAP && left > 0 {
         let found = ORDERS.iter().any(|order| {
             search.rank_by(*order);
-            let found = search.fits(capacity, WORK) == Some(true);
+            let work = left.min(WORK);
+            let found = search.fits(capacity, work) == Some(true);
+            left -= work - search.work;
             if found {
                 bytes = keep(&search);
             }
