@@ -32,6 +32,10 @@ use std::sync::Arc;
 /// Largest number of logical bytes that are boxed together. It limits the buffers for packing and unpacking.
 pub const BATCH_BYTES: usize = 64 << 20;
 
+/// Tensors up to this many (logical) bytes are boxed on the thread that issues kernels: handing them over would cost more than the
+/// collective.
+pub const INLINE_BYTES: usize = 64 << 10;
+
 /// Divides boxings into batches of consecutive ones, each of at most [`BATCH_BYTES`] or of a single boxing. The same on every rank.
 pub fn batches(plans: &[Arc<BoxingPlan>]) -> Vec<Range<usize>> {
     let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();

@@ -47,6 +47,7 @@ pub use choice::{
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use hosts::Hosts;
+pub use many::INLINE_BYTES;
 pub use plan::{BoxingPlan, Planner, cost, plan};
 pub use program::RankProgram;
 pub use rank_step::{Cell, Contribution, GroupOp, Members, Parts, RankCollective, RankExchange, RankStep, Transfer};

@@ -65,6 +65,7 @@ pub use outputs::GraphOutput;
 pub use repeat::{Iteration, scan};
 pub use session::{Session, SessionBuilder, SessionOptions};
 
+use crate::context::current;
 use crate::error::{CallSite, Error, Result};
 pub use crate::interpreter::{ArenaSize, GraphPlan, Living, SourceGuard, source_thread};
 use crate::interpreter::{Capture, Captured, GraphRuns, capture};
@@ -235,7 +236,7 @@ impl<O> Graph<O> {
         let returned = captured.program.outputs.len();
         captured.program.outputs.extend(names.iter().map(|(_, v)| *v));
         let as_captured = captured.program.clone();
-        let (mut tried, mut tries) = (passes.clone(), 0);
+        let (mut tried, mut tries) = (passes.under(current().planner().model()), 0);
         loop {
             let (mut improved, mut names) = (captured.clone(), names.clone());
             let program = &mut improved.program;

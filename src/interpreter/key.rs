@@ -211,6 +211,7 @@ mod tests {
                     site: call.site,
                     backward: false,
                     recomputed: false,
+                    overlapped: false,
                 };
                 let key = match is_node {
                     true => key_of_node(&program, &node, &of_program),

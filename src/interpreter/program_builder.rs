@@ -92,7 +92,8 @@ impl ProgramBuilder {
         site: CallSite,
     ) {
         let (guard, backward, recomputed) = (self.guard, in_backward(), RECOMPUTING.get());
-        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward, recomputed });
+        let overlapped = false;
+        self.program.nodes.push(Node { work, inputs, outputs, writes, guard, site, backward, recomputed, overlapped });
     }
 
     /// Appends a call that has been issued: its inputs as they were boxed for it, what it writes over, and what it has made.

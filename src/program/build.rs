@@ -17,13 +17,14 @@ pub(super) struct Parts {
     pub(super) guard: Option<ValueId>,
     pub(super) backward: bool,
     pub(super) recomputed: bool,
+    pub(super) overlapped: bool,
 }
 
 impl Parts {
     /// The node that does this work.
     pub(super) fn node(self, work: Work, site: CallSite) -> Node {
-        let Parts { inputs, outputs, writes, guard, backward, recomputed } = self;
-        Node { work, inputs, outputs, writes, guard, site, backward, recomputed }
+        let Parts { inputs, outputs, writes, guard, backward, recomputed, overlapped } = self;
+        Node { work, inputs, outputs, writes, guard, site, backward, recomputed, overlapped }
     }
 }
 

@@ -252,6 +252,7 @@ impl Node {
             site: self.site,
             backward: self.backward,
             recomputed: self.recomputed,
+            overlapped: self.overlapped,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the text instead.
 
 use super::build::{Parts, boxed_for_op, boxing_op, call_of, signature_of, take_attributes, type_on};
-use super::text::{BACKWARD, NONE, RECOMPUTED};
+use super::text::{BACKWARD, NONE, OVERLAPPED, RECOMPUTED};
 use super::types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Outside, OutsideKind, Program, Repeat, ValueId, Work, Write,
 };
@@ -204,6 +204,7 @@ impl Reader {
         }
         let mut marked = |mark: &str| rest.strip_suffix(mark).map(|before| rest = before).is_some();
         parts.backward = marked(BACKWARD);
+        parts.overlapped = marked(OVERLAPPED);
         parts.recomputed = marked(RECOMPUTED);
         if name == "box" {
             let (op, types) = cut(rest, ": ", "the type of the result")?;

@@ -17,6 +17,7 @@ pub(super) const NONE: &str = "none";
 
 /// The marks of a node, after its types.
 pub(super) const RECOMPUTED: &str = " recomputed";
+pub(super) const OVERLAPPED: &str = " overlapped";
 pub(super) const BACKWARD: &str = " backward";
 
 /// A text in quotes, in which no quote stands.
@@ -95,7 +96,8 @@ impl fmt::Display for Marked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |on: bool, word: &'static str| if on { word } else { "" };
         let (again, backward) = (mark(self.1.recomputed, RECOMPUTED), mark(self.1.backward, BACKWARD));
-        write!(f, "{}{again}{backward}", Line(self.0, self.1, self.2))
+        let beside = mark(self.1.overlapped, OVERLAPPED);
+        write!(f, "{}{again}{beside}{backward}", Line(self.0, self.1, self.2))
     }
 }
 

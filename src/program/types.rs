@@ -173,6 +173,9 @@ pub struct Node {
     /// Whether activation checkpointing makes the call once more. The same call stands before it in the program; merged with that, it would
     /// keep the memory that it is there to free.
     pub recomputed: bool,
+    /// Whether a boxing goes on while the calls behind it compute, up to the first that waits for it: its memory is in use up to there. Others
+    /// give their memory up at once, so that the next call may have to wait.
+    pub overlapped: bool,
 }
 
 impl Node {

@@ -138,6 +138,7 @@ impl Writer {
             site: Some(site(n.site)),
             backward: n.backward,
             recomputed: n.recomputed,
+            overlapped: n.overlapped,
         }
     }
 
@@ -286,6 +287,7 @@ impl Reader<'_> {
             guard: n.guard.map(|v| self.value(v)).transpose()?,
             backward: n.backward,
             recomputed: n.recomputed,
+            overlapped: n.overlapped,
         };
         let work = match n.work.as_ref().ok_or_else(|| missing("the work of a node"))? {
             node::Work::Call(call) => Work::Call(Box::new(self.call(call, &p)?)),

@@ -31,6 +31,7 @@ pub use instruction::{
 };
 pub use replay::replay;
 
+pub use crate::boxing::INLINE_BYTES;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,10 +52,6 @@ pub enum VmMode {
         seed: u64,
     },
 }
-
-/// Tensors up to this many (logical) bytes are boxed on the caller's thread: handing them over would cost more than the
-/// collective.
-pub const INLINE_BYTES: usize = 64 << 10;
 
 /// Numbers of instructions that have run, for tests and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

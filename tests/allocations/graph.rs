@@ -148,6 +148,38 @@ fn the_planned_peak_is_the_peak_that_is_counted() {
     assert_eq!(oflow::memory_stats(Device::Cpu).unwrap().live, before.live);
 }
 
+/// While an exchange goes on, what it reads, makes and takes for itself is there.
+#[test]
+fn the_planned_peak_with_an_exchange_that_goes_on_is_the_peak_that_is_counted() {
+    const WIDTH: usize = 160;
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let make = |sbp: NdSbp| randn([WIDTH, WIDTH], (&mesh, sbp));
+        let (x, w, a) = (make(sbp![S(1)])?, make(sbp![S(0)])?, make(sbp![B])?);
+        let f = |x: &Tensor| -> Result<Tensor> {
+            let _quiet = no_grad();
+            let sum = x.matmul(&w)?.to_global(&sbp![B])?.relu()?;
+            sum.add(&a.matmul(&a)?)
+        };
+        let build = |memory: Memory| Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default().memory(memory));
+        let mut graph = build(Memory::Budget(1 << 30))?;
+        let plan = graph.plan().ok_or_else(|| Error::value("the graph is not planned"))?;
+        let overlapped = |g: &Graph| g.program().nodes.iter().filter(|n| n.overlapped).count();
+        assert_eq!(overlapped(&graph), 1, "{}", graph.explain());
+        let before = oflow::memory_stats(Device::Cpu)?.live;
+        let made = graph.run(&[&x])?;
+        assert_eq!(oflow::memory_stats(Device::Cpu)?.peak - before, plan.peak() - plan.outside, "{plan}");
+        assert_eq!(made.to_global(&sbp![B])?.to_f64_vec()?, f(&x)?.to_global(&sbp![B])?.to_f64_vec()?);
+        // Without memory for it nothing goes on, and one product less is in use at one time.
+        let apart = build(Memory::Cheap)?;
+        let peak = apart.plan().map_or(0, |plan| plan.peak());
+        assert_eq!(overlapped(&apart), 0, "{}", apart.explain());
+        assert!(plan.peak() >= peak + WIDTH * WIDTH * 4, "{plan}, {peak} without");
+        Ok(())
+    })
+    .unwrap();
+}
+
 /// A section that slices, carries, draws, writes and collects.
 fn repeated(n: usize, mesh: Option<&Placement>) -> Result<(Graph, Tensor)> {
     let make = |shape: &[usize], sbp: NdSbp| match mesh {

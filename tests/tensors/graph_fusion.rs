@@ -112,7 +112,7 @@ fn compare(seed: u64, mesh: Option<&Placement>) -> Result<usize> {
         };
         let mut graph = Graph::build(closure, GraphOptions::default().passes(passes))?;
         round_trip(graph.program());
-        let effect = graph.effects().last().filter(|e| e.pass == "fuse");
+        let effect = graph.effects().iter().find(|e| e.pass == "fuse");
         fused += effect.map_or(0, |e| e.before.nodes - e.after.nodes);
         let inputs: Vec<&Tensor> = given.iter().collect();
         for _ in 0..2 {

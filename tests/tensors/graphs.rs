@@ -194,7 +194,7 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
             if fails { Err(Error::value("on purpose")) } else { Ok(outs) }
         };
         // As it was captured, without each pass, and by all, some of them with as little memory as can be.
-        let passes = match seed % 8 {
+        let passes = match seed % 10 {
             0 => Passes::none(),
             1 => Passes::default().without("dead")?.memory(Memory::Least),
             2 => Passes::default().without("common")?,
@@ -202,6 +202,8 @@ fn compare(at: &At, seed: u64, count: &mut Count) -> Result<()> {
             4 => Passes::default().without("recompute")?,
             5 => Passes::default().without("order")?.memory(Memory::Least),
             6 => Passes::default().without("fuse")?.memory(Memory::Least),
+            7 => Passes::default().without("together")?,
+            8 => Passes::default().without("overlap")?.memory(Memory::Budget(1 << 30)),
             _ => Passes::default().memory(Memory::Least),
         };
         Graph::build(closure, GraphOptions::default().passes(passes))

@@ -5,6 +5,7 @@ mod aliasing;
 mod comm_trace;
 mod generator;
 mod global;
+mod graph_communication;
 mod graph_exchanges;
 mod graph_fusion;
 mod graph_gradients;

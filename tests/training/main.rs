@@ -13,6 +13,7 @@ mod graph_resumed;
 mod graph_saved;
 mod graph_session;
 mod graph_update;
+mod graph_zero;
 mod guards;
 mod mlp;
 mod modules;

@@ -128,6 +128,9 @@ pub struct Node {
     /// Whether the call is part of the second run of a scope under activation checkpointing.
     #[prost(bool, tag = "10")]
     pub recomputed: bool,
+    /// Whether a boxing goes on while the calls behind it compute.
+    #[prost(bool, tag = "12")]
+    pub overlapped: bool,
     #[prost(oneof = "node::Work", tags = "1, 2, 3, 11")]
     pub work: ::core::option::Option<node::Work>,
 }

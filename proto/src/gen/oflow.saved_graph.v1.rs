@@ -122,6 +122,8 @@ pub struct Size {
     pub peak: u64,
     #[prost(uint64, tag = "4")]
     pub time: u64,
+    #[prost(uint64, tag = "5")]
+    pub exposed: u64,
 }
 /// Memory of a device.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -92,8 +92,8 @@ impl SavedGraph {
             peak: a.packing.peak as u64,
         };
         let size = |s: &Size| {
-            let Size { nodes, boxings, peak, time } = *s;
-            Some(wire::Size { nodes: nodes as u64, boxings: boxings as u64, peak: peak as u64, time })
+            let Size { nodes, boxings, peak, time, exposed } = *s;
+            Some(wire::Size { nodes: nodes as u64, boxings: boxings as u64, peak: peak as u64, time, exposed })
         };
         let effect =
             |e: &Effect| wire::Effect { pass: e.pass.to_string(), before: size(&e.before), after: size(&e.after) };
@@ -150,8 +150,14 @@ impl SavedGraph {
             })
         };
         let size = |s: Option<wire::Size>| {
-            let wire::Size { nodes, boxings, peak, time } = s.ok_or_else(|| damaged("it lacks a size"))?;
-            Ok::<_, Error>(Size { nodes: number(nodes)?, boxings: number(boxings)?, peak: number(peak)?, time })
+            let wire::Size { nodes, boxings, peak, time, exposed } = s.ok_or_else(|| damaged("it lacks a size"))?;
+            Ok::<_, Error>(Size {
+                nodes: number(nodes)?,
+                boxings: number(boxings)?,
+                peak: number(peak)?,
+                time,
+                exposed,
+            })
         };
         let effect = |e: wire::Effect| {
             let pass = Passes::known(&e.pass).ok_or_else(|| damaged(format!("pass {:?} does not exist", e.pass)))?;

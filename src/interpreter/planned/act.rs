@@ -39,6 +39,8 @@ pub(super) struct Root {
     /// Times of the first and of the last use.
     pub(super) first: usize,
     pub(super) last: usize,
+    /// The last time at which an exchange that goes on may use it.
+    pub(super) held: Option<usize>,
     /// Whether others than kernels of the compute stream use it.
     pub(super) shared: bool,
     /// Last node that needs a value in it; the number of nodes where a run returns one.
@@ -112,6 +114,17 @@ pub(super) struct Boxing {
     pub(super) backward: bool,
     /// None of a boxing inside a call, which has the call's.
     pub(super) entry: Option<Entry>,
+}
+
+/// An exchange that goes on, for which no act has waited yet.
+pub(super) struct Ongoing {
+    pub(super) act: usize,
+    /// Memory of what it makes, or of what the last exchange makes that uses it.
+    pub(super) made: SmallVec<[RootId; 2]>,
+    /// Memory that it uses.
+    pub(super) used: Vec<RootId>,
+    /// Number of its scratch memory among those that are not part of an arena.
+    pub(super) scratch: Option<usize>,
 }
 
 impl Act {

@@ -132,7 +132,7 @@ impl Native<'_, '_> {
         let mut writes: SmallVec<[RootId; 2]> = ends.iter().filter_map(|(_, to)| to.as_ref().map(root)).collect();
         let time = self.l.time;
         let on_host = |device| backend::of(device).boxing_place() == BoxingPlace::Host;
-        let mut scratch = None;
+        let (mut scratch, mut allocates, moves) = (None, None, walk.is_some());
         match &walk {
             Some(walk) if on_host(devices.0) && on_host(devices.1) => {
                 let roots = self.list(walk, &ends, devices.1, new)?;
@@ -143,6 +143,7 @@ impl Native<'_, '_> {
                 reads.iter().chain(&writes).for_each(|r| self.l.used(*r));
                 let bytes = |s: &Option<SlotId>| s.map_or(0, |s| self.l.slots[s].ty.bytes);
                 let (sent, received) = (ends.iter().map(|e| bytes(&e.0)).sum(), ends.iter().map(|e| bytes(&e.1)).sum());
+                allocates = Some(self.l.scratch.len());
                 self.l.scratch(exchange_scratch(walk, sent, received));
                 self.l.time += 1;
             }
@@ -151,6 +152,9 @@ impl Native<'_, '_> {
         reads.iter().chain(&writes).for_each(|r| self.l.roots[*r].shared = true);
         let what = Boxing { walk, ends, devices, scratch, backward: self.node.backward, entry };
         self.l.acts.push(Act { what: What::Box(Box::new(what)), site: self.node.site, time, reads, writes });
+        if moves && self.node.overlapped {
+            self.l.goes_on(allocates);
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! a replay does.
 
 use super::super::cache::DispatchPlan;
-use super::act::{Act, Home, Kernel, Root, RootId, Slot, SlotId, What};
+use super::act::{Act, Home, Kernel, Ongoing, Root, RootId, Slot, SlotId, What};
 use super::scratch::stepwise_scratch;
 use super::section::Section;
 use crate::context::RankCtx;
@@ -57,6 +57,8 @@ pub(super) struct Lowered {
     pub(super) may_share: Vec<(RootId, RootId)>,
     /// Memory that boxings, and nodes that are carried out on tensors, allocate while they run: at most so much.
     pub(super) scratch: Vec<Lifetime>,
+    /// Exchanges that go on, while nodes are lowered.
+    pub(super) ongoing: Vec<Ongoing>,
     pub(super) time: usize,
 }
 
@@ -123,7 +125,9 @@ impl Lowered {
             };
             node.writes.iter().for_each(|w| l.own[w.new.index()] = l.own[w.old.index()]);
             l.ways.push(way);
+            l.wait_for_exchanges(before.2..l.acts.len());
         }
+        l.wait_for_all(0);
         l.end(program);
         Ok(l)
     }
@@ -131,7 +135,8 @@ impl Lowered {
     pub(super) fn root(&mut self, home: Home, device: Device, bytes: usize) -> RootId {
         let (root, now) = (self.roots.len(), self.time);
         let may_be = SmallVec::from_elem(root, 1);
-        self.roots.push(Root { home, device, bytes, first: now, last: now, shared: false, needed: None, may_be });
+        let (held, shared, needed) = (None, false, None);
+        self.roots.push(Root { home, device, bytes, first: now, last: now, held, shared, needed, may_be });
         root
     }
 
@@ -161,6 +166,7 @@ impl Lowered {
     pub(super) fn stepwise(&mut self, from: &From<'_>, (n, node): (usize, &Node)) -> SmallVec<[RootId; 1]> {
         let read: SmallVec<[RootId; 4]> =
             node.needs().filter_map(|v| self.slot_of[v.index()]).map(|s| self.slots[s].root).collect();
+        self.wait_for_memory(&read);
         for r in &read {
             self.used(*r);
             self.roots[*r].shared = true;

@@ -10,7 +10,9 @@
 //! begins to use bytes again waits for the users of all parts that have had them.
 //!
 //! **Exchanges** in host memory are listed, operation by operation, when their memory is bound ([`crate::vm::listed`]). Each piece of memory is
-//! in use from the first operation that touches it to the last.
+//! in use from the first operation that touches it to the last. Of one that goes on while others compute, all is in use until a call waits for it
+//! (`ongoing.rs`).
+//!
 //! **Loops.** The acts of a repeated section are there once; see `repeat.rs`.
 //!
 //! **Tensors from outside** are bound at each run. A global tensor that the program writes gets memory of its own first, if other handles
@@ -21,6 +23,7 @@ mod arenas;
 mod boxings;
 mod exchange;
 mod lower;
+mod ongoing;
 mod record;
 mod repeat;
 mod reuse;

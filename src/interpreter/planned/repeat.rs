@@ -52,10 +52,14 @@ impl Lowered {
             }
             None => {
                 let ended = open.pop().ok_or_else(|| Error::registry("a loop of a program ends before it begins"))?;
+                let first = ended.acts;
                 self.end_loop(from, ended)?;
+                self.wait_for_exchanges(before..self.acts.len());
+                self.wait_for_all(first);
             }
         }
         self.ways.push(Way::Acts(before..self.acts.len(), false));
+        self.wait_for_exchanges(before..self.acts.len());
         Ok(())
     }
 

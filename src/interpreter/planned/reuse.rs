@@ -24,14 +24,16 @@ impl Lowered {
                     s.offset == 0 && s.ty.bytes == self.roots[r].bytes && is_contiguous(&s.ty.ty.shape, &s.strides)
                 };
                 let once = act.reads.iter().chain(&act.writes).filter(|r| **r == ra).count() == 1;
-                let ends = self.roots[ra].last == act.time && self.roots[rb].first == act.time;
+                // An exchange may read it still.
+                let free = self.roots[ra].held.is_none_or(|held| held < act.time);
+                let ends = free && self.roots[ra].last == act.time && self.roots[rb].first == act.time;
                 let arena = self.roots[ra].home == Home::Arena && self.roots[rb].home == Home::Arena;
                 (arena && ends && once && ra != rb && a.ty.id() == b.ty.id() && whole(a, ra) && whole(b, rb))
                     .then_some((ra, rb))
             });
             if let Some((from, to)) = found {
                 taken[to] = from;
-                self.roots[from].last = self.roots[to].last;
+                (self.roots[from].last, self.roots[from].held) = (self.roots[to].last, self.roots[to].held);
                 self.roots[from].shared |= self.roots[to].shared;
                 for w in &mut self.acts[k].writes {
                     *w = taken[*w];

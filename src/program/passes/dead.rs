@@ -79,7 +79,8 @@ fn acts(node: &Node) -> bool {
     has_side_effect(node) || !node.writes.is_empty()
 }
 
-fn has_side_effect(node: &Node) -> bool {
+/// Whether a node does something beside making and writing values.
+pub(super) fn has_side_effect(node: &Node) -> bool {
     match &node.work {
         Work::Host(_) => true,
         Work::Box(_) => false,

@@ -2,6 +2,7 @@
 //! bytes of the rank that holds most of it.
 
 use super::super::types::{CallNode, Node, Program, ValueId, Work};
+use super::changes::{changes, stays};
 use crate::boxing::{self, Layout};
 use crate::ops::{InferCtx, TensorType};
 use crate::plan::{GlobalRef, TypeRef};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 const PS_PER_FLOP: u64 = 20;
 const PS_PER_BYTE: u64 = 100;
 /// Picoseconds of a call that computes nothing.
-const PS_PER_CALL: u64 = 200_000;
+pub(super) const PS_PER_CALL: u64 = 200_000;
 
 /// Memory of one value and of all windows onto it.
 #[derive(Clone, Debug, Default)]
@@ -26,12 +27,14 @@ pub(super) struct Piece {
     pub(super) uses: Vec<usize>,
     /// Nodes that write over it.
     pub(super) writes: Vec<usize>,
+    /// The last node during which an exchange that goes on may use it.
+    pub(super) held: Option<usize>,
 }
 
 impl Piece {
     /// The node at which it is last in use.
     pub(super) fn last(&self) -> usize {
-        self.uses.last().copied().max(self.writes.last().copied()).max(self.made).unwrap_or(0)
+        self.uses.last().copied().max(self.writes.last().copied()).max(self.made).max(self.held).unwrap_or(0)
     }
 }
 
@@ -140,9 +143,12 @@ impl Liveness {
         for v in &program.outputs {
             pieces[root[v.index()].index()].uses.push(program.nodes.len());
         }
+        let waits = overlaps(program, &root, &mut pieces);
         let (before, mut used) = used(&pieces, program.nodes.len());
         for (n, node) in program.nodes.iter().enumerate() {
-            used[n] += scratch(program, node, sizes);
+            let scratch = scratch(program, node, sizes);
+            let end = waits.get(&n).copied().unwrap_or(n + 1);
+            used[n..end].iter_mut().for_each(|used| *used += scratch);
             used[n] -= in_place(program, (n, node), &pieces);
         }
         let most = used.iter().copied().max().unwrap_or(0);
@@ -159,6 +165,24 @@ impl Liveness {
     pub(super) fn writes_of(&self, v: ValueId) -> &[usize] {
         &self.written[self.shown[v.index()].index()]
     }
+}
+
+/// The node that waits for each exchange which goes on while others compute: the first one that uses what it makes; of one that other such exchanges use,
+/// that which waits for them. Up to there what an exchange reads and makes is in use.
+fn overlaps(program: &Program, root: &[ValueId], pieces: &mut [Piece]) -> BTreeMap<usize, usize> {
+    let mut waits = BTreeMap::new();
+    for (n, node) in program.nodes.iter().enumerate().rev().filter(|(_, node)| node.overlapped) {
+        let made = || node.outputs.iter().filter(|v| root[v.index()] == **v).map(|v| v.index());
+        let used = |v: usize| pieces[v].uses.iter().chain(&pieces[v].writes).copied().min();
+        let first = made().filter_map(used).min().unwrap_or(n + 1).min(program.nodes.len());
+        let end = waits.get(&first).copied().unwrap_or(first);
+        waits.insert(n, end);
+        let read = node.inputs.iter().flatten().map(|v| root[v.index()].index());
+        for v in read.chain(made()).collect::<Vec<_>>() {
+            pieces[v].held = pieces[v].held.max(Some(end - 1));
+        }
+    }
+    waits
 }
 
 /// Value that the node makes a window onto, the window, and its strides where they are not those of contiguous memory.
@@ -182,28 +206,19 @@ fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option
     Some((*from, *to, Some(seen)))
 }
 
-/// Whether a change of layout moves nothing: on each axis of the mesh the layouts are the same, or there is one rank only.
-fn stays(from: &TypeRef, to: &TypeRef) -> bool {
-    match (from, to) {
-        (TypeRef::Global(a), TypeRef::Global(b)) => {
-            let axes = a.sbp.iter().zip(b.sbp.iter()).zip(a.placement.dims());
-            a.placement == b.placement && a.ty == b.ty && axes.into_iter().all(|((a, b), size)| a == b || *size == 1)
-        }
-        _ => false,
-    }
-}
-
 /// Bytes that a change of layout takes beside its input and its result. Several that are made together take none: an input ends when it has been
-/// packed, and a result begins when it is unpacked. A section takes what an iteration has in use.
+/// packed, and a result begins when it is unpacked. But where they go on while others compute, they take both once more. A section takes what an
+/// iteration has in use.
 fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
     if let Some(r) = node.repeat() {
         return Liveness::of(&r.body, sizes).peak.1;
     }
-    let (true, [Some(from)], [to]) = (node.is_boxing(), node.inputs.as_slice(), node.outputs.as_slice()) else {
-        return 0;
-    };
-    match (program.ty(*from), program.ty(*to)) {
-        (TypeRef::Global(a), TypeRef::Global(b)) if !stays(program.ty(*from), program.ty(*to)) => sizes.scratch(a, b),
+    match changes(program, node).as_deref() {
+        Some([(from, to)]) => sizes.scratch(from, to),
+        Some(several) if node.overlapped => {
+            let all = several.iter().map(|(a, b)| sizes.scratch(a, b) + largest_shard(a) + largest_shard(b));
+            all.sum()
+        }
         _ => 0,
     }
 }
@@ -213,7 +228,8 @@ fn in_place(program: &Program, (n, node): (usize, &Node), pieces: &[Piece]) -> u
     let (Some(call), [made]) = (node.call(), node.outputs.as_slice()) else { return 0 };
     let ends = |v: &ValueId| {
         let piece = &pieces[v.index()];
-        piece.made.is_some() && piece.last() == n && program.ty(*v).same(program.ty(*made))
+        let ends = piece.last() == n && piece.held.is_none_or(|held| held < n);
+        piece.made.is_some() && ends && program.ty(*v).same(program.ty(*made))
     };
     match call.op.traits.elementwise && node.inputs.iter().flatten().any(ends) {
         true => pieces[made.index()].bytes,

@@ -14,27 +14,36 @@
 //! | `gather` | parts of a step that gain nothing apart go together again | parts that keep the peak low |
 //! | `dead` | calls whose results nobody needs are left out | calls with side effects, writes, numbers of random calls |
 //! | `fuse` | elementwise calls whose results other elementwise calls alone read become one call | what is returned or written over, random calls, divisions of integers; the peak |
+//! | `together` | small boxings of one kind that do not need each other become one | those of other reasons or layouts; the peak |
+//! | `overlap` | large boxings go on while others compute: they begin early, and are waited for late | the peak, or a budget |
 //!
 //! A section that repeats is one node. Each pass runs over the calls of one iteration, which are a program too, before it runs over the program
 //! around them.
 //!
 //! All ranks decide alike: a pass reads no values, no clocks and nothing of one rank alone.
 
+mod changes;
 mod common;
 mod dead;
+mod depends;
+mod effect;
 mod fuse;
 mod identity;
 mod liveness;
 mod order;
+mod overlap;
 mod recompute;
+mod streams;
+mod together;
 mod update;
 
+pub use effect::{Effect, Size};
 pub use recompute::Memory;
 
 use super::types::{Node, Program, Repeat, ValueId};
+use crate::boxing::{Model, Planner};
 use crate::error::{Error, Result};
 use liveness::{Liveness, Sizes};
-use std::fmt;
 
 /// A pass.
 struct Pass {
@@ -42,8 +51,8 @@ struct Pass {
     run: fn(&mut Program, &Passes),
 }
 
-/// The passes, in their order. `dead` comes after those that leave calls that nobody needs. `fuse` comes last: the calls of a group have one
-/// reader more where dead calls are there, and what is computed once more is chosen call by call.
+/// The passes, in their order. `dead` comes after those that leave calls that nobody needs. `fuse` comes after it: the calls of a group have one
+/// reader more where dead calls are there, and what is computed once more is chosen call by call. Then boxings find their places among the calls.
 const PASSES: &[Pass] = &[
     Pass { name: "identity", run: |program, _| identity::identity(program) },
     Pass { name: "common", run: |program, _| common::common(program) },
@@ -53,6 +62,8 @@ const PASSES: &[Pass] = &[
     Pass { name: "gather", run: |program, _| update::gather(program) },
     Pass { name: "dead", run: |program, _| dead::dead(program) },
     Pass { name: "fuse", run: |program, _| fuse::fuse(program) },
+    Pass { name: "together", run: |program, passes| together::together(program, &passes.planner()) },
+    Pass { name: "overlap", run: |program, passes| overlap::overlap(program, passes.room(), &passes.planner()) },
 ];
 
 impl Pass {
@@ -76,12 +87,25 @@ pub struct Passes {
     off: Vec<&'static str>,
     /// Memory that the program may take.
     memory: Memory,
+    /// Whether exchanges leave the peak as it is, also where a budget is larger.
+    keeps_peak: bool,
+    /// The cost model of the job; the fixed constants where there is none.
+    model: Option<Box<Model>>,
 }
 
 impl Passes {
     /// Leaves every pass out.
     pub fn none() -> Passes {
-        Passes { off: PASSES.iter().map(|p| p.name).collect(), memory: Memory::default() }
+        Passes { off: PASSES.iter().map(|p| p.name).collect(), ..Passes::default() }
+    }
+
+    /// Predicts times of boxings by this cost model.
+    pub(crate) fn under(&self, model: &Model) -> Passes {
+        Passes { model: Some(Box::new(*model)), ..self.clone() }
+    }
+
+    fn planner(&self) -> Planner {
+        Planner::new(self.model.as_deref().copied().unwrap_or_default())
     }
 
     /// Sets the memory that the pass `recompute` aims at.
@@ -115,8 +139,9 @@ impl Passes {
     /// The passes that aim at less memory, where the plan of a program takes more than the budget; none where it does not. `effects` are those of
     /// these passes on the program, `tries` how often it was tried.
     ///
-    /// Only recomputation is bound by it. The next aim is the next smaller peak at first, so that a smaller budget never computes less. Where
-    /// ranks hold different parts of values, they cannot decide by their own plans, as all have to decide alike.
+    /// Exchanges give up first what they take. Recomputation is bound by what remains: its next aim is the next smaller peak at first, so that a
+    /// smaller budget never computes less. Where ranks hold different parts of values, they cannot decide by their own plans, as all have to decide
+    /// alike.
     ///
     /// # Errors
     /// The budget cannot be kept.
@@ -131,7 +156,11 @@ impl Passes {
         if over == 0 {
             return Ok(None);
         }
-        let reached = effects.iter().find(|e| e.pass == "recompute").map(|e| e.after.peak);
+        let of = |pass: &str| effects.iter().find(|e| e.pass == pass);
+        if of("overlap").is_some_and(|e| e.after.peak > e.before.peak) {
+            return Ok(Some(Passes { keeps_peak: true, ..self.clone() }));
+        }
+        let reached = of("recompute").map(|e| e.after.peak);
         match reached.filter(|peak| *peak <= aim && liveness::is_even(program)) {
             Some(peak) => {
                 let by = if tries < ONE_BY_ONE { 1 } else { over };
@@ -171,68 +200,25 @@ impl Passes {
         }
     }
 
+    /// The bytes up to which exchanges may raise the peak.
+    fn room(&self) -> Option<usize> {
+        self.budget().filter(|_| !self.keeps_peak)
+    }
+
     /// Runs the passes on a program, and says what each has done.
     ///
     /// # Errors
     /// A pass has made a program that is not valid.
     pub fn run(&self, program: &mut Program) -> Result<Vec<Effect>> {
-        let (mut effects, mut before) = (vec![], Size::of(program));
+        let planner = self.planner();
+        let (mut effects, mut before) = (vec![], Size::of(program, &planner));
         for pass in PASSES.iter().filter(|p| self.runs(p.name)) {
             pass.over(program, self);
             program.verify().map_err(|e| e.in_call(|| format!("pass {}", pass.name)))?;
-            let after = Size::of(program);
+            let after = Size::of(program, &planner);
             effects.push(Effect { pass: pass.name, before: std::mem::replace(&mut before, after), after });
         }
         Ok(effects)
-    }
-}
-
-/// Size of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Number of nodes, those of sections included.
-    pub nodes: usize,
-    /// Number of nodes that box: ranks exchange something for them.
-    pub boxings: usize,
-    /// The most bytes that are in use at one time on the rank that holds most, with tensors from outside, as passes predict it.
-    pub peak: usize,
-    /// Time of the calls on the rank that has most to do, in picoseconds, as passes predict it. It is for comparison with that of other programs.
-    pub time: u64,
-}
-
-impl Size {
-    fn of(program: &Program) -> Size {
-        let sections = program.sections();
-        let nodes = || program.nodes.iter().chain(sections.iter().flat_map(|s| &s.body.nodes));
-        let mut sizes = Sizes::default();
-        let live = Liveness::of(program, &mut sizes);
-        Size {
-            nodes: nodes().count(),
-            boxings: nodes().filter(|n| n.is_boxing()).count(),
-            peak: live.outside + live.peak.1,
-            time: live.time(program, &mut sizes),
-        }
-    }
-}
-
-/// Effect of a pass on a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effect {
-    /// Name of the pass.
-    pub pass: &'static str,
-    /// The program before it.
-    pub before: Size,
-    /// The program after it.
-    pub after: Size,
-}
-
-/// `common: 63 nodes -> 60, 10 boxings -> 9, 4096 bytes -> 3584, 0.953 of the time`
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Effect { pass, before, after } = self;
-        let (b, a) = (before, after);
-        write!(f, "{pass}: {} nodes -> {}, {} boxings -> {}", b.nodes, a.nodes, b.boxings, a.boxings)?;
-        write!(f, ", {} bytes -> {}, {:.3} of the time", b.peak, a.peak, a.time as f64 / b.time.max(1) as f64)
     }
 }
 
@@ -285,6 +271,8 @@ impl Node {
 }
 
 #[cfg(test)]
+mod boxing_tests;
+#[cfg(test)]
 mod fuse_tests;
 
 #[cfg(test)]
@@ -296,7 +284,7 @@ mod tests {
         check_with((pass, &Passes::default()), text, expect);
     }
 
-    fn check_with((pass, passes): (&str, &Passes), text: &str, expect: &str) {
+    pub(super) fn check_with((pass, passes): (&str, &Passes), text: &str, expect: &str) {
         let mut program: Program = text.parse().unwrap();
         program.verify().unwrap();
         let pass = PASSES.iter().find(|p| p.name == pass).unwrap();
@@ -576,11 +564,15 @@ mod tests {
                    update: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; \
                    recompute: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; order: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; \
                    gather: 1 nodes -> 1, 0 boxings -> 0, 32 bytes -> 32, 1.000 of the time; dead: 1 nodes -> 0, 0 boxings -> 0, 32 bytes -> 16, 0.000 of the time; \
-                   fuse: 0 nodes -> 0, 0 boxings -> 0, 16 bytes -> 16, 0.000 of the time";
+                   fuse: 0 nodes -> 0, 0 boxings -> 0, 16 bytes -> 16, 0.000 of the time; together: 0 nodes -> 0, 0 boxings -> 0, 16 bytes -> 16, 0.000 of the time; \
+                   overlap: 0 nodes -> 0, 0 boxings -> 0, 16 bytes -> 16, 0.000 of the time";
         assert_eq!(run(&Passes::default()), (0, all.to_string()));
         assert_eq!(run(&Passes::default().without("dead").unwrap()).0, 1);
         assert_eq!(run(&Passes::none()), (1, String::new()));
         let e = Passes::default().without("fusion").unwrap_err().to_string();
-        assert!(e.contains("\"fusion\"") && e.contains("common, update, recompute, order, gather, dead, fuse"), "{e}");
+        assert!(
+            e.contains("\"fusion\"") && e.contains("update, recompute, order, gather, dead, fuse, together, overlap"),
+            "{e}"
+        );
     }
 }
