@@ -12,7 +12,7 @@
 #define OFLOW_OP_MAJOR 1
 
 // Minor version of the interface: structs have grown at their ends, nothing else has changed.
-#define OFLOW_OP_MINOR 1
+#define OFLOW_OP_MINOR 2
 
 // A callback has done its work.
 #define OFLOW_OK 0
@@ -251,6 +251,17 @@ typedef struct {
   const uint32_t *devices;
   // For a device rule the device that the call would run on otherwise.
   uint32_t default_device;
+  // For a rule over all axes of a mesh the size of each axis. A null pointer for other rules.
+  const int64_t *mesh;
+  // Number of mesh axes; 0 for other rules.
+  size_t mesh_axes;
+  // For such a rule the present nd-SBP of each input, as `[S(0), B]`; an empty text for one that was left out. A null pointer for
+  // other rules.
+  const oflow_str *sbps;
+  // For such a rule the nd-SBP that output 0 is to have in the end; an empty text where none is said.
+  oflow_str asked;
+  // 1 if inputs are to stay as they are where a signature takes them so.
+  uint32_t keep;
 } oflow_infer;
 
 // Where rules put their results. Each function returns `OFLOW_OK`, or `OFLOW_ERROR` for a value that cannot be.
@@ -263,7 +274,7 @@ typedef struct {
   int32_t (*shape)(void *context, size_t output, const int64_t *dims, size_t rank);
   // Says the element type of an output.
   int32_t (*dtype)(void *context, size_t output, uint32_t dtype);
-  // Adds a signature, such as `S(0), B -> S(0)`.
+  // Adds a signature, such as `S(0), B -> S(0)`; of a rule over all axes of a mesh one such as `[S(0), B] -> [S(0), B]`.
   int32_t (*signature)(void *context, oflow_str text);
   // Says the device whose kernel runs (`OFLOW_CPU`, …), and its stream (`OFLOW_STREAM_COMPUTE`, …).
   int32_t (*run_on)(void *context, uint32_t device, uint32_t stream);
@@ -530,6 +541,10 @@ typedef struct {
   oflow_strs nd_valid;
   // Where a call runs and where its outputs are.
   oflow_rule_fn infer_devices;
+  // Signatures over all axes of a mesh by code, in the place of `nd_infer`. The rule sees the layouts of the inputs.
+  oflow_rule_fn nd_infer_rule;
+  // Takes one of the op's signatures for a call: the one that it gives. One that gives none leaves the choice to oflow.
+  oflow_rule_fn nd_choose;
 } oflow_op_def;
 
 // A tensor, by its number. 0 is none.

@@ -37,6 +37,7 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -288,8 +289,37 @@ class Infer {
             throw Error("the device of a call is known to a device rule only");
         return Device(i_->default_device);
     }
+    // For nd_infer_rule and nd_choose: the sizes of the mesh axes; the present nd-SBP of an input, as "[S(0), B]"; the one that output 0 is
+    // to have in the end, if one is said; whether inputs are to stay as they are where a signature takes them so.
+    Shape mesh() const
+    {
+        sees_mesh("the mesh");
+        return Shape(i_->mesh, i_->mesh + i_->mesh_axes);
+    }
+    std::string sbp(size_t i) const
+    {
+        sees_mesh("the layout");
+        if (!has_input(i))
+            throw Error("input " + std::to_string(i) + " is not there, so it has no layout");
+        return string_of(i_->sbps[i]);
+    }
+    std::optional<std::string> asked() const
+    {
+        sees_mesh("the layout asked for");
+        return i_->asked.len ? std::optional<std::string>(string_of(i_->asked)) : std::nullopt;
+    }
+    bool keeps() const
+    {
+        sees_mesh("the scope");
+        return i_->keep != 0;
+    }
 
   private:
+    void sees_mesh(const char *what) const
+    {
+        if (!i_->sbps)
+            throw Error(std::string(what) + " of a call is known to nd_infer_rule and nd_choose only");
+    }
     const oflow_infer *i_;
 };
 
@@ -439,6 +469,18 @@ class Op {
         get_sbp_ = std::move(f);
         return *this;
     }
+    // Signatures over all axes of a mesh by code, in the place of nd_infer: "[S(0), B] -> [S(0), B]". All tensors B is always one more.
+    Op &nd_infer_rule(std::function<std::vector<std::string>(const Infer &)> f)
+    {
+        nd_infer_rule_ = std::move(f);
+        return *this;
+    }
+    // Takes one of the op's signatures over all axes of a mesh for a call; std::nullopt leaves the choice to oflow.
+    Op &nd_choose(std::function<std::optional<std::string>(const Infer &)> f)
+    {
+        nd_choose_ = std::move(f);
+        return *this;
+    }
     // The gradient by code, in the place of `gradient`: g.set("x", g.call("mul", {g.grad("y"), g.input("x")})). `saves`: the inputs and
     // outputs that it reads, by name; all of them are kept for it if nothing is said.
     Op &grad_rule(std::function<void(Grad &)> f)
@@ -544,6 +586,8 @@ class Op {
         exported_.nd_extra = list(nd_extra_);
         exported_.nd_valid = list(nd_valid_);
         exported_.infer_devices = devices_ ? &Op::run_devices : nullptr;
+        exported_.nd_infer_rule = nd_infer_rule_ ? &Op::run_nd_infer : nullptr;
+        exported_.nd_choose = nd_choose_ ? &Op::run_nd_choose : nullptr;
         return &exported_;
     }
 
@@ -612,6 +656,20 @@ class Op {
                 taken(r->signature(r->context, detail::str(text)));
         });
     }
+    static int32_t run_nd_infer(const oflow_infer *i, const oflow_results *r, oflow_message *error)
+    {
+        return rule(i, error, [r](Op &op, const Infer &infer) {
+            for (auto &text : op.nd_infer_rule_(infer))
+                taken(r->signature(r->context, detail::str(text)));
+        });
+    }
+    static int32_t run_nd_choose(const oflow_infer *i, const oflow_results *r, oflow_message *error)
+    {
+        return rule(i, error, [r](Op &op, const Infer &infer) {
+            if (auto text = op.nd_choose_(infer))
+                taken(r->signature(r->context, detail::str(*text)));
+        });
+    }
 
     static int32_t run_devices(const oflow_infer *i, const oflow_results *r, oflow_message *error)
     {
@@ -630,7 +688,8 @@ class Op {
     std::function<void(const Infer &)> check_;
     std::function<std::vector<Shape>(const Infer &)> shapes_;
     std::function<std::vector<uint32_t>(const Infer &)> dtypes_;
-    std::function<std::vector<std::string>(const Infer &)> get_sbp_;
+    std::function<std::vector<std::string>(const Infer &)> get_sbp_, nd_infer_rule_;
+    std::function<std::optional<std::string>(const Infer &)> nd_choose_;
     std::function<void(Grad &)> grad_rule_;
     detail::Texts grad_saves_;
     bool grad_saves_listed_ = false;

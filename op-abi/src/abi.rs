@@ -16,7 +16,7 @@ use std::ffi::c_void;
 /// Major version of the interface. A library made with another one is refused.
 pub const OFLOW_OP_MAJOR: u16 = 1;
 /// Minor version of the interface: structs have grown at their ends, nothing else has changed.
-pub const OFLOW_OP_MINOR: u16 = 1;
+pub const OFLOW_OP_MINOR: u16 = 2;
 
 /// A callback has done its work.
 pub const OFLOW_OK: i32 = 0;
@@ -267,6 +267,17 @@ pub struct oflow_infer {
     pub devices: *const u32,
     /// For a device rule the device that the call would run on otherwise.
     pub default_device: u32,
+    /// For a rule over all axes of a mesh the size of each axis. A null pointer for other rules.
+    pub mesh: *const i64,
+    /// Number of mesh axes; 0 for other rules.
+    pub mesh_axes: usize,
+    /// For such a rule the present nd-SBP of each input, as `[S(0), B]`; an empty text for one that was left out. A null pointer for
+    /// other rules.
+    pub sbps: *const oflow_str,
+    /// For such a rule the nd-SBP that output 0 is to have in the end; an empty text where none is said.
+    pub asked: oflow_str,
+    /// 1 if inputs are to stay as they are where a signature takes them so.
+    pub keep: u32,
 }
 
 /// Where rules put their results. Each function returns `OFLOW_OK`, or `OFLOW_ERROR` for a value that cannot be.
@@ -281,7 +292,7 @@ pub struct oflow_results {
     pub shape: Option<unsafe extern "C" fn(context: *mut c_void, output: usize, dims: *const i64, rank: usize) -> i32>,
     /// Says the element type of an output.
     pub dtype: Option<unsafe extern "C" fn(context: *mut c_void, output: usize, dtype: u32) -> i32>,
-    /// Adds a signature, such as `S(0), B -> S(0)`.
+    /// Adds a signature, such as `S(0), B -> S(0)`; of a rule over all axes of a mesh one such as `[S(0), B] -> [S(0), B]`.
     pub signature: Option<unsafe extern "C" fn(context: *mut c_void, text: oflow_str) -> i32>,
     /// Says the device whose kernel runs (`OFLOW_CPU`, …), and its stream (`OFLOW_STREAM_COMPUTE`, …).
     pub run_on: Option<unsafe extern "C" fn(context: *mut c_void, device: u32, stream: u32) -> i32>,
@@ -437,6 +448,10 @@ pub struct oflow_op_def {
     pub nd_valid: oflow_strs,
     /// Where a call runs and where its outputs are.
     pub infer_devices: oflow_rule_fn,
+    /// Signatures over all axes of a mesh by code, in the place of `nd_infer`. The rule sees the layouts of the inputs.
+    pub nd_infer_rule: oflow_rule_fn,
+    /// Takes one of the op's signatures for a call: the one that it gives. One that gives none leaves the choice to oflow.
+    pub nd_choose: oflow_rule_fn,
 }
 
 /// Declarations of a library.

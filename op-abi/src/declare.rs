@@ -15,6 +15,7 @@ type Shapes = Box<dyn Fn(&Infer<'_>) -> Result<Vec<Vec<i64>>> + Send + Sync>;
 type DTypes = Box<dyn Fn(&Infer<'_>) -> Result<Vec<u32>> + Send + Sync>;
 type DevicesRule = Box<dyn Fn(&Infer<'_>) -> Result<Devices> + Send + Sync>;
 type Signatures = Box<dyn Fn(&Infer<'_>) -> Result<Vec<String>> + Send + Sync>;
+type Choose = Box<dyn Fn(&Infer<'_>) -> Result<Option<String>> + Send + Sync>;
 
 /// Where a call runs and where its outputs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +149,8 @@ struct Rules {
     dtypes: Option<DTypes>,
     signatures: Option<Signatures>,
     devices: Option<DevicesRule>,
+    nd_infer: Option<Signatures>,
+    nd_choose: Option<Choose>,
 }
 
 /// An op. The texts are those of `oflow::ops::OpDef`.
@@ -287,6 +290,18 @@ impl Op {
         self.rules.signatures = Some(Box::new(f));
         self
     }
+    /// Signatures over all axes of a mesh by code, in the place of [`Op::nd_infer`]: `[S(0), B] -> [S(0), B]`. They may depend on
+    /// [`Infer::mesh`], [`Infer::sbp`], [`Infer::asked`] and [`Infer::keeps`]. All tensors B is always one more.
+    pub fn nd_infer_rule(mut self, f: impl Fn(&Infer<'_>) -> Result<Vec<String>> + Send + Sync + 'static) -> Op {
+        self.rules.nd_infer = Some(Box::new(f));
+        self
+    }
+    /// Takes one of the op's signatures over all axes of a mesh for a call, from what [`Op::nd_infer_rule`] may depend on. `None` leaves the
+    /// choice to oflow.
+    pub fn nd_choose(mut self, f: impl Fn(&Infer<'_>) -> Result<Option<String>> + Send + Sync + 'static) -> Op {
+        self.rules.nd_choose = Some(Box::new(f));
+        self
+    }
     /// Where a call runs, and where its outputs are.
     pub fn devices(mut self, f: impl Fn(&Infer<'_>) -> Result<Devices> + Send + Sync + 'static) -> Op {
         self.rules.devices = Some(Box::new(f));
@@ -303,13 +318,15 @@ impl Op {
     }
 
     fn export(self) -> oflow_op_def {
-        let Rules { check, shapes, dtypes, signatures, devices } = &self.rules;
-        let rules: [oflow_rule_fn; 5] = [
+        let Rules { check, shapes, dtypes, signatures, devices, nd_infer, nd_choose } = &self.rules;
+        let rules: [oflow_rule_fn; 7] = [
             check.as_ref().and(Some(check_rule)),
             shapes.as_ref().and(Some(shapes_rule)),
             dtypes.as_ref().and(Some(dtypes_rule)),
             signatures.as_ref().and(Some(signatures_rule)),
             devices.as_ref().and(Some(devices_rule)),
+            nd_infer.as_ref().and(Some(nd_infer_rule)),
+            nd_choose.as_ref().and(Some(nd_choose_rule)),
         ];
         let kernels: Vec<*const oflow_kernel> = self.kernels.into_iter().map(|k| kept(k.export())).collect();
         oflow_op_def {
@@ -344,6 +361,8 @@ impl Op {
             nd_extra: texts(self.nd_extra),
             nd_valid: texts(self.nd_valid),
             infer_devices: rules[4],
+            nd_infer_rule: rules[5],
+            nd_choose: rules[6],
         }
     }
 }
@@ -538,11 +557,35 @@ unsafe extern "C" fn dtypes_rule(i: *const oflow_infer, r: *const oflow_results,
     unsafe { rule(i, r, e, body) }
 }
 
+/// Hands on signatures.
+fn give_signatures<'s>(results: &oflow_results, mut all: impl Iterator<Item = &'s String>) -> Result<()> {
+    let Some(give) = results.signature else { return Ok(()) };
+    // SAFETY: oflow's function with its context; the text lives during the call.
+    all.try_for_each(|s| taken(unsafe { give(results.context, oflow_str::of(s)) }))
+}
+
 unsafe extern "C" fn signatures_rule(i: *const oflow_infer, r: *const oflow_results, e: *mut oflow_message) -> i32 {
-    let body = |rules: &Rules, infer: &Infer<'_>, results: &oflow_results| {
-        let (Some(signatures), Some(give)) = (&rules.signatures, results.signature) else { return Ok(()) };
-        // SAFETY: oflow's function with its context; the text lives during the call.
-        signatures(infer)?.iter().try_for_each(|s| taken(unsafe { give(results.context, oflow_str::of(s)) }))
+    let body = |rules: &Rules, infer: &Infer<'_>, results: &oflow_results| match &rules.signatures {
+        Some(signatures) => give_signatures(results, signatures(infer)?.iter()),
+        None => Ok(()),
+    };
+    // SAFETY: called by oflow for an op of `Op::export`.
+    unsafe { rule(i, r, e, body) }
+}
+
+unsafe extern "C" fn nd_infer_rule(i: *const oflow_infer, r: *const oflow_results, e: *mut oflow_message) -> i32 {
+    let body = |rules: &Rules, infer: &Infer<'_>, results: &oflow_results| match &rules.nd_infer {
+        Some(signatures) => give_signatures(results, signatures(infer)?.iter()),
+        None => Ok(()),
+    };
+    // SAFETY: called by oflow for an op of `Op::export`.
+    unsafe { rule(i, r, e, body) }
+}
+
+unsafe extern "C" fn nd_choose_rule(i: *const oflow_infer, r: *const oflow_results, e: *mut oflow_message) -> i32 {
+    let body = |rules: &Rules, infer: &Infer<'_>, results: &oflow_results| match &rules.nd_choose {
+        Some(choose) => give_signatures(results, choose(infer)?.iter()),
+        None => Ok(()),
     };
     // SAFETY: called by oflow for an op of `Op::export`.
     unsafe { rule(i, r, e, body) }

@@ -63,6 +63,28 @@ impl<'a> Infer<'a> {
     pub fn default_device(&self) -> u32 {
         self.0.default_device
     }
+    /// Sizes of the mesh axes, for `Op::nd_infer_rule` and `Op::nd_choose`; empty for other rules.
+    pub fn mesh(&self) -> &'a [i64] {
+        // SAFETY: one member for each mesh axis, alive during the call.
+        unsafe { slice(self.0.mesh, self.0.mesh_axes) }
+    }
+    /// The present nd-SBP of an input, as `[S(0), B]`, for `Op::nd_infer_rule` and `Op::nd_choose`; none of an input that was left out, and
+    /// for other rules.
+    pub fn sbp(&self, i: usize) -> Option<&'a str> {
+        // SAFETY: null, or one text for each input, alive during the call.
+        let all = unsafe { slice(self.0.sbps, if self.0.sbps.is_null() { 0 } else { self.0.input_count }) };
+        // SAFETY: as above.
+        all.get(i).map(|t| unsafe { text(*t) }).filter(|t| !t.is_empty())
+    }
+    /// The nd-SBP that output 0 is to have in the end, if one is said.
+    pub fn asked(&self) -> Option<&'a str> {
+        // SAFETY: text of the call.
+        Some(unsafe { text(self.0.asked) }).filter(|t| !t.is_empty())
+    }
+    /// Whether inputs are to stay as they are where a signature takes them so.
+    pub fn keeps(&self) -> bool {
+        self.0.keep != 0
+    }
     /// Output by position, for the size of a workspace and for `Kernel::applies`.
     ///
     /// # Errors

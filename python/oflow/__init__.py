@@ -65,7 +65,7 @@ from ._modes import (  # noqa: E402
     watch_calls,
 )
 from ._namespace import find as _find  # noqa: E402
-from ._op import op  # noqa: E402
+from ._op import SbpHints, op  # noqa: E402
 from ._session import Session  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
 

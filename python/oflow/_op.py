@@ -2,11 +2,31 @@
 
 import dataclasses
 import inspect
+import traceback
 import types
 import typing
 
 from . import _oflow
+from ._errors import ArgumentError
 from ._namespace import _function
+
+
+class SbpHints(typing.NamedTuple):
+    """The layouts that a call has and is asked for: what the rules ``nd_infer`` and ``nd_choose`` of an op are given.
+
+    nd-SBPs are texts such as ``"[S(0), B]"``, as in the rows that the rules return.
+    """
+
+    mesh: tuple[int, ...]
+    """The size of each mesh axis."""
+    shapes: list[tuple[int, ...] | None]
+    """The logical shape of each input; None for one that was left out."""
+    inputs: list[str | None]
+    """The present nd-SBP of each input; None for one that was left out."""
+    output: str | None
+    """The nd-SBP that output 0 is to have in the end, if one is said: by ``with_sbp``, by ``pin_sbp`` or by the tensor that is written."""
+    keep: bool
+    """Whether inputs are to stay as they are where a signature takes them so (``keep_layouts``)."""
 
 
 class _Value:
@@ -167,6 +187,24 @@ def _rows(said):
     return [said] if isinstance(said, str) else list(said or ())
 
 
+def _by_hints(function, rule, name, params, returns):
+    """A rule as ``_oflow`` calls it. What it raises, and a wrong type of what it returns, is an error that names the op, the rule and the line."""
+
+    def told(*hints_and_attrs):
+        *hints, attrs = hints_and_attrs
+        try:
+            found = function(SbpHints(*hints), attrs if params is None else _object(params, attrs))
+        except Exception as e:
+            last = traceback.extract_tb(e.__traceback__)[-1]
+            raise ArgumentError(f"`{rule}` of op {name} raised {type(e).__name__}: {e} ({last.filename}:{last.lineno})") from e
+        rows = found if rule == "nd_infer" else [] if found is None else [found]
+        if not isinstance(rows, (list, tuple)) or not all(isinstance(row, str) for row in rows):
+            raise ArgumentError(f"`{rule}` of op {name} returned {found!r}; it returns {returns}")
+        return list(rows)
+
+    return told
+
+
 def op(
     signature,
     *,
@@ -182,6 +220,7 @@ def op(
     nd_infer=None,
     nd_extra=None,
     nd_valid=None,
+    nd_choose=None,
     params=None,
     gradient=None,
     samples=(),
@@ -206,6 +245,9 @@ def op(
     - ``nd_extra``, a list of rows such as ``"[S(0), S(1)] -> [S(0), S(1)]"``: signatures over all axes of a mesh together, beside the
       products of those of one axis; ``nd_infer``: in their place; ``nd_valid``: which of all hold, as patterns with ``*``: a row such as
       ``"not [S(0), S(1)] -> *"`` forbids what it matches;
+    - ``nd_infer(hints, attrs)`` as a function returns such rows for a call, from the layouts that it has and is asked for
+      (``SbpHints``), and ``nd_choose(hints, attrs)`` returns the row that the call takes, one of its signatures, or None to leave the
+      choice to the costs. Both return the same on every rank;
     - ``gradient(dy, x, ..., **attrs)``: the gradients of the inputs, from those of the outputs (None for one that nothing depends on) and
       the inputs. Functions and operators on these values are noted down and run in backward: tensors are given by position, anything
       else by name;
@@ -216,7 +258,7 @@ def op(
     """
     if (expression is None) == (kernel is None):
         raise TypeError("op() takes an expression or a kernel")
-    for what, function in (("kernel", kernel), ("shape", shape), ("gradient", gradient)):
+    for what, function in (("kernel", kernel), ("shape", shape), ("gradient", gradient), ("nd_choose", nd_choose)):
         if function is not None and not callable(function):
             raise TypeError(f"{what} must be a function, not {type(function).__name__}")
     if expression is not None:
@@ -229,6 +271,7 @@ def op(
         kernel = run and (lambda inputs, outputs, attrs: run(inputs, outputs, _object(params, attrs)))
         shape = rule and (lambda shapes, attrs: rule(shapes, _object(params, attrs)))
         doc = doc or (inspect.getdoc(run) if run is not None else None)
+    name = f"{domain}.{signature.split('(')[0].strip()}"
     said = {
         "expression": expression,
         "kernel": kernel,
@@ -239,9 +282,11 @@ def op(
         "factors": factors,
         "signatures": _rows(sbp),
         "linear": _rows(linear),
-        "nd_infer": _rows(nd_infer),
+        "nd_infer": [] if callable(nd_infer) else _rows(nd_infer),
+        "nd_infer_rule": _by_hints(nd_infer, "nd_infer", name, params, "a list of rows as text") if callable(nd_infer) else None,
         "nd_extra": _rows(nd_extra),
         "nd_valid": _rows(nd_valid),
+        "nd_choose": None if nd_choose is None else _by_hints(nd_choose, "nd_choose", name, params, "a row as text, or None"),
         "gradient": None if gradient is None else _plan(gradient, signature.split("(")[0].strip(), params),
         "samples": _rows(samples),
         "doc": doc or (inspect.getdoc(kernel) if kernel is not None else None),

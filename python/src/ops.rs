@@ -7,7 +7,10 @@ use crate::results;
 use crate::signature::dtype_name;
 use crate::types::{dtype_of, raised};
 use oflow::kernels::{Dims, View};
-use oflow::ops::{AttrKind, AttrValue, DTypeRule, FnReturn, FnSig, Grad, GradCtx, OpDef, ParamKind, Value};
+use oflow::ops::{
+    AttrKind, AttrValue, DTypeRule, FnReturn, FnSig, Grad, GradCtx, InferCtx, OpDef, ParamKind, SbpHints, Value,
+};
+use oflow::placement::Placement;
 use oflow::{DType, Error, Result};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -120,7 +123,7 @@ fn kernel(cx: &oflow::ops::KernelCx<'_>, run: &Py<PyAny>) -> Result<()> {
 }
 
 /// Shapes by code in Python: `shape(shapes, attrs)` gives the shape of the output, or a list of them.
-fn shapes(c: &oflow::ops::InferCtx<'_>, rule: &Py<PyAny>) -> Result<SmallVec<[Dims; 2]>> {
+fn shapes(c: &InferCtx<'_>, rule: &Py<PyAny>) -> Result<SmallVec<[Dims; 2]>> {
     Python::attach(|py| {
         let attrs = attrs_dict(py, c.op, c.attrs, &[])?;
         let call = || -> PyResult<SmallVec<[Dims; 2]>> {
@@ -136,6 +139,21 @@ fn shapes(c: &oflow::ops::InferCtx<'_>, rule: &Py<PyAny>) -> Result<SmallVec<[Di
                 ))
             })?;
             Ok(all.into_iter().map(|s| s.into_iter().collect()).collect())
+        };
+        call().map_err(from_callback)
+    })
+}
+
+/// The rows that a rule over nd-SBPs in Python gives: `rule(mesh, shapes, inputs, output, keep, attrs)`, with nd-SBPs as texts.
+fn by_hints(rule: &Py<PyAny>, c: &InferCtx<'_>, mesh: &Placement, hints: &SbpHints<'_>) -> Result<Vec<String>> {
+    Python::attach(|py| {
+        let attrs = attrs_dict(py, c.op, c.attrs, &[])?;
+        let call = || -> PyResult<Vec<String>> {
+            let shapes = c.inputs.iter().map(|t| t.as_ref().map(|t| PyTuple::new(py, t.shape.iter())).transpose());
+            let shapes = shapes.collect::<PyResult<Vec<_>>>()?;
+            let inputs: Vec<Option<String>> = hints.inputs.iter().map(|s| Some(s.as_ref()?.to_string())).collect();
+            let (mesh, output) = (PyTuple::new(py, mesh.dims())?, hints.output.map(|s| s.to_string()));
+            rule.bind(py).call1((mesh, shapes, inputs, output, hints.keep, attrs))?.extract()
         };
         call().map_err(from_callback)
     })
@@ -250,6 +268,12 @@ pub fn _register_op(py: Python<'_>, text: &str, said: &Bound<'_, PyDict>) -> PyR
         def = def.linear_in(&linear.iter().map(String::as_str).collect::<Vec<_>>());
     }
     def = def.nd_rows(&texts("nd_infer")?, &texts("nd_extra")?, &texts("nd_valid")?).or_raise(py)?;
+    if let Some(rule) = field("nd_infer_rule")?.map(Bound::unbind) {
+        def = def.nd_infer_rows(move |c, mesh, hints| by_hints(&rule, c, mesh, hints));
+    }
+    if let Some(rule) = field("nd_choose")?.map(Bound::unbind) {
+        def = def.nd_choose_row(move |c, mesh, hints| Ok(by_hints(&rule, c, mesh, hints)?.pop()));
+    }
     if let Some(plan) = field("gradient")?.map(Bound::unbind) {
         let outputs = def.sig.outputs.len();
         def = def.grad(Grad::rule(move |g| gradient(g, &plan, outputs)));

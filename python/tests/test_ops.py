@@ -208,3 +208,85 @@ def test_signatures_over_several_mesh_axes_are_rows_of_text():
         assert "conforms" in flow.testing.conformance(f"mine.{name}")
     with pytest.raises(Exception, match="its tensors have different numbers of axes"):
         flow.op("wrong(Tensor x) -> Tensor", nd_extra=["[S(0), B] -> [S(0)]"], **said)
+
+
+def copies(inputs, outputs, attrs):
+    outputs[0][...] = inputs[0]
+
+
+def takes(hints, attrs):
+    """What is asked for; of a whole input columns, unless layouts are kept; else what costs least."""
+    assert isinstance(hints, flow.SbpHints) and hints.shapes == [(8, 4)] and attrs == {"n": 1}
+    columns, whole = ("[" + ", ".join([sbp] * len(hints.mesh)) + "]" for sbp in ("S(1)", "B"))
+    taken = hints.output or (columns if hints.inputs[0] == whole and not hints.keep else None)
+    return taken and f"{taken} -> {taken}"
+
+
+def lists(hints, attrs):
+    columns = "[" + ", ".join(["S(1)"] * len(hints.mesh)) + "]"
+    rows = hints.inputs[0] if "S(0)" in hints.inputs[0] else None
+    sbp = hints.output or rows or columns
+    return [f"{sbp} -> {sbp}"]
+
+
+def test_rules_see_the_layouts_that_a_call_has_and_is_asked_for():
+    said = {"kernel": copies, "dtype": "same", "domain": "hinted"}
+    flow.op("takes(Tensor x, *, Int n=1) -> Tensor", sbp=["S0 -> S0", "S1 -> S1"], nd_choose=takes, **said)
+    flow.op("lists(Tensor x) -> Tensor", nd_infer=lists, samples=["f32[4, 6]"], **said)
+    assert "conforms" in flow.testing.conformance("hinted.lists")
+    split, broadcast, partial = flow.sbp.split, flow.sbp.broadcast, flow.sbp.partial_sum
+    for ranks in ([0], [[0]]):
+        p = flow.placement("cpu", ranks)
+        axes = len(np.shape(ranks))
+
+        def make(sbp):
+            return flow.tensor(np.arange(32.0).reshape(8, 4), placement=p, sbp=(broadcast,) * axes).to_global(sbp=(sbp,) * axes)
+
+        for _ in range(2):
+            for op, x, asked, keep, want in (
+                (flow.hinted.takes, broadcast, None, False, split(1)),
+                (flow.hinted.takes, broadcast, None, True, broadcast),
+                (flow.hinted.takes, broadcast, split(0), False, split(0)),
+                (flow.hinted.takes, split(0), None, False, split(0)),
+                (flow.hinted.lists, split(0), None, False, split(0)),
+                (flow.hinted.lists, partial, split(0), False, split(0)),
+            ):
+                x = make(x)
+
+                def call(x):
+                    ask = (lambda: flow.with_sbp((asked,) * axes, lambda: op(x))) if asked else lambda: op(x)
+                    if keep:
+                        with flow.keep_layouts():
+                            return ask()
+                    return ask()
+
+                graph = flow.graph(call)
+                for y in (call(x), graph(x), graph(x)):
+                    assert y.sbp == (want,) * axes and y.tolist() == np.arange(32.0).reshape(8, 4).tolist()
+
+
+def test_what_goes_wrong_in_a_rule_names_the_op_the_rule_and_the_line():
+    x = flow.tensor(np.zeros((2, 2)), placement=flow.placement.all("cpu"), sbp=flow.sbp.broadcast)
+
+    def raises(hints, attrs):
+        raise KeyError("rows")
+
+    line = raises.__code__.co_firstlineno + 1
+    for n, (rule, function, says) in enumerate(
+        (
+            ("nd_choose", raises, rf"`nd_choose` of op hinted\.wrong0 raised KeyError: 'rows' \(.*test_ops\.py:{line}\)"),
+            ("nd_infer", raises, rf"`nd_infer` of op hinted\.wrong1 raised KeyError: 'rows' \(.*test_ops\.py:{line}\)"),
+            ("nd_choose", lambda hints, attrs: ["[B] -> [B]"], r"of op hinted\.wrong2 returned \['\[B\] -> \[B\]'\]; it returns a row as text, or None"),
+            ("nd_infer", lambda hints, attrs: "[B] -> [B]", r"of op hinted\.wrong3 returned '\[B\] -> \[B\]'; it returns a list of rows"),
+            ("nd_choose", lambda hints, attrs: "[B -> [B]", r"`nd_choose` of op hinted\.wrong4@1 gives '\[B -> \[B\]'"),
+            ("nd_infer", lambda hints, attrs: ["[B, B] -> [B, B]"], r"`nd_infer` of op hinted\.wrong5@1 gives .* on 1 mesh axes"),
+            ("nd_choose", lambda hints, attrs: "[S(1)] -> [S(1)]", r"op hinted\.wrong6@1 takes .* none of its signatures"),
+        )
+    ):
+        op = flow.op(f"wrong{n}(Tensor x) -> Tensor", kernel=copies, dtype="same", domain="hinted", **{rule: function})
+        with pytest.raises(flow.Error, match=says):
+            op(x)
+        with pytest.raises(flow.Error, match=says):
+            flow.graph(op)(x)
+    with pytest.raises(TypeError, match="nd_choose must be a function, not str"):
+        flow.op("wrong(Tensor x) -> Tensor", kernel=copies, domain="hinted", nd_choose="[B] -> [B]")

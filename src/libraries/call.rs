@@ -41,12 +41,6 @@ pub(super) type AppliesCall = unsafe extern "C" fn(*const oflow_infer, *mut oflo
 /// The size of a workspace.
 pub(super) type WorkspaceCall = unsafe extern "C" fn(*const oflow_infer, *mut oflow_message) -> i64;
 
-/// An op with its library, for messages.
-pub(super) fn shown(op: &OpDef) -> String {
-    let library = op.library.as_ref().map_or(String::new(), |l| format!(" of library {l}"));
-    format!("op {}{library}", op.full_name())
-}
-
 /// Converts the status and message of a callback to a result. A callback that says itself why it failed is an error of the
 /// call, as one of a kernel in Rust; a panic, an exception or no status at all is a failure of this rank.
 pub(super) fn judged(status: i32, why: String, about: impl Fn() -> String) -> Result<()> {
@@ -135,9 +129,9 @@ pub(super) fn run_kernel(cx: &KernelCx<'_>, run: KernelCall, user: User, device:
     if status == OFLOW_ERROR
         && let Some(e) = passed_on(&room.said(len))
     {
-        return Err(e.within(|| format!("a kernel of {}", shown(op))));
+        return Err(e.within(|| format!("a kernel of {}", op.shown())));
     }
-    judged(status, room.said(len), || format!("a kernel of {}", shown(op)))?;
+    judged(status, room.said(len), || format!("a kernel of {}", op.shown()))?;
     if let Some(stream) = ordered {
         stream.after_default()?;
     }
@@ -153,7 +147,7 @@ fn say_length(op: &OpDef, to: &View, written: i64, outputs: &[View], queue: Opti
     if !(0..=most).contains(&written) {
         let said = if written == -1 { "no length".to_string() } else { format!("the length {written}") };
         return judged(OFLOW_ERROR, format!("it says {said}; there is room for {most}"), || {
-            format!("a kernel of {}", shown(op))
+            format!("a kernel of {}", op.shown())
         });
     }
     if let Some(queue) = queue {
@@ -175,7 +169,7 @@ pub(super) fn workspace_bytes(
     let mut message = room.message();
     let _no_calls = no_calls("the size of a workspace");
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
-    let found = with_infer(ctx, &RuleArgs { outputs, devices: None }, user.get(), |infer| unsafe {
+    let found = with_infer(ctx, &RuleArgs { outputs, ..RuleArgs::default() }, user.get(), |infer| unsafe {
         bytes(infer, &raw mut message)
     });
     match usize::try_from(found) {
@@ -184,7 +178,7 @@ pub(super) fn workspace_bytes(
         _ => {
             let len = message.len;
             let status = i32::try_from(found.unsigned_abs()).unwrap_or(i32::MAX).max(OFLOW_ERROR);
-            judged(status, room.said(len), || format!("the workspace of {}", shown(ctx.op))).map(|()| 0)
+            judged(status, room.said(len), || format!("the workspace of {}", ctx.op.shown())).map(|()| 0)
         }
     }
 }
@@ -199,14 +193,14 @@ pub(super) fn kernel_applies(
     let mut room: Room = Room::new();
     let mut message = room.message();
     // SAFETY: a function of a loaded library, which stays mapped; all that it is given lives until it returns.
-    let found = with_infer(ctx, &RuleArgs { outputs, devices: None }, user.get(), |infer| unsafe {
+    let found = with_infer(ctx, &RuleArgs { outputs, ..RuleArgs::default() }, user.get(), |infer| unsafe {
         applies(infer, &raw mut message)
     });
     match found {
         0 | 1 => Ok(found == 1),
         _ => {
             let (len, status) = (message.len, found.checked_neg().filter(|s| *s > 0).unwrap_or(found));
-            judged(status, room.said(len), || format!("the condition of a kernel of {}", shown(ctx.op)))
+            judged(status, room.said(len), || format!("the condition of a kernel of {}", ctx.op.shown()))
                 .map(|()| false)
                 .map_err(|e| e.as_kind(ErrorKind::Argument))
         }
@@ -318,7 +312,7 @@ fn run_rule(ctx: &InferCtx<'_>, args: &RuleArgs<'_>, rule: RuleCall, user: User,
     let status = with_infer(ctx, args, user.get(), call);
     let len = message.len;
     // Rules are pure: what they say is the same on every rank, and before any data moves.
-    judged(status, room.said(len), || format!("{what} of {}", shown(ctx.op)))
+    judged(status, room.said(len), || format!("{what} of {}", ctx.op.shown()))
         .map_err(|e| e.as_kind(ErrorKind::Argument))?;
     Ok(given)
 }
@@ -331,7 +325,7 @@ fn all<T>(list: Vec<Option<T>>, ctx: &InferCtx<'_>, what: &str) -> Result<SmallV
     match found {
         Some(found) if n == op.sig.outputs.len() || op.sig.outputs_vary() => Ok(found),
         _ => {
-            let about = || format!("{what} of {}", shown(op));
+            let about = || format!("{what} of {}", op.shown());
             judged(OFLOW_ERROR, format!("it gives {n} of {} outputs", op.sig.outputs.len()), about)
                 .map(|()| SmallVec::new())
         }
@@ -365,6 +359,24 @@ pub(super) fn add_rules(mut op: OpDef, from: &oflow_op_def, user: User) -> OpDef
     if let Some(rule) = from.infer_devices {
         op = op.devices(move |ctx| devices(ctx, rule, user));
     }
+    if let Some(rule) = from.nd_infer_rule {
+        op = op.nd_infer_rows(move |ctx, mesh, hints| {
+            let args = RuleArgs { sbps: Some((mesh, hints)), ..RuleArgs::default() };
+            Ok(run_rule(ctx, &args, rule, user, "`nd_infer_rule`")?.signatures)
+        });
+    }
+    if let Some(rule) = from.nd_choose {
+        op = op.nd_choose_row(move |ctx, mesh, hints| {
+            let args = RuleArgs { sbps: Some((mesh, hints)), ..RuleArgs::default() };
+            let mut rows = run_rule(ctx, &args, rule, user, "`nd_choose`")?.signatures;
+            let (row, n) = (rows.pop(), rows.len() + 1);
+            match rows.is_empty() {
+                true => Ok(row),
+                false => Err(Error::argument(format!("`nd_choose` of {} gives {n} signatures", ctx.op.shown()))
+                    .help("give the one that the call is to take, or none to leave the choice to oflow")),
+            }
+        });
+    }
     op
 }
 
@@ -373,18 +385,18 @@ fn devices(ctx: &DeviceCtx<'_>, rule: RuleCall, user: User) -> Result<Devices> {
     let (call, what) = (ctx.call, "the device rule");
     let known = |d: Device| {
         device_code(d).ok_or_else(|| {
-            Error::unsupported(format!("{what} of {} knows cpu and cuda, and the call is on {d}", shown(call.op)))
+            Error::unsupported(format!("{what} of {} knows cpu and cuda, and the call is on {d}", call.op.shown()))
         })
     };
     let inputs: SmallVec<[u32; 8]> =
         ctx.inputs.iter().map(|d| d.map_or(Ok(OFLOW_NO_DEVICE), known)).collect::<Result<_>>()?;
-    let args = RuleArgs { outputs: &[], devices: Some((&inputs, known(ctx.default)?)) };
+    let args = RuleArgs { devices: Some((&inputs, known(ctx.default)?)), ..RuleArgs::default() };
     let given = run_rule(call, &args, rule, user, what)?;
     let (run_on, stream) = given.run_on.unwrap_or((ctx.default, StreamKind::Compute));
     let count = call.op.outputs_made(call)?.map_or(call.op.sig.outputs.len(), |made| made.len());
     if given.devices.len() > count {
         let why = format!("it gives devices for {} outputs, the call makes {count}", given.devices.len());
-        return judged(OFLOW_ERROR, why, || format!("{what} of {}", shown(call.op)))
+        return judged(OFLOW_ERROR, why, || format!("{what} of {}", call.op.shown()))
             .map(|()| Devices::all(run_on, count));
     }
     let outputs = (0..count).map(|o| given.devices.get(o).copied().flatten().unwrap_or(run_on)).collect();
@@ -402,5 +414,5 @@ fn signature(row: &str, (inputs, outputs): (usize, usize), op: &OpDef) -> Result
 }
 
 fn refused(op: &OpDef, row: &str, why: String) -> Error {
-    Error::argument(format!("the sharding rule of {} gives '{row}': {why}", shown(op)))
+    Error::argument(format!("the sharding rule of {} gives '{row}': {why}", op.shown()))
 }

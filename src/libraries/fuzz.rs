@@ -211,6 +211,8 @@ impl Memory {
             nd_extra: oflow_strs::EMPTY,
             nd_valid: oflow_strs::EMPTY,
             infer_devices: rule(4),
+            nd_infer_rule: rule(6),
+            nd_choose: rule(7),
         };
         let (wrong, count) = (from.byte(), from.byte());
         let kernels = (0..count).map(|_| self.kernel(from)).collect();
@@ -374,6 +376,9 @@ pub fn recorded() -> Vec<Vec<u8>> {
         .texts(["mine", "", "", "length_by_kernel", "", "", "", ""])
         .sample("f64[5]")
         .op(1, &[0, 0], 1, &[0, 0]);
+    let row = b"[S(0)] -> [S(0)]";
+    let gives_row = [&[4, 0, row.len() as u8, 0][..], row].concat();
+    let hinted = Described::new("hinted(x: float) -> y").sample("f32[5]").op(64 | 128, &gives_row, 1, &[0, 0]);
     let leaky = Described::new("leaky(x: float; alpha: runtime float = 0.01) -> y")
         .texts(["", "", "", "", "select(x >= 0, x, alpha * x)", "", "", ""])
         .lists(["", "x: select(x >= 0, 1, alpha)", "", ""])
@@ -387,7 +392,7 @@ pub fn recorded() -> Vec<Vec<u8>> {
     // dx = relu(dy), by a rule that reads the input first.
     let rule = [6, 0, 0, 0, 0, 6, 2, 0, 0, 0, 7, 4, 0, b'r', b'e', b'l', b'u', 1, 1, 0, 8, 0, 0, 0, 2];
     let ruled = Described::new("ruled(x: float) -> y").sample("f32[5]").op(32, &rule, 1, &[0, 0]);
-    let mut all = [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![ruled], vec![joint]]
+    let mut all = [vec![scale, gradient], vec![like], vec![cut], vec![leaky], vec![hinted], vec![ruled], vec![joint]]
         .map(|ops| described(&ops))
         .to_vec();
     // y = relu(x), which is given back: the number of a tensor that `relu` has returned is the second that the body knows.

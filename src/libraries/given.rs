@@ -1,7 +1,8 @@
 //! Arguments of callbacks: views, types and attributes as structs of C. They borrow what the call has.
 
-use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, InferCtx, OpDef, TensorType};
-use crate::placement::Device;
+use crate::ops::{AttrDef, AttrKind, AttrValue, Attrs, InferCtx, OpDef, SbpHints, TensorType};
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Scalar, ShardBox, View};
 use oflow_op::abi::*;
 use smallvec::SmallVec;
@@ -274,6 +275,8 @@ pub(super) struct RuleArgs<'a> {
     pub(super) outputs: &'a [TensorType],
     /// The devices of the inputs and that of the call, for a device rule.
     pub(super) devices: Option<(&'a [u32], u32)>,
+    /// The mesh and the layouts, for a rule over all axes of a mesh.
+    pub(super) sbps: Option<(&'a Placement, &'a SbpHints<'a>)>,
 }
 
 /// Hands a rule what it reads.
@@ -293,6 +296,10 @@ pub(super) fn with_infer<R>(
     let names = output_names(ctx.op, ctx.attrs, ctx.inputs.iter().map(|i| i.is_some()), args.outputs.len());
     let made: SmallVec<[oflow_type; 2]> = args.outputs.iter().zip(names).map(|(t, n)| tensor_type(t, n)).collect();
     let made: SmallVec<[*const oflow_type; 2]> = made.iter().map(ptr::from_ref).collect();
+    let shown = |sbp: Option<&NdSbp>| sbp.map_or(String::new(), NdSbp::to_string);
+    let asked = shown(args.sbps.and_then(|(_, hints)| hints.output));
+    let texts: Vec<String> = args.sbps.map_or(vec![], |(_, h)| h.inputs.iter().map(|s| shown(s.as_ref())).collect());
+    let sbps: Vec<oflow_str> = texts.iter().map(|s| oflow_str::of(s)).collect();
     body(&oflow_infer {
         head: oflow_head::of::<oflow_infer>(),
         inputs: inputs.as_ptr(),
@@ -304,6 +311,11 @@ pub(super) fn with_infer<R>(
         user,
         devices: args.devices.map_or(ptr::null(), |(inputs, _)| inputs.as_ptr()),
         default_device: args.devices.map_or(OFLOW_NO_DEVICE, |(_, default)| default),
+        mesh: args.sbps.map_or(ptr::null(), |(mesh, _)| integers(mesh.dims())),
+        mesh_axes: args.sbps.map_or(0, |(mesh, _)| mesh.axes()),
+        sbps: args.sbps.map_or(ptr::null(), |_| sbps.as_ptr()),
+        asked: oflow_str::of(&asked),
+        keep: args.sbps.map_or(0, |(_, hints)| u32::from(hints.keep)),
     })
 }
 

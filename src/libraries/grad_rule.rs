@@ -1,7 +1,7 @@
 //! Gradient rules of libraries that are code.
 
 use super::api::{answered, attributes, fill, passed_on};
-use super::call::{User, judged, shown};
+use super::call::{User, judged};
 use super::given::{GivenAttrs, LongRoom, tensor_type};
 use super::read::{list, text};
 use crate::error::{Error, Result};
@@ -259,5 +259,5 @@ fn run_rule(ctx: &mut dyn GradCtx, rule: Rule, user: User) -> Result<()> {
     {
         return Err(e.within(|| format!("the gradient of {}", op.name())));
     }
-    judged(status, why, || format!("the gradient of {}", shown(op)))
+    judged(status, why, || format!("the gradient of {}", op.shown()))
 }

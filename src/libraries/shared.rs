@@ -198,6 +198,7 @@ unsafe fn read_op(given: *const oflow_op_def, id: &Arc<LibraryId>, path: &Path) 
         (!d.shape.is_empty() && from.infer_shapes.is_some(), "shape"),
         (!d.dtype.is_empty() && from.infer_dtypes.is_some(), "dtype"),
         (!(d.factors.is_empty() && d.signatures.is_empty()) && from.infer_signatures.is_some(), "sharding"),
+        (!d.nd_infer.is_empty() && from.nd_infer_rule.is_some(), "nd_infer"),
     ];
     if let Some((_, what)) = twice.iter().find(|(both, _)| *both) {
         return Err(here(Error::registry(format!("it has two {what} rules, a text and a function"))));

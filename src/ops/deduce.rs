@@ -343,6 +343,10 @@ impl OpDef {
                 self.sig.name
             )));
         }
+        if self.nd_infer.is_some() && self.nd_extra.is_some() {
+            return Err(Error::registry(format!("op {}: it has nd_infer and nd_extra", self.sig.name))
+                .help("nd_infer replaces everything: list all signatures there"));
+        }
         let by_inputs = matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::PromoteInt);
         if self.sig.inputs.is_empty() && !self.sig.outputs.is_empty() && by_inputs {
             return Err(Error::registry(format!(

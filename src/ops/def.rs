@@ -10,6 +10,7 @@ use super::kernel::KernelDef;
 use super::layout::LayoutOp;
 use super::named::{AttrsOf, Which, attrs_by_name};
 use super::registry::BUILTIN;
+use super::sbp_hints::SbpHints;
 use super::shape_text::ShapeText;
 use super::signature::OpSignature;
 use super::windows::WindowsFn;
@@ -57,20 +58,13 @@ pub type ShapeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> + Se
 pub type DTypeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> + Send + Sync>;
 /// 1-d signatures.
 pub type SbpFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync>;
-/// Replaces the product over mesh axes: complete nd-signatures (inputs, outputs).
+/// More complete nd-signatures (inputs, outputs) than the product over mesh axes.
 pub type NdSbpFn = Arc<dyn Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync>;
+/// Replaces the product over mesh axes: complete nd-signatures.
+pub type NdInferFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Vec<NdSignature>> + Send + Sync>;
 /// The signature that an op itself takes for a call, if it does not leave that to the costs.
-pub type NdChooseFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &Wishes<'_>) -> Result<Option<NdSignature>> + Send + Sync>;
-
-/// The layouts that a call has and is asked for, when its signature is chosen.
-#[derive(Clone, Copy, Debug)]
-pub struct Wishes<'a> {
-    /// The present layout of each input; none of one that was left out.
-    pub inputs: &'a [Option<NdSbp>],
-    /// The layout that output 0 is to have in the end, if the caller has said one.
-    pub output: Option<&'a NdSbp>,
-}
-
+pub type NdChooseFn =
+    Arc<dyn Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Option<NdSignature>> + Send + Sync>;
 /// Whether an nd-signature is exact on every rank of the placement.
 pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool + Send + Sync>;
 /// Computes the physical attributes of one rank's shards.
@@ -252,7 +246,7 @@ pub struct OpDef {
     /// More nd-signatures than the product of 1-d ones.
     pub nd_extra: Option<NdSbpFn>,
     /// Gives whole nd signatures; replaces the 1-d rules.
-    pub nd_infer: Option<NdSbpFn>,
+    pub nd_infer: Option<NdInferFn>,
     /// Filter over nd-signatures.
     pub nd_valid: Option<NdValidFn>,
     /// Takes one of the signatures.
@@ -551,11 +545,12 @@ impl OpDef {
         let missing = || Error::registry(format!("{} has no lowering {l}", self.sig.name));
         self.lowerings.get(usize::from(l)).map(|l| &l.by).ok_or_else(missing)
     }
-    /// Lists signatures over all axes of a mesh together, in the place of the products of those of one axis (OneFlow's `nd_sbp_infer`).
+    /// Lists signatures over all axes of a mesh together, in the place of the products of those of one axis (OneFlow's `nd_sbp_infer`). The
+    /// list may depend on the layouts that the inputs have and the one that is asked for; a signature in it is exact whatever these are.
     #[must_use]
     pub fn nd_infer(
         mut self,
-        f: impl Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync + 'static,
+        f: impl Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Vec<NdSignature>> + Send + Sync + 'static,
     ) -> OpDef {
         self.nd_infer = Some(Arc::new(f));
         self
@@ -578,12 +573,12 @@ impl OpDef {
         self.nd_valid = Some(Arc::new(f));
         self
     }
-    /// Takes the signature of a call, from the layouts that its inputs have and the one that is asked for. It must be one of the op's.
-    /// `None` leaves the choice to the costs, as without this.
+    /// Takes the signature of a call, from the layouts that its inputs have and the one that is asked for (OneFlow's
+    /// `sbp_signature_infer`). It must be one of the op's. `None` leaves the choice to the costs, as without this.
     #[must_use]
     pub fn nd_choose(
         mut self,
-        f: impl Fn(&InferCtx<'_>, &Placement, &Wishes<'_>) -> Result<Option<NdSignature>> + Send + Sync + 'static,
+        f: impl Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Option<NdSignature>> + Send + Sync + 'static,
     ) -> OpDef {
         self.nd_choose = Some(Arc::new(f));
         self
@@ -698,6 +693,12 @@ impl OpDef {
     /// Returns `domain.name@version`. Ranks compare these at start.
     pub fn full_name(&self) -> String {
         format!("{}.{}@{}", self.domain, self.sig.name, self.version)
+    }
+
+    /// Returns the op with its library, for messages.
+    pub(crate) fn shown(&self) -> String {
+        let library = self.library.as_ref().map_or(String::new(), |l| format!(" of library {l}"));
+        format!("op {}{library}", self.full_name())
     }
 }
 

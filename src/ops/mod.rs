@@ -57,6 +57,7 @@ mod params;
 mod registry;
 mod resolve;
 mod rule_text;
+mod sbp_hints;
 mod shape_text;
 mod signature;
 mod typed;
@@ -69,11 +70,10 @@ pub use autocast::{Autocast, CASTS, CastPolicy};
 pub use complex_lowering::ComplexLowering;
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promote_types, promoted, scalar_of_kind};
-pub(crate) use def::ViewFn;
 pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, LoweredBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
-    Wishes,
 };
+pub(crate) use def::{NdInferFn, ViewFn};
 pub(crate) use derive::lookup_derived;
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
 pub(crate) use families::{Diagonal, builtin, chain_of, quantised, roll};
@@ -94,6 +94,7 @@ pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generatio
 pub(crate) use registry::{OpUse, changed, exchange, lookup, nearest, note_functions, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
+pub use sbp_hints::SbpHints;
 pub use shape_text::{ShapeText, SizeRule};
 pub(crate) use signature::split_outside;
 pub use signature::{AttrDef, InputDef, OpSignature, OutputCount, OutputDef};

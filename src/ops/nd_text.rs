@@ -3,8 +3,10 @@
 
 use super::def::{NdSignature, OpDef};
 use super::infer::InferCtx;
+use super::sbp_hints::SbpHints;
 use super::signature::split_outside;
 use crate::error::{Error, Result};
+use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;
 use std::fmt;
@@ -126,12 +128,8 @@ impl OpDef {
     /// ```
     ///
     /// # Errors
-    /// A row cannot be read, or is of another number of inputs or outputs than the op has; `infer` beside `extra`.
+    /// A row cannot be read, or is of another number of inputs or outputs than the op has.
     pub fn nd_rows(mut self, infer: &[String], extra: &[String], valid: &[String]) -> Result<OpDef> {
-        if !infer.is_empty() && !extra.is_empty() {
-            return Err(Error::parse(format!("op {}: it has nd_infer and nd_extra", self.sig.name))
-                .help("nd_infer replaces everything: put all rows there"));
-        }
         let read = |rows: &[String]| rows.iter().map(|r| self.row(r)).collect::<Result<Vec<Row>>>();
         let (listed, more) = (read(infer)?, read(extra)?);
         let patterns = valid.iter().map(|r| self.pattern(r)).collect::<Result<Vec<Pattern>>>()?;
@@ -142,14 +140,7 @@ impl OpDef {
             rows.iter().filter(|r| r.inputs.iter().chain(&r.outputs).all(|n| n.len() == axes)).cloned().collect()
         };
         if !listed.is_empty() {
-            self = self.nd_infer(move |ctx, mesh| {
-                let mut rows = of_mesh(&listed, mesh.axes());
-                let whole = whole(ctx, mesh.axes())?;
-                if !rows.contains(&whole) {
-                    rows.push(whole);
-                }
-                Ok(rows)
-            });
+            self = self.nd_infer(move |ctx, mesh, _| with_whole(ctx, mesh, of_mesh(&listed, mesh.axes())));
         }
         if !more.is_empty() {
             self = self.nd_extra(move |_, mesh| Ok(of_mesh(&more, mesh.axes())));
@@ -171,15 +162,96 @@ impl OpDef {
     }
 }
 
-/// All tensors B on each axis.
-fn whole(ctx: &InferCtx<'_>, axes: usize) -> Result<Row> {
-    let outputs = ctx.op.outputs_made(ctx)?.map_or(ctx.op.sig.outputs.len(), |made| made.len());
-    let nd = || NdSbp::new(&vec![Sbp::Broadcast; axes]);
-    Ok(Row {
+/// Rules that are code and say signatures as text.
+impl OpDef {
+    /// As [`OpDef::nd_infer`] with signatures as text, one nd-SBP for each input and output of the call: `[S(0), B], [B, B] -> [S(0), B]`. All
+    /// tensors B is always one more. A row that cannot be read, or that is of another number of tensors or mesh axes than the call, is an
+    /// error of the call.
+    #[must_use]
+    pub fn nd_infer_rows(
+        self,
+        f: impl Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Vec<String>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_infer(move |ctx, mesh, hints| {
+            let rows = f(ctx, mesh, hints)?;
+            with_whole(
+                ctx,
+                mesh,
+                rows.iter().map(|row| row_of_call(ctx, mesh, "nd_infer", row)).collect::<Result<_>>()?,
+            )
+        })
+    }
+
+    /// As [`OpDef::nd_choose`] with the signature as text, as in [`OpDef::nd_infer_rows`].
+    ///
+    /// ```
+    /// use oflow::ops::{OpDef, register};
+    /// use oflow::prelude::*;
+    /// // Takes columns where nothing is said, and what is asked for elsewhere.
+    /// let op = OpDef::elementwise("by_columns(x: float) -> y", "-x")?.domain("mine").nd_choose_row(|_, mesh, hints| {
+    ///     let columns = NdSbp::new(&vec![Sbp::Split(1); mesh.axes()]);
+    ///     let sbp = hints.output.unwrap_or(&columns);
+    ///     Ok(Some(format!("{sbp} -> {sbp}")))
+    /// });
+    /// register(op)?;
+    /// oflow::run_ranks(2, |_| {
+    ///     let x = ones([4, 4], (&Placement::all(Device::Cpu)?, sbp![B]))?;
+    ///     let call = || oflow::call("mine.by_columns", &[(&x).into()], &[]);
+    ///     assert_eq!(call()?[0].sbp()?, &sbp![S(1)]);
+    ///     assert_eq!(with_sbp(sbp![S(0)], call)?[0].sbp()?, &sbp![S(0)]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn nd_choose_row(
+        self,
+        f: impl Fn(&InferCtx<'_>, &Placement, &SbpHints<'_>) -> Result<Option<String>> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.nd_choose(move |ctx, mesh, hints| {
+            f(ctx, mesh, hints)?.map(|row| row_of_call(ctx, mesh, "nd_choose", &row)).transpose()
+        })
+    }
+}
+
+/// A row that the code of a rule has said about a call.
+fn row_of_call(ctx: &InferCtx<'_>, mesh: &Placement, rule: &str, row: &str) -> Result<Row> {
+    let refused = |why: &str, help: &str| {
+        Error::argument(format!("`{rule}` of {} gives '{row}': {why}", ctx.op.shown())).help(help)
+    };
+    let help = "give an SBP for each mesh axis of each tensor of the call, as in `[S(0), B], [B, B] -> [S(0), B]`";
+    let found = ctx.op.row(row).map_err(|e| refused(e.message(), e.help_text().unwrap_or(help)))?;
+    let (inputs, outputs, axes) = (ctx.inputs.len(), outputs_of(ctx)?, mesh.axes());
+    let fits = found.inputs.len() == inputs && found.outputs.len() == outputs;
+    match fits && found.inputs.iter().chain(&found.outputs).all(|n| n.len() == axes) {
+        true => Ok(found),
+        false => {
+            let why = format!("the call has {inputs} inputs and {outputs} outputs on {axes} mesh axes");
+            Err(refused(&why, help))
+        }
+    }
+}
+
+/// The number of outputs that a call makes.
+fn outputs_of(ctx: &InferCtx<'_>) -> Result<usize> {
+    match ctx.op.outputs_made(ctx)? {
+        Some(made) => Ok(made.len()),
+        None => Ok(ctx.op.infer(ctx)?.len()),
+    }
+}
+
+/// The rows, and all tensors B on each axis.
+fn with_whole(ctx: &InferCtx<'_>, mesh: &Placement, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+    let nd = || NdSbp::broadcast(mesh.axes());
+    let whole = Row {
         inputs: ctx.inputs.iter().map(|_| nd()).collect(),
-        outputs: (0..outputs).map(|_| nd()).collect(),
+        outputs: (0..outputs_of(ctx)?).map(|_| nd()).collect(),
         lowering: None,
-    })
+    };
+    if !rows.contains(&whole) {
+        rows.push(whole);
+    }
+    Ok(rows)
 }
 
 impl Pattern {

@@ -4,7 +4,7 @@ use super::layout::Value;
 use super::sample::Sample;
 use super::{Case, Reference, mesh_of, mix, seed};
 use crate::error::Result;
-use crate::ops::{InferCtx, NdSignature, Op, TensorType};
+use crate::ops::{InferCtx, NdInferFn, NdSignature, Op, SbpHints, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, ReduceOp, Sbp, Signature, check_layout};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn nd_signatures(
         }
     }
     if let Some(f) = &op.nd_infer {
-        found = f(&ctx, mesh)?;
+        found = listed(f, &ctx, mesh)?;
     } else if let Some(f) = &op.nd_extra {
         found.extend(f(&ctx, mesh)?);
     }
@@ -68,6 +68,31 @@ pub fn nd_signatures(
         found = (0..limit).map(|j| found[(j * n / limit + start % (n / limit).max(1)) % n].clone()).collect();
     }
     Ok((rows, found))
+}
+
+/// An op that lists its signatures by the layouts of a call is asked so often at most.
+const ASKED: usize = 256;
+
+/// Signatures that an op lists itself for inputs that lie as the signature takes them. The op is asked with whole inputs, and with the inputs
+/// of each signature that it has listed so far.
+fn listed(f: &NdInferFn, ctx: &InferCtx<'_>, mesh: &Placement) -> Result<Vec<NdSignature>> {
+    let ask = |sbp: &dyn Fn(usize) -> NdSbp| {
+        let inputs: Vec<_> = ctx.inputs.iter().enumerate().map(|(i, t)| t.as_ref().map(|_| sbp(i))).collect();
+        f(ctx, mesh, &SbpHints { inputs: &inputs, output: None, keep: true })
+    };
+    let mut all = ask(&|_| NdSbp::broadcast(mesh.axes()))?;
+    let (mut found, mut next) = (vec![], 0);
+    while next < all.len().min(ASKED) {
+        let sig = all[next].clone();
+        let of_inputs = ask(&|i| sig.inputs.get(i).cloned().unwrap_or_default())?;
+        if of_inputs.contains(&sig) {
+            found.push(sig);
+        }
+        let new: Vec<NdSignature> = of_inputs.into_iter().filter(|s| !all.contains(s)).collect();
+        all.extend(new);
+        next += 1;
+    }
+    Ok(found)
 }
 
 /// One case per signature of the call on a mesh, at most `limit`.

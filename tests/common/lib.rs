@@ -7,6 +7,7 @@ pub mod compared;
 pub mod cpp;
 pub mod golden;
 pub mod gpus;
+pub mod hinted;
 pub mod page;
 pub mod programs;
 

@@ -3,6 +3,7 @@
 mod backend;
 mod conformance;
 mod functions;
+mod hints;
 mod op_hooks;
 mod planted_faults;
 mod rule_functions;

@@ -201,7 +201,7 @@ thread_local! {
 #[test]
 fn a_choice_that_depends_on_the_rank_is_an_error_and_no_hang() {
     let mut def = OpDef::elementwise("planted_rank_choice(x) -> y", "x + x").unwrap().domain("planted");
-    def.nd_infer = Some(Arc::new(|_, p| {
+    def.nd_infer = Some(Arc::new(|_, p, _| {
         let s: Signature = if MY_RANK.get() == 0 { "S0 -> S0" } else { "S1 -> S1" }.parse()?;
         let nd = |s: Sbp| NdSbp::uniform(s, p.axes());
         Ok(vec![NdSignature {

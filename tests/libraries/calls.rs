@@ -358,4 +358,20 @@ fn what_a_library_describes_and_asks_for_is_not_trusted() {
     }
     println!("{ran} of 4000 were taken");
     assert!(ran > 100);
+    // Rules over the axes of a mesh are asked about calls on global tensors.
+    let mut ran = 0;
+    for _ in 0..300 {
+        let mut bytes = all[all.len() - 4].clone();
+        let at = random(bytes.len());
+        bytes[at] = random(128) as u8;
+        let Ok(fuzzed) = fuzz::load(&bytes) else { continue };
+        let ops = fuzzed.library.ops().to_vec();
+        let called = oflow::run_ranks(1, |_| {
+            let x = ones([5], (&Placement::all(Device::Cpu)?, sbp![B]))?;
+            ops.iter().try_for_each(|op| oflow::call(op.name(), &[(&x).into()], &[]).map(drop))
+        });
+        ran += usize::from(called.is_ok());
+        unload(&fuzzed.library).unwrap();
+    }
+    assert!(ran > 10, "{ran}");
 }

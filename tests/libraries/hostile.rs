@@ -94,6 +94,49 @@ fn a_kernel_or_rule_that_fails_is_an_error_of_the_call() {
 }
 
 #[test]
+fn rules_over_mesh_axes_that_give_what_cannot_be_are_errors_of_the_call() {
+    let _alone = alone();
+    let is_not_read = "is not a signature over several mesh axes";
+    let twice = || {
+        let ranks = oflow::run_ranks(2, |_| {
+            let x = ones([4], (&Placement::all(Device::Cpu)?, sbp![B]))?;
+            let called = oflow::call("hostile.twice", &[x.into()], &[]).and_then(|y| y[0].to_vec::<f32>());
+            Ok(called.map_err(|e| (e.is_logical(), e.to_string())))
+        });
+        ranks.unwrap()
+    };
+    for (rule, flags, says) in [
+        ("nd_infer_rule", &["-DROW=\"[S(0)] -> nowhere\""][..], "'nowhere' has no brackets"),
+        ("nd_infer_rule", &["-DROW=\"[S(0)\""], is_not_read),
+        ("nd_infer_rule", &["-DROW=\"[S(0)], [B] -> [S(0)]\""], "it is of 2 inputs and 1 outputs"),
+        ("nd_infer_rule", &["-DROW=\"[S(0), S(0)] -> [B, B]\""], "the call has 1 inputs and 1 outputs on 1 mesh axes"),
+        ("nd_infer_rule", &["-DROW=\"[S(5)] -> [B]\""], "which has no dim 5"),
+        ("nd_infer_rule", &["-DROW=\"\"", "-DSTATUS=77"], "returned 77, which is not a status"),
+        ("nd_infer_rule", &["-DROW=\"\"", "-DSTATUS=OFLOW_PANIC"], "panicked or threw"),
+        ("nd_choose", &["-DROW=\"[S(0)] -> nowhere\""], "'nowhere' has no brackets"),
+        ("nd_choose", &["-DROW=\"[S(0)] -> [B]\""], "takes [S(0)] -> [B], which is none of its signatures"),
+        ("nd_choose", &["-DROW=\"[S(0)] -> [S(0)]\"", "-DTIMES=2"], "gives 2 signatures"),
+        ("nd_choose", &["-DROW=\"\"", "-DSTATUS=OFLOW_ERROR"], "it does not say why"),
+        // A text that is longer than a text may be is not taken, so the rule says nothing.
+        ("nd_choose", &["-DROW=\"x\"", "-DLENGTH=((size_t)-1)", "-DSTATUS=OFLOW_ERROR"], "it does not say why"),
+    ] {
+        let rule_flag = format!("-DRULE={rule}");
+        let flags: Vec<&str> = ["-DWRONG=0", &rule_flag].iter().chain(flags).copied().collect();
+        hostile(&flags).unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        for (rank, found) in twice().into_iter().enumerate() {
+            let (logical, e) = found.map(|y| panic!("{flags:?}: {y:?}")).unwrap_err();
+            assert!(e.contains(says) && e.contains("hostile.twice"), "rank {rank}, {flags:?}: {e}");
+            assert!(logical && (e.contains("hostile (") || says.contains("no dim")), "rank {rank}, {flags:?}: {e}");
+        }
+    }
+    // A library of the version before has no such rules: the struct ends before them.
+    let before = "-DOP_SIZE=offsetof(oflow_op_def, nd_infer_rule)";
+    hostile(&["-DWRONG=0", "-DRULE=nd_choose", "-DROW=\"[B] -> nowhere\"", before]).unwrap();
+    assert_eq!(twice(), [Ok(vec![2.0; 4]), Ok(vec![2.0; 4])]);
+    oflow::libraries::unload(&hostile(&["-DWRONG=0"]).unwrap()).unwrap();
+}
+
+#[test]
 fn exceptions_stay_in_the_library() {
     if !cpp() {
         return;
@@ -117,6 +160,15 @@ fn exceptions_stay_in_the_library() {
         assert!(e.contains(says) && e.contains("throws.it") && e.contains("library throws ("), "{word}: {e}");
     }
     assert_eq!(how("sum").unwrap(), [2147483648.0]);
+    for (name, says) in [("lists", "panicked or threw: a list"), ("takes", "an exception that is not a std::exception")]
+    {
+        let e = oflow::run_ranks(1, |_| {
+            let x = ones([4], (&Placement::all(Device::Cpu)?, sbp![B]))?;
+            oflow::call(&format!("throws.{name}"), &[x.into()], &[]).map(drop)
+        });
+        let e = e.unwrap_err().to_string();
+        assert!(e.contains(says) && e.contains(&format!("op throws.{name}@1 of library throws (")), "{e}");
+    }
     let x = ones([2, 2], Device::Cpu).unwrap();
     let e = oflow::call("throws.refuses", &[x.into()], &[]).unwrap_err();
     assert!(e.is_logical() && e.to_string().contains("x has 2 dims, not 1"), "{e}");
@@ -145,6 +197,15 @@ fn panics_stay_in_the_library() {
     }
     let e = how("", 3).unwrap_err();
     assert!(e.is_logical() && e.to_string().contains("a panic of a rule"), "{e}");
+    let e = oflow::run_ranks(1, |_| {
+        let x = ones([4], (&Placement::all(Device::Cpu)?, sbp![B]))?;
+        oflow::call("panics.takes", &[x.into()], &[]).map(drop)
+    });
+    let e = e.unwrap_err().to_string();
+    assert!(
+        e.contains("panicked or threw: a panic of a choice") && e.contains("op panics.takes@1 of library panics ("),
+        "{e}"
+    );
     how("", 2).unwrap();
 }
 

@@ -162,7 +162,6 @@ fn a_condition_that_cannot_be_read_is_refused_when_the_library_is_loaded() {
         ("[S(0)] -> [Q]", "", "", "is not a signature over several mesh axes"),
         ("", "", "not * -> *", "no tensor says an SBP"),
         ("", "", "[S(0), *] -> S(0)", "'S(0)' is neither an nd-SBP nor *"),
-        ("[B] -> [B]", "[B] -> [B]", "", "it has nd_infer and nd_extra"),
     ] {
         let op = oflow::ops::OpDef::new("op(x: f32) -> y").unwrap();
         let [infer, extra, valid] =
@@ -177,6 +176,14 @@ fn a_condition_that_cannot_be_read_is_refused_when_the_library_is_loaded() {
         (".cpu(k).when(\"x: f33\")", "'f33' is not an element type"),
         (".cpu(k).nd_extra({\"[S(0)], [B] -> [S(0)]\"})", "it is of 2 inputs and 1 outputs, op has 1 and 1"),
         (".when(\"x: f32\")", "add a kernel first"),
+        (
+            ".cpu(k).nd_infer({\"[B] -> [B]\"}).nd_infer_rule([](const oflow::Infer &) { return std::vector<std::string>(); })",
+            "it has two nd_infer rules, a text and a function",
+        ),
+        (
+            ".cpu(k).nd_extra({\"[B] -> [B]\"}).nd_infer_rule([](const oflow::Infer &) { return std::vector<std::string>(); })",
+            "it has nd_infer and nd_extra",
+        ),
     ] {
         let file = super::cache().join("refused.cc");
         let text = format!(
@@ -238,9 +245,19 @@ fn signatures_over_several_axes_in_cpp() {
         assert!(["[B, B]", "[S(1), S(0)]"].contains(&whole.as_str()), "{whole}");
         assert_ne!(apart, "[S(0), S(1)]");
     }
-    let tested = ["tiles", "listed", "apart", "leaky"];
+    let tested = ["tiles", "listed", "apart", "takes", "lists", "leaky"];
     let ops = library.ops().iter().filter(|op| tested.contains(&op.sig.name.as_str()));
     ops.for_each(|op| println!("{}", oflow::testing::conformance(op).unwrap_or_else(|e| panic!("{e}"))));
+}
+
+#[test]
+fn rules_in_cpp_and_rust_see_the_layouts_that_a_call_has_and_is_asked_for() {
+    if said() {
+        oflow_tests::hinted::check("said");
+    }
+    let library = build(&[source("hinted.rs")]);
+    oflow_tests::hinted::check("hinted_rs");
+    super::conforms(&library);
 }
 
 #[test]

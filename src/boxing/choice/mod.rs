@@ -32,7 +32,7 @@ use super::dry::price_lowering;
 use super::plan::cost_within;
 use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
-use crate::ops::{InferCtx, NdSignature, Op, TensorType, Wishes};
+use crate::ops::{InferCtx, NdSignature, Op, SbpHints, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 pub use hint::{Hint, hint};
@@ -65,6 +65,11 @@ pub struct ChoiceInput<'a> {
 }
 
 impl ChoiceInput<'_> {
+    /// Returns what the op's own rules are told.
+    pub fn hints(&self) -> SbpHints<'_> {
+        SbpHints { inputs: self.sbps, output: self.request.or(self.given_out), keep: self.keep }
+    }
+
     fn needs_grad(&self, input: usize) -> bool {
         self.needs_grad.get(input).copied().unwrap_or(false)
     }
@@ -208,15 +213,9 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
 /// The signature that the op takes itself.
 fn taken_by_the_op(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<NdSignature>> {
     let Some(f) = &c.op.nd_choose else { return Ok(None) };
-    let wishes = Wishes { inputs: c.sbps, output: c.request };
-    let Some(want) = f(c.infer, c.placement, &wishes)? else { return Ok(None) };
+    let Some(want) = f(c.infer, c.placement, &c.hints())? else { return Ok(None) };
     let none = || {
-        Error::registry(format!(
-            "{} takes {:?} -> {:?}, which is none of its signatures for this call",
-            c.op.name(),
-            want.inputs,
-            want.outputs
-        ))
+        Error::registry(format!("{} takes {want}, which is none of its signatures for this call", c.op.shown()))
         .help("`nd_choose` picks among the signatures that the op declares, and leaves inputs that are changed in place as they are")
     };
     space.find(c, &want).map(Some).ok_or_else(none)

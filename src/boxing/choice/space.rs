@@ -43,7 +43,7 @@ impl Space {
     pub(super) fn new(c: &ChoiceInput<'_>) -> Result<Space> {
         let (mut rows, mut listed) = (vec![], vec![]);
         if let Some(f) = &c.op.nd_infer {
-            listed = f(c.infer, c.placement)?;
+            listed = f(c.infer, c.placement, &c.hints())?;
         } else {
             rows = c.op.signatures_1d(c.infer, c.outs)?;
             rows.truncate(LISTED as usize);

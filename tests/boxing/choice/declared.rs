@@ -5,7 +5,7 @@ use super::question::{Question, answer};
 use oflow::Result;
 use oflow::ops::{InferCtx, NdSignature, OpDef, register};
 use oflow::placement::Placement;
-use oflow::sbp::NdSbp;
+use oflow::sbp::{NdSbp, Sbp};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,7 +64,8 @@ fn extra_assignments_stand_after_the_product() {
 
 #[test]
 fn a_list_of_its_own_replaces_the_product() {
-    op("only_listed", |o| o.nd_infer = Some(list(&["[S(1), B] -> [S(1), B]", "[S(0), S(0)] -> [P, P]"])));
+    let listed = list(&["[S(1), B] -> [S(1), B]", "[S(0), S(0)] -> [P, P]"]);
+    op("only_listed", |o| *o = o.clone().nd_infer(move |c, mesh, _| listed(c, mesh)));
     for (question, expected) in [
         ("only_listed f32[8,4] [S(1), B] on 2,2", "[S(1), B] -> [S(1), B]"),
         ("only_listed f32[8,4] [B, B] on 2,2", "[S(1), B] -> [S(1), B]"),
@@ -72,6 +73,31 @@ fn a_list_of_its_own_replaces_the_product() {
         // What moves nothing is taken although its way out costs more.
         ("only_listed f32[512,512] [S(0), S(0)] on 2,2", "[S(0), S(0)] -> [P(sum), P(sum)]"),
         ("only_listed f32[8,4] [B] on 4", "error: no legal signature for these inputs"),
+    ] {
+        assert_eq!(chosen(question), expected, "{question}");
+    }
+}
+
+#[test]
+fn a_list_depends_on_the_layouts_that_a_call_has_and_is_asked_for() {
+    // The layout that is asked for, or that is written in place; else that of an input with an S(0); else S(1).
+    op("listed_by_layouts", |o| {
+        *o = o.clone().nd_infer_rows(|_, mesh, hints| {
+            let columns = NdSbp::uniform(Sbp::Split(1), mesh.axes());
+            let rows = hints.inputs[0].as_ref().filter(|x| x.contains(&Sbp::Split(0)));
+            let sbp = hints.output.or(rows).unwrap_or(&columns);
+            Ok(vec![format!("{sbp} -> {sbp}")])
+        });
+    });
+    for (question, expected) in [
+        ("listed_by_layouts f32[8,4] [P] on 2", "[S(1)] -> [S(1)]"),
+        ("listed_by_layouts f32[8,4] [B] on 2", "[B] -> [B]"),
+        ("listed_by_layouts f32[8,4] [S(0)] on 2", "[S(0)] -> [S(0)]"),
+        ("listed_by_layouts f32[8,4] [P] on 2 asking [S(0)]", "[S(0)] -> [S(0)]"),
+        ("listed_by_layouts f32[8,4] [P, P] on 2,2", "[S(1), S(1)] -> [S(1), S(1)]"),
+        ("listed_by_layouts f32[8,4] [S(1), S(0)] on 2,2", "[S(1), S(0)] -> [S(1), S(0)]"),
+        ("listed_by_layouts f32[8,4] [P, P] on 2,2 asking [S(1), S(0)]", "[S(1), S(0)] -> [S(1), S(0)]"),
+        ("listed_by_layouts f32[8,4] [S(1), B] in place on 2,2", "[S(1), B] -> [S(1), B]"),
     ] {
         assert_eq!(chosen(question), expected, "{question}");
     }
@@ -86,8 +112,8 @@ fn an_op_takes_one_of_its_signatures_by_the_layouts_that_it_is_given() {
         lowering: None,
     };
     op("takes", |o| {
-        *o = o.clone().signatures(&["S(0) -> S(0)", "S(1) -> S(1)"]).nd_choose(move |_, mesh, wishes| {
-            let want: Option<NdSbp> = match (wishes.output, &wishes.inputs[0]) {
+        *o = o.clone().signatures(&["S(0) -> S(0)", "S(1) -> S(1)"]).nd_choose(move |_, mesh, hints| {
+            let want: Option<NdSbp> = match (hints.output, &hints.inputs[0]) {
                 (Some(out), _) => Some(out.clone()),
                 (None, Some(x)) if x.iter().all(|s| s.is_broadcast()) => {
                     Some(format!("[{}]", vec!["S(1)"; mesh.axes()].join(", ")).parse()?)
@@ -119,7 +145,7 @@ fn an_op_takes_one_of_its_signatures_by_the_layouts_that_it_is_given() {
     });
     assert_eq!(
         take("takes_none f32[8,4] [B] on 2"),
-        "error: test.takes_none takes [[S(1)]] -> [[S(1)]], which is none of its signatures for this call"
+        "error: op test.takes_none@1 takes [S(1)] -> [S(1)], which is none of its signatures for this call"
     );
 }
 

@@ -100,7 +100,7 @@ fn all_signatures(q: &Question) -> Result<Vec<NdSignature>> {
         };
         let mut found: Vec<NdSignature> = picks.iter().filter(|p| one_lowering(p)).map(|p| nd(p)).collect();
         if let Some(f) = &c.op.nd_infer {
-            found = f(c.infer, c.placement)?;
+            found = f(c.infer, c.placement, &c.hints())?;
         } else if let Some(f) = &c.op.nd_extra {
             found.extend(f(c.infer, c.placement)?);
         }

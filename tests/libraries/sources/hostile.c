@@ -19,6 +19,12 @@
 #ifndef DEVICE
 #define DEVICE "cpu"
 #endif
+#ifndef TIMES
+#define TIMES 1
+#endif
+#ifndef STATUS
+#define STATUS OFLOW_OK
+#endif
 #ifndef SIGNATURE
 #define SIGNATURE "S(0) -> S(0)"
 #endif
@@ -90,6 +96,22 @@ static int32_t sharding(const oflow_infer *infer, const oflow_results *results, 
 }
 #endif
 
+#ifdef ROW
+/* Gives ROW to a rule over all axes of a mesh, TIMES times. */
+static int32_t row(const oflow_infer *infer, const oflow_results *results, oflow_message *error)
+{
+    oflow_str text = TEXT(ROW);
+    (void)infer;
+    (void)error;
+#ifdef LENGTH
+    text.len = LENGTH;
+#endif
+    for (int i = 0; i < TIMES; ++i)
+        results->signature(results->context, text);
+    return STATUS;
+}
+#endif
+
 static const oflow_kernel kernel = {
     .head = HEAD(oflow_kernel),
     .device = TEXT(DEVICE),
@@ -116,6 +138,9 @@ static const oflow_op_def op = {
 #endif
 #if WRONG >= 6 && WRONG <= 8 || WRONG == 16
     .infer_shapes = shapes,
+#endif
+#ifdef ROW
+    .RULE = row,
 #endif
     .kernels = kernels,
     .kernel_count = 1,

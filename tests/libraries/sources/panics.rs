@@ -39,5 +39,6 @@ oflow_op::library! {
         Library::new("panics")
             .op(Op::new("it(x: f32; how: str = \"\") -> y").shapes(shapes).cpu(run))
             .op(Op::new("positive(x: f32[1]) -> y").traits("length_by_kernel").signatures(&["S(0) -> S(0)"]).samples(&["f32[9]"]).cpu(positive))
+            .op(Op::new("takes(x: f32) -> y").nd_choose(|_| panic!("a panic of a choice")).cpu(run))
     }
 }

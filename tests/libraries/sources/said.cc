@@ -59,6 +59,15 @@ static void copies(const oflow::Call &call)
     std::copy_n(call.input(0).data<float>(), call.input(0).size(), call.output(0).data<float>());
 }
 
+// One SBP on each mesh axis.
+static std::string uniform(const std::string &sbp, const oflow::Infer &infer)
+{
+    std::string all = "[" + sbp;
+    for (int a = 1; a < infer.mesh().ndim(); ++a)
+        all += ", " + sbp;
+    return all + "]";
+}
+
 struct Leaky {
     double alpha = 0.01;
     int64_t times = 1;
@@ -152,6 +161,29 @@ OFLOW_LIBRARY(said)
     library.op("apart(x: f32[2]) -> y")
         .signatures({"S(0) -> S(0)", "S(1) -> S(1)"})
         .nd_valid({"not [S(0), S(1)] -> *"})
+        .gradient("none")
+        .samples({"f32[4, 6]"})
+        .cpu(copies);
+
+    // The layout that is asked for; of a whole input columns, unless layouts are kept; else what costs least.
+    library.op("takes(x: f32[2]) -> y")
+        .signatures({"S(0) -> S(0)", "S(1) -> S(1)"})
+        .nd_choose([](const oflow::Infer &infer) -> std::optional<std::string> {
+            if (auto asked = infer.asked())
+                return *asked + " -> " + *asked;
+            if (infer.keeps() || infer.sbp(0) != uniform("B", infer))
+                return std::nullopt;
+            return uniform("S(1)", infer) + " -> " + uniform("S(1)", infer);
+        })
+        .gradient("none")
+        .samples({"f32[4, 6]"})
+        .cpu(copies);
+    library.op("lists(x: f32[2]) -> y")
+        .nd_infer_rule([](const oflow::Infer &infer) -> std::vector<std::string> {
+            bool rows = infer.sbp(0).find("S(0)") != std::string::npos;
+            std::string sbp = infer.asked().value_or(rows ? infer.sbp(0) : uniform("S(1)", infer));
+            return {sbp + " -> " + sbp};
+        })
         .gradient("none")
         .samples({"f32[4, 6]"})
         .cpu(copies);

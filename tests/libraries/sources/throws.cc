@@ -32,6 +32,12 @@ OFLOW_LIBRARY(throws)
         if (infer.input(0).rank() != 1)
             throw oflow::Error("x has " + std::to_string(infer.input(0).rank()) + " dims, not 1");
     });
+    library.op("lists(x: f32) -> y").samples({"f32[4]"}).cpu(run).nd_infer_rule([](const oflow::Infer &) -> std::vector<std::string> {
+        throw std::runtime_error("a list");
+    });
+    library.op("takes(x: f32) -> y").samples({"f32[4]"}).cpu(run).nd_choose([](const oflow::Infer &) -> std::optional<std::string> {
+        throw 42;
+    });
 #ifdef BROKEN
     throw std::runtime_error("no ops today");
 #endif
