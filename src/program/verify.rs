@@ -45,6 +45,9 @@ impl Program {
                 if let Some(v) = node.needs().find(|v| !there(v)) {
                     return Err(wrong(&format!("{v} is made under another guard")));
                 }
+                if node.overlapped && !node.is_boxing() {
+                    return Err(wrong("only a boxing goes on while others compute"));
+                }
                 self.verify_guard(node)?;
                 self.verify_layouts(node, hosts)
             };

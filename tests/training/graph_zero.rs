@@ -79,16 +79,16 @@ fn parameters_are_gathered_one_layer_ahead_within_the_memory_of_the_step_without
             let mut graph = Graph::build(|g| own.step(&g.input("x", &x)?), options)?;
             let plan = graph.plan().ok_or_else(|| Error::value("the graph is not planned"))?;
             assert!(plan.peak() <= eager, "{} bytes, {eager} without a graph\n{}", plan.peak(), graph.explain());
-            let product = |n: &Node| n.call().is_some_and(|c| c.op.name() == "matmul");
             for (backward, all) in gathers(graph.program()).iter().enumerate() {
                 // The first layer's input has no gradient.
                 assert_eq!(all.len(), LAYERS - backward, "{}", graph.explain());
+                // Forward beside the product of the layer before, which the first one does not have; backward beside any call.
+                let beside =
+                    |n: &&Node| n.call().is_some_and(|c| c.op.name() == "matmul" || backward == 1 && !n.is_boxing());
                 for (layer, (gathered, used)) in all.iter().enumerate() {
-                    let between = graph.program().nodes[*gathered..*used].iter().filter(|n| product(n)).count();
-                    let node = &graph.program().nodes[*gathered];
-                    // Forward beside the product of the layer before, which the first one does not have; backward beside the gradient of the weight.
-                    let first = layer == 0 && backward == 0;
-                    assert_eq!((between, node.overlapped), (usize::from(!first), !first), "{}", graph.explain());
+                    let calls = graph.program().nodes[*gathered..*used].iter().filter(beside).count();
+                    let (node, first) = (&graph.program().nodes[*gathered], layer == 0 && backward == 0);
+                    assert_eq!((calls > 0, node.overlapped), (!first, !first), "{}", graph.explain());
                 }
             }
             for (n, want) in want.iter().enumerate() {

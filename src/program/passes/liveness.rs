@@ -8,6 +8,7 @@ use crate::ops::{InferCtx, TensorType};
 use crate::plan::{GlobalRef, TypeRef};
 use oflow_kernels::Strides;
 use oflow_kernels::view::{contiguous_strides, copied};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Picoseconds of one FLOP, and of a byte that is read or written. Passes compare predicted times with each other only.
@@ -57,6 +58,28 @@ pub(super) struct Liveness {
     pub(super) peak: (usize, usize),
     /// Bytes of the tensors from outside.
     pub(super) outside: usize,
+    /// By node.
+    facts: Vec<Facts>,
+}
+
+/// Memory that a node uses, by number of the value that has it.
+#[derive(Default)]
+struct Facts {
+    /// Bytes beside what it reads and makes; and those of a boxing that goes on while others compute.
+    scratch: (usize, usize),
+    /// Memory that a boxing reads, and memory that it makes.
+    moved: (SmallVec<[usize; 1]>, SmallVec<[usize; 1]>),
+    /// Result of an elementwise call, and operands of the same type.
+    alike: Option<(usize, SmallVec<[usize; 2]>)>,
+}
+
+/// Bytes that are in use where the nodes stand in some order.
+pub(super) struct InUse {
+    /// When each node begins, and in it, by its place; and after the last.
+    pub(super) before: Vec<usize>,
+    pub(super) used: Vec<usize>,
+    /// The last place in which an exchange that goes on may use each value's memory.
+    held: Vec<Option<usize>>,
 }
 
 /// Sizes of types on the rank that holds most of a value, and of what boxings take beside.
@@ -143,17 +166,67 @@ impl Liveness {
         for v in &program.outputs {
             pieces[root[v.index()].index()].uses.push(program.nodes.len());
         }
-        let waits = overlaps(program, &root, &mut pieces);
-        let (before, mut used) = used(&pieces, program.nodes.len());
-        for (n, node) in program.nodes.iter().enumerate() {
-            let scratch = scratch(program, node, sizes);
-            let end = waits.get(&n).copied().unwrap_or(n + 1);
-            used[n..end].iter_mut().for_each(|used| *used += scratch);
-            used[n] -= in_place(program, (n, node), &pieces);
-        }
+        let facts = program.nodes.iter().map(|node| Facts::of(program, node, (&root, &pieces), sizes)).collect();
+        let (before, used, peak) = (vec![], vec![], (0, 0));
+        let mut live = Liveness { root, pieces, shown, written, before, used, peak, outside, facts };
+        let order: Vec<usize> = (0..program.nodes.len()).collect();
+        let InUse { before, used, held } = live.in_use(&order, |n| program.nodes[n].overlapped);
+        live.pieces.iter_mut().zip(held).for_each(|(piece, held)| piece.held = held);
         let most = used.iter().copied().max().unwrap_or(0);
-        let peak = (used.iter().position(|u| *u == most).unwrap_or(0), most);
-        Liveness { root, pieces, shown, written, before, used, peak, outside }
+        live.peak = (used.iter().position(|u| *u == most).unwrap_or(0), most);
+        (live.before, live.used) = (before, used);
+        live
+    }
+
+    /// Bytes in use if the nodes stood in this order, and these exchanges went on while others compute.
+    ///
+    /// Memory of such an exchange is in use up to the first node that uses what it makes; if that is another such exchange, up to what waits for
+    /// that one.
+    pub(super) fn in_use(&self, order: &[usize], overlapped: impl Fn(usize) -> bool) -> InUse {
+        let end = order.len();
+        let mut place = vec![end; end + 1];
+        order.iter().enumerate().for_each(|(at, n)| place[*n] = at);
+        let users = |v: usize| self.pieces[v].uses.iter().chain(&self.pieces[v].writes).map(|n| place[*n]);
+        let mut held: Vec<Option<usize>> = vec![None; self.pieces.len()];
+        // The place in which the exchange in each place is waited for; that behind it, of others.
+        let mut waits: Vec<usize> = (1..=end + 1).collect();
+        for at in (0..end).rev().filter(|at| overlapped(order[*at])) {
+            let (read, made) = &self.facts[order[at]].moved;
+            let first = made.iter().flat_map(|v| users(*v)).min().unwrap_or(at + 1);
+            let goes_on = order.get(first).is_some_and(|n| overlapped(*n));
+            waits[at] = if goes_on { waits[first] } else { first };
+            read.iter().chain(made).for_each(|v| held[*v] = held[*v].max(Some(waits[at] - 1)));
+        }
+        let mut last = vec![None; self.pieces.len()];
+        let (mut begin, mut over) = (vec![0usize; end + 1], vec![0usize; end + 2]);
+        for (v, piece) in self.pieces.iter().enumerate() {
+            let Some(made) = piece.made.map(|n| place[n]) else { continue };
+            let until = users(v).chain(held[v]).fold(made, usize::max);
+            last[v] = Some(until);
+            begin[made] += piece.bytes;
+            over[until + 1] += piece.bytes;
+        }
+        let (mut before, mut used, mut now) = (Vec::with_capacity(end + 1), Vec::with_capacity(end + 1), 0);
+        for at in 0..=end {
+            before.push(now - over[at]);
+            now = before[at] + begin[at];
+            used.push(now);
+        }
+        for (at, n) in order.iter().enumerate() {
+            let facts = &self.facts[*n];
+            match overlapped(*n) {
+                true => used[at..waits[at]].iter_mut().for_each(|used| *used += facts.scratch.1),
+                false => used[at] += facts.scratch.0,
+            }
+            // An operand that ends with an elementwise call: the result takes its memory.
+            let ends = |v: &usize| last[*v] == Some(at) && held[*v].is_none_or(|held| held < at);
+            if let Some((made, operands)) = &facts.alike
+                && operands.iter().any(ends)
+            {
+                used[at] -= self.pieces[*made].bytes;
+            }
+        }
+        InUse { before, used, held }
     }
 
     /// The value whose memory the value may show: itself, where it has memory of its own.
@@ -167,22 +240,22 @@ impl Liveness {
     }
 }
 
-/// The node that waits for each exchange which goes on while others compute: the first one that uses what it makes; of one that other such exchanges use,
-/// that which waits for them. Up to there what an exchange reads and makes is in use.
-fn overlaps(program: &Program, root: &[ValueId], pieces: &mut [Piece]) -> BTreeMap<usize, usize> {
-    let mut waits = BTreeMap::new();
-    for (n, node) in program.nodes.iter().enumerate().rev().filter(|(_, node)| node.overlapped) {
-        let made = || node.outputs.iter().filter(|v| root[v.index()] == **v).map(|v| v.index());
-        let used = |v: usize| pieces[v].uses.iter().chain(&pieces[v].writes).copied().min();
-        let first = made().filter_map(used).min().unwrap_or(n + 1).min(program.nodes.len());
-        let end = waits.get(&first).copied().unwrap_or(first);
-        waits.insert(n, end);
-        let read = node.inputs.iter().flatten().map(|v| root[v.index()].index());
-        for v in read.chain(made()).collect::<Vec<_>>() {
-            pieces[v].held = pieces[v].held.max(Some(end - 1));
+impl Facts {
+    fn of(program: &Program, node: &Node, (root, pieces): (&[ValueId], &[Piece]), sizes: &mut Sizes) -> Facts {
+        let mut facts = Facts { scratch: scratch(program, node, sizes), ..Facts::default() };
+        if node.is_boxing() {
+            let made = node.outputs.iter().filter(|v| root[v.index()] == **v).map(|v| v.index());
+            facts.moved = (node.inputs.iter().flatten().map(|v| root[v.index()].index()).collect(), made.collect());
         }
+        if let (Some(call), [made]) = (node.call(), node.outputs.as_slice())
+            && call.op.traits.elementwise
+        {
+            let alike = |v: &&ValueId| pieces[v.index()].made.is_some() && program.ty(**v).same(program.ty(*made));
+            let operands = node.inputs.iter().flatten().filter(alike).map(|v| v.index()).collect();
+            facts.alike = Some((made.index(), operands));
+        }
+        facts
     }
-    waits
 }
 
 /// Value that the node makes a window onto, the window, and its strides where they are not those of contiguous memory.
@@ -209,49 +282,22 @@ fn window(program: &Program, node: &Node, strides: &[Option<Strides>]) -> Option
 /// Bytes that a change of layout takes beside its input and its result. Several that are made together take none: an input ends when it has been
 /// packed, and a result begins when it is unpacked. But where they go on while others compute, they take both once more. A section takes what an
 /// iteration has in use.
-fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> usize {
+fn scratch(program: &Program, node: &Node, sizes: &mut Sizes) -> (usize, usize) {
     if let Some(r) = node.repeat() {
-        return Liveness::of(&r.body, sizes).peak.1;
+        let inside = Liveness::of(&r.body, sizes).peak.1;
+        return (inside, inside);
     }
     match changes(program, node).as_deref() {
-        Some([(from, to)]) => sizes.scratch(from, to),
-        Some(several) if node.overlapped => {
-            let all = several.iter().map(|(a, b)| sizes.scratch(a, b) + largest_shard(a) + largest_shard(b));
-            all.sum()
+        Some([(from, to)]) => {
+            let bytes = sizes.scratch(from, to);
+            (bytes, bytes)
         }
-        _ => 0,
+        Some(several) => {
+            let all = several.iter().map(|(a, b)| sizes.scratch(a, b) + largest_shard(a) + largest_shard(b));
+            (0, all.sum())
+        }
+        None => (0, 0),
     }
-}
-
-/// Bytes of an operand that ends with an elementwise call: the result takes its memory.
-fn in_place(program: &Program, (n, node): (usize, &Node), pieces: &[Piece]) -> usize {
-    let (Some(call), [made]) = (node.call(), node.outputs.as_slice()) else { return 0 };
-    let ends = |v: &ValueId| {
-        let piece = &pieces[v.index()];
-        let ends = piece.last() == n && piece.held.is_none_or(|held| held < n);
-        piece.made.is_some() && ends && program.ty(*v).same(program.ty(*made))
-    };
-    match call.op.traits.elementwise && node.inputs.iter().flatten().any(ends) {
-        true => pieces[made.index()].bytes,
-        false => 0,
-    }
-}
-
-/// Bytes that are in use when each node begins and in it, and after the last.
-fn used(pieces: &[Piece], end: usize) -> (Vec<usize>, Vec<usize>) {
-    let (mut begin, mut over) = (vec![0usize; end + 1], vec![0usize; end + 2]);
-    for p in pieces {
-        let (Some(made), last) = (p.made, p.last()) else { continue };
-        begin[made] += p.bytes;
-        over[last + 1] += p.bytes;
-    }
-    let mut live = 0;
-    let in_node = |n: usize| {
-        let before = live - over[n];
-        live = before + begin[n];
-        (before, live)
-    };
-    (0..=end).map(in_node).unzip()
 }
 
 impl Liveness {

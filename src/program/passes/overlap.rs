@@ -14,12 +14,16 @@ use super::depends::Depends;
 use super::liveness::{Liveness, Sizes, is_even};
 use super::streams::{Cost, Run, Streams};
 use crate::boxing::Planner;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// An exchange is moved or marked if the run gets shorter by at least this part of its time.
 const PART_OF_TIME: u64 = 16;
 /// Nodes that are looked at on either side of an exchange.
 const REACH: usize = 512;
+/// Predicted times are rough: calls that compute so many times as long stand beside an exchange, where memory allows and no other exchange is in the
+/// way.
+const MARGIN: u64 = 4;
 /// How often the exchanges are gone through.
 const ROUNDS: usize = 2;
 /// How often a way that takes too much memory is halved.
@@ -41,27 +45,33 @@ pub(super) fn overlap(program: &mut Program, budget: Option<usize>, planner: &Pl
     let budget = budget.filter(|_| is_even(program));
     let limit = live.peak.1.max(budget.map_or(0, |bytes| bytes.saturating_sub(live.outside)));
     let order: Vec<usize> = (0..program.nodes.len()).collect();
-    let depends = Depends::of(program, &live);
-    let run = streams.run(&order, |_| false);
-    let mut search = Search { program, streams, depends, sizes, limit, place: order.clone(), order, run };
+    let (depends, run) = (Depends::of(program, &live), streams.run(&order, |_| false));
+    let overlapped = vec![false; order.len()];
+    let mut search =
+        Search { live: &live, streams: &streams, depends, limit, place: order.clone(), order, overlapped, run };
     for _ in 0..ROUNDS {
         let found = all.iter().filter(|n| search.improve(**n)).count();
         if found == 0 {
             break;
         }
     }
+    let Search { order, overlapped, .. } = search;
+    let mut nodes: Vec<Option<Node>> = std::mem::take(&mut program.nodes).into_iter().map(Some).collect();
+    let placed = |n: usize| nodes[n].take().map(|node| Node { overlapped: overlapped[n], ..node });
+    program.nodes = order.into_iter().filter_map(placed).collect();
 }
 
 struct Search<'a> {
-    program: &'a mut Program,
-    streams: Streams,
+    live: &'a Liveness,
+    streams: &'a Streams,
     depends: Depends,
-    sizes: Sizes,
     /// The most bytes that may be in use.
     limit: usize,
-    /// Nodes by their first numbers, in the order of the program, and the place of each.
+    /// Nodes in their new order, by their numbers in the program, and the place of each.
     order: Vec<usize>,
     place: Vec<usize>,
+    /// Exchanges that go on while others compute.
+    overlapped: Vec<bool>,
     /// The predicted run.
     run: Run,
 }
@@ -73,12 +83,14 @@ impl Search<'_> {
         // What a run returns is waited for behind it.
         let first = self.first_user(n).unwrap_or(self.order.len());
         let between: u64 = self.order[self.place[n] + 1..first].iter().map(|k| self.computes(*k)).sum();
-        // Exchanges before it go on at first.
-        let missing = (self.run.done[n] - self.run.asked[n]).saturating_sub(between);
-        let mut ways = vec![Way::stay(self.place[n])];
-        if missing > 0 {
-            ways.extend(self.down(n, first, missing));
-            ways.extend(self.up(n, time, missing));
+        // With the exchanges before it that go on at first.
+        let needed = self.run.done[n] - self.run.asked[n];
+        let beside =
+            Beside { needed: needed.saturating_sub(between), wanted: (needed * MARGIN).saturating_sub(between) };
+        let mut ways = vec![Way { kind: Kind::Stay, at: self.place[n], nodes: vec![], beside: 0, passes: false }];
+        if beside.wanted > 0 {
+            ways.extend(self.down(n, first, beside));
+            ways.extend(self.up(n, time, beside));
         }
         let mut found: Vec<(u64, Way)> = vec![];
         for way in ways {
@@ -88,23 +100,25 @@ impl Search<'_> {
             }
         }
         // Of equal ones the first.
-        found.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+        found.sort_by_key(|(gain, way)| (Reverse(*gain), way.passes, Reverse(way.beside.min(beside.wanted))));
         found.into_iter().any(|(_, way)| self.take(n, way, time))
     }
 
     /// By how much the run gets shorter.
     fn gain(&self, n: usize, way: &Way) -> u64 {
-        let order = way.applied(&self.order);
-        let after = self.streams.run(&order, |k| k == n || self.program.nodes[self.place[k]].overlapped);
+        let after = self.streams.run(&way.applied(&self.order), |k| k == n || self.overlapped[k]);
         self.run.time.saturating_sub(after.time)
     }
 
     /// Goes a way, or a shorter one that takes less memory.
     fn take(&mut self, n: usize, mut way: Way, time: u64) -> bool {
         for _ in 0..=HALVES {
-            if self.fits(n, &way) {
-                let of_program = |k: usize| self.program.nodes[self.place[k]].overlapped;
-                self.run = self.streams.run(&self.order, of_program);
+            let order = way.applied(&self.order);
+            let used = self.live.in_use(&order, |k| k == n || self.overlapped[k]).used;
+            if used.iter().all(|used| *used <= self.limit) {
+                order.iter().enumerate().for_each(|(at, k)| self.place[*k] = at);
+                (self.order, self.overlapped[n]) = (order, true);
+                self.run = self.streams.run(&self.order, |k| self.overlapped[k]);
                 return true;
             }
             let Some(shorter) = self.shorter(n, &way) else { return false };
@@ -117,34 +131,13 @@ impl Search<'_> {
         false
     }
 
-    /// Goes a way and marks the exchange, if the memory that is in use stays within the limit.
-    fn fits(&mut self, n: usize, way: &Way) -> bool {
-        let (before, marked) = (self.order.clone(), self.program.nodes[self.place[n]].overlapped);
-        self.arrange(way.applied(&before));
-        self.program.nodes[self.place[n]].overlapped = true;
-        if Liveness::of(self.program, &mut self.sizes).peak.1 <= self.limit {
-            return true;
-        }
-        self.program.nodes[self.place[n]].overlapped = marked;
-        self.arrange(before);
-        false
-    }
-
-    /// Puts the nodes of the program in an order.
-    fn arrange(&mut self, order: Vec<usize>) {
-        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.program.nodes).into_iter().map(Some).collect();
-        self.program.nodes = order.iter().filter_map(|n| nodes[self.place[*n]].take()).collect();
-        order.iter().enumerate().for_each(|(at, n)| self.place[*n] = at);
-        self.order = order;
-    }
-
-    /// The exchange moves up, until calls that compute as long stand between it and the first call that waits for it; also less far, where
-    /// it would pass other exchanges.
-    fn up(&self, n: usize, time: u64, mut missing: u64) -> Vec<Way> {
+    /// The exchange moves up, until calls that compute long enough stand between it and the first call that waits for it, or until another
+    /// exchange is in the way. Where that is too early to help, it moves past that one too.
+    fn up(&self, n: usize, time: u64, mut until: Beside) -> Vec<Way> {
         let at = self.place[n];
         // It is moved, and what it needs of the nodes that it passes.
         let mut moved = BTreeSet::from([n]);
-        let (mut best, mut places) = (None, vec![]);
+        let (mut best, mut beside, mut ways, mut passes) = (None, 0, vec![], false);
         for to in (at.saturating_sub(REACH)..at).rev() {
             let k = self.order[to];
             let needed = self.depends.behind[k].iter().any(|b| moved.contains(b));
@@ -152,35 +145,36 @@ impl Search<'_> {
                 Cost::Computes(computes) if needed => {
                     moved.insert(k);
                     // What takes as long to compute is no help.
-                    if moved.iter().map(|m| self.computes(*m)).sum::<u64>() > time || computes > missing {
+                    if moved.iter().map(|m| self.computes(*m)).sum::<u64>() > time || computes > until.needed {
                         break;
                     }
                 }
                 Cost::Computes(0) => {}
                 Cost::Computes(computes) => {
                     best = Some(to);
-                    if computes >= missing {
+                    beside += computes;
+                    if until.is_met(beside, passes) {
                         break;
                     }
-                    missing -= computes;
                 }
-                // The other one needs its time too.
                 Cost::Exchanges(other) if !needed => {
-                    places.extend(best.take());
-                    missing += other;
+                    ways.extend(best.take().filter(|_| !passes).map(|to| self.upward(to, at, n, (beside, passes))));
+                    if beside >= until.needed {
+                        break;
+                    }
+                    // That one needs its time too.
+                    passes = true;
+                    until.needed += other;
                 }
                 Cost::Exchanges(_) | Cost::Between(_) | Cost::Section { .. } => break,
             }
         }
-        places.extend(best);
-        places.dedup();
-        let last = places.len().saturating_sub(1);
-        let ends = places.iter().enumerate().filter(|(i, _)| *i == 0 || *i == last);
-        ends.map(|(_, to)| self.upward(*to, at, n)).collect()
+        ways.extend(best.map(|to| self.upward(to, at, n, (beside, passes))));
+        ways
     }
 
     /// The way of an exchange from one place up to another.
-    fn upward(&self, to: usize, at: usize, n: usize) -> Way {
+    fn upward(&self, to: usize, at: usize, n: usize, (beside, passes): (u64, bool)) -> Way {
         let mut needs = BTreeSet::from([n]);
         let (mut stay, mut moved) = (vec![], vec![]);
         for &k in self.order[to..=at].iter().rev() {
@@ -192,12 +186,13 @@ impl Search<'_> {
                 stay.push(k);
             }
         }
-        Way { at: to, nodes: moved.into_iter().rev().chain(stay.into_iter().rev()).collect(), kind: Kind::Up(at) }
+        let nodes = moved.into_iter().rev().chain(stay.into_iter().rev()).collect();
+        Way { at: to, nodes, kind: Kind::Up(at), beside, passes }
     }
 
-    /// The calls that wait for the exchange move down, until others have computed as long.
-    fn down(&self, n: usize, first: usize, mut missing: u64) -> Option<Way> {
-        let (mut waits, mut best) = (BTreeSet::from([n]), None);
+    /// The calls that wait for the exchange move down, until others have computed long enough, or until another exchange is in the way.
+    fn down(&self, n: usize, first: usize, until: Beside) -> Option<Way> {
+        let (mut waits, mut best, mut beside) = (BTreeSet::from([n]), None, 0);
         for to in first..self.order.len().min(first + REACH) {
             let k = self.order[to];
             if self.depends.before[k].iter().any(|b| waits.contains(b)) {
@@ -205,23 +200,24 @@ impl Search<'_> {
                 continue;
             }
             match self.streams.costs[k] {
-                Cost::Computes(0) | Cost::Exchanges(_) => {}
+                Cost::Computes(0) => {}
                 Cost::Computes(computes) => {
                     best = Some(to);
-                    if computes >= missing {
+                    beside += computes;
+                    if until.is_met(beside, false) {
                         break;
                     }
-                    missing -= computes;
                 }
-                // They begin after all exchanges.
-                Cost::Between(_) | Cost::Section { .. } => break,
+                Cost::Exchanges(_) if beside < until.needed => {}
+                // Others begin after all exchanges.
+                Cost::Exchanges(_) | Cost::Between(_) | Cost::Section { .. } => break,
             }
         }
-        Some(self.downward(first, best?, n))
+        Some(self.downward(first, best?, n, beside))
     }
 
     /// The way of what waits for an exchange, from the first of it down to another place.
-    fn downward(&self, first: usize, to: usize, n: usize) -> Way {
+    fn downward(&self, first: usize, to: usize, n: usize, beside: u64) -> Way {
         let mut waits = BTreeSet::from([n]);
         let (mut stay, mut moved) = (vec![], vec![]);
         for &k in &self.order[first..=to] {
@@ -232,7 +228,8 @@ impl Search<'_> {
                 stay.push(k);
             }
         }
-        Way { at: first, nodes: stay.into_iter().chain(moved).collect(), kind: Kind::Down }
+        let nodes = stay.into_iter().chain(moved).collect();
+        Way { at: first, nodes, kind: Kind::Down, beside, passes: false }
     }
 
     /// A way half as long.
@@ -240,8 +237,8 @@ impl Search<'_> {
         let half = way.nodes.len() / 2;
         match way.kind {
             Kind::Stay => None,
-            Kind::Up(at) if half > 0 => Some(self.upward(at - half, at, n)),
-            Kind::Down if half > 1 => Some(self.downward(way.at, way.at + half - 1, n)),
+            Kind::Up(at) if half > 0 => Some(self.upward(at - half, at, n, (0, way.passes))),
+            Kind::Down if half > 1 => Some(self.downward(way.at, way.at + half - 1, n, 0)),
             Kind::Up(_) | Kind::Down => None,
         }
     }
@@ -279,20 +276,36 @@ enum Kind {
     Down,
 }
 
+/// How long calls are to compute beside an exchange that do not yet.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// So that nothing waits, as predicted.
+    needed: u64,
+    /// With the margin.
+    wanted: u64,
+}
+
+impl Beside {
+    /// Whether this is enough; behind other exchanges that are passed there is no margin.
+    fn is_met(&self, beside: u64, passes: bool) -> bool {
+        beside >= if passes { self.needed } else { self.wanted }
+    }
+}
+
 /// New places of some nodes that stand behind each other.
 struct Way {
+    kind: Kind,
     /// The first of these places.
     at: usize,
     /// The nodes in their new order.
     nodes: Vec<usize>,
-    kind: Kind,
+    /// How long the calls compute that stand beside the exchange then and did not before.
+    beside: u64,
+    /// Whether the exchange begins before others that it stood behind.
+    passes: bool,
 }
 
 impl Way {
-    fn stay(at: usize) -> Way {
-        Way { at, nodes: vec![], kind: Kind::Stay }
-    }
-
     /// The order that comes of it.
     fn applied(&self, order: &[usize]) -> Vec<usize> {
         let mut all = order.to_vec();
