@@ -53,8 +53,11 @@ for ((k = 0; k < n; k++)); do
     ip -n "$name$k" link set lo up
     ip -n "$name$k" addr add "10.77.0.$((k + 1))/24" dev eth0
     ip -n "$name$k" link set eth0 up
-    if [ -n "${HOSTS_DELAY:-}${HOSTS_RATE:-}" ]; then
-        ip netns exec "$name$k" tc qdisc add dev eth0 root netem ${HOSTS_DELAY:+delay $HOSTS_DELAY} ${HOSTS_RATE:+rate $HOSTS_RATE}
+    # Fewer kernels have netem than tbf, which does without a delay.
+    if [ -n "${HOSTS_DELAY:-}" ]; then
+        ip netns exec "$name$k" tc qdisc add dev eth0 root netem delay "$HOSTS_DELAY" ${HOSTS_RATE:+rate $HOSTS_RATE}
+    elif [ -n "${HOSTS_RATE:-}" ]; then
+        ip netns exec "$name$k" tc qdisc add dev eth0 root tbf rate "$HOSTS_RATE" burst 256kb latency 400ms
     fi
 done
 
