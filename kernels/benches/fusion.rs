@@ -1,7 +1,9 @@
-//! Chains of elementwise functions as one program and as a program each, on one thread: processor time, in turns, medians.
+//! Chains of elementwise functions as one program and as a program each, and reductions that compute a chain in their blocks beside a program and
+//! a reduction of what it stores. On one thread: processor time, in turns, medians.
 //! `cargo bench -p oflow-kernels --bench fusion [-- FILTER]`.
 
 use oflow_kernels::cpu::elementwise::Program;
+use oflow_kernels::cpu::reduce::{self, Reduce};
 use oflow_kernels::expr::{Chain, Expr, Link};
 use oflow_kernels::{DType, View};
 
@@ -26,6 +28,16 @@ const KINDS: [Kind; 4] = [
     ("a bias, then sums", |k| if k == 0 { "p + b" } else { "p + y" }),
 ];
 
+/// Sums of chains over `x` and `y`, and over how many of the last dims.
+const REDUCTIONS: [(&str, &str, usize); 6] = [
+    ("sum of x", "x0", 2),
+    ("sum of x - y squared", "x0 - x1; t0 * t0", 2),
+    ("sum of tanh", "x0 - x1; tanh(t0); t1 * x1; t2 + x0", 2),
+    ("rows of x * y", "x0 * x1", 1),
+    ("rows of x - y squared", "x0 - x1; t0 * t0", 1),
+    ("rows of tanh", "x0 - x1; tanh(t0); t1 * x1; t2 + x0", 1),
+];
+
 /// Elements of a row of the bias.
 fn row(n: usize) -> usize {
     if n == 64 { 8 } else { 256 }
@@ -34,7 +46,7 @@ fn row(n: usize) -> usize {
 fn main() {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
     println!(
-        "{:<20} {:<5} {:>9} {:>3} {:>12} {:>12} {:>6}",
+        "{:<22} {:<5} {:>9} {:>3} {:>12} {:>12} {:>6}",
         "kind", "dtype", "bytes", "n", "each, ns", "one, ns", "ratio"
     );
     for dtype in [DType::F32, DType::BF16] {
@@ -56,11 +68,44 @@ fn main() {
                         .collect();
                     let (each, one) = times(&functions, &operands, [&all[2], &all[3]]);
                     let ratio = one / each;
-                    println!("{name:<20} {dtype:<5} {bytes:>9} {length:>3} {each:>12.0} {one:>12.0} {ratio:>6.2}");
+                    println!("{name:<22} {dtype:<5} {bytes:>9} {length:>3} {each:>12.0} {one:>12.0} {ratio:>6.2}");
                 }
+            }
+            for (name, text, last) in REDUCTIONS.iter().filter(|(name, ..)| name.contains(&filter)) {
+                let (apart, one) = reduction_times(text, *last, &all);
+                let (length, ratio) = (text.split(';').count(), one / apart);
+                println!("{name:<22} {dtype:<5} {bytes:>9} {length:>3} {apart:>12.0} {one:>12.0} {ratio:>6.2}");
             }
         }
     }
+}
+
+/// Processor time of a sum of a chain: of what its program stores, and of what it computes.
+fn reduction_times(text: &str, last: usize, all: &[View]) -> (f64, f64) {
+    let (dtype, dims) = (all[0].dtype(), all[0].dims());
+    let chain = Chain::parse(text, 2).expect("valid text");
+    let program = Program::compile_chain(&chain, &[dtype; 2], dtype, DType::F32).expect("compiles");
+    let reduced: Vec<usize> = (2 - last..2).collect();
+    let shape = [if last == 2 { 1 } else { dims[0] }, 1];
+    // SAFETY: the result has no more elements than the memory of the last view.
+    let out = unsafe { all[3].restride(0, shape.into_iter().collect(), [1, 1].into_iter().collect()) };
+    let calls = (20_000_000 / all[0].len()).clamp(1, 5000);
+    let time = |f: &dyn Fn()| {
+        let start = thread_nanos();
+        (0..calls).for_each(|_| f());
+        (thread_nanos() - start) / calls as f64
+    };
+    let (mut a, mut b) = (vec![], vec![]);
+    for _ in 0..7 {
+        a.push(time(&|| {
+            program.run(&all[..2], &[], &all[2]).expect("runs");
+            reduce::reduce(&all[2], &out, Reduce::Sum, &reduced).expect("runs");
+        }));
+        b.push(time(&|| {
+            reduce::fused(&program, &all[..2], dims, &out, Reduce::Sum, (last, None)).expect("runs");
+        }));
+    }
+    (median(a), median(b))
 }
 
 /// Processor time of a chain, as a program for each function and as one.

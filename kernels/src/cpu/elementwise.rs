@@ -9,6 +9,7 @@
 mod blocks;
 mod compile;
 mod complex;
+mod computed;
 mod loops;
 mod operands;
 
@@ -18,6 +19,7 @@ use crate::expr::{BinaryOp, Chain, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use compile::Compiler;
+pub(crate) use computed::Computed;
 use loops::{Basic, Block, Lanes};
 use operands::{Chunk, Flat, OperandWalk, Operands};
 use smallvec::SmallVec;
@@ -276,22 +278,34 @@ impl Program {
     }
 
     fn dispatch(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], n: usize) {
-        parallel_for(n, GRAIN, &|range| self.compute(operands, scalars, range));
+        parallel_for(n, GRAIN, &|range| self.compute(operands, operands.ptrs[0], scalars, range));
     }
 
-    /// Computes elements `range`.
-    fn compute(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], range: Range<usize>) {
+    /// Computes elements `range` into the output that begins at `out`.
+    fn compute(
+        &self,
+        operands: &Operands<'_, impl OperandWalk>,
+        out: *mut u8,
+        scalars: &[Scalar],
+        range: Range<usize>,
+    ) {
         match self.class {
-            Class::F32 => self.range::<f32>(operands, scalars, range),
-            Class::F64 => self.range::<f64>(operands, scalars, range),
-            Class::I64 => self.range::<i64>(operands, scalars, range),
-            Class::C64 => self.range::<Complex<f32>>(operands, scalars, range),
-            Class::C128 => self.range::<Complex<f64>>(operands, scalars, range),
+            Class::F32 => self.range::<f32>(operands, out, scalars, range),
+            Class::F64 => self.range::<f64>(operands, out, scalars, range),
+            Class::I64 => self.range::<i64>(operands, out, scalars, range),
+            Class::C64 => self.range::<Complex<f32>>(operands, out, scalars, range),
+            Class::C128 => self.range::<Complex<f64>>(operands, out, scalars, range),
         }
     }
 
-    fn range<T: Lanes>(&self, operands: &Operands<'_, impl OperandWalk>, scalars: &[Scalar], range: Range<usize>) {
-        let (way, out) = (&operands.way, (operands.ptrs[0], self.out));
+    fn range<T: Lanes>(
+        &self,
+        operands: &Operands<'_, impl OperandWalk>,
+        out: *mut u8,
+        scalars: &[Scalar],
+        range: Range<usize>,
+    ) {
+        let (way, out) = (&operands.way, (out, self.out));
         let inputs = || self.inputs.iter().enumerate().map(|(i, dtype)| (i, (operands.ptrs[i + 1], *dtype)));
         let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
         // Whole cache lines per register.

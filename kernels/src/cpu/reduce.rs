@@ -3,14 +3,21 @@
 //! The order of additions is fixed by the dims and strides, never by the threads: runs are folded in blocks with a fixed
 //! number of accumulators, and large reductions in fixed pieces that are joined in order. Sums of f32 and halves are f32
 //! inside a block (4096 elements) and f64 beyond, so that the error does not grow with the length.
+//!
+//! A reduction over the last dims can also read a result that is not stored ([`fused`]): each block is computed before it is folded, in the
+//! order in which it would be folded in memory, so the bits are the same.
 
+mod computed;
 mod fold;
 
 use super::copy::fill;
+use super::elementwise::Computed;
 use super::lane::{Lane, Native, native, with_float, with_integer, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{Builtin, KernelError, Limits, Result, Scalar, View};
+use crate::view::contiguous_strides;
+use crate::{Builtin, DType, KernelError, Limits, Result, Scalar, Strides, View};
+pub use computed::fused;
 use fold::{ROWS, TILE, Total};
 use std::ops::Range;
 
@@ -51,7 +58,7 @@ impl Reduce {
 /// # Errors
 /// Where out's dims are others.
 pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
-    run(x, out, op, dims, None)
+    run(Source::Memory(x), out, op, dims, None)
 }
 
 /// The sum of `x` over `dims`, divided by `count` before it is rounded to `out`, which has x's rank with size one in those
@@ -63,34 +70,68 @@ pub fn mean(x: &View, out: &View, dims: &[usize], count: usize) -> Result<()> {
     if !out.dtype().is_float() {
         return Err(KernelError::new(format!("a mean is a float, not {}", out.dtype())));
     }
-    run(x, out, Reduce::Sum, dims, Some(count as f64))
+    run(Source::Memory(x), out, Reduce::Sum, dims, Some(count as f64))
 }
 
-fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> Result<()> {
-    let fits = x.rank() == out.rank()
-        && dims.iter().all(|d| *d < x.rank())
-        && (0..x.rank()).all(|d| out.dims()[d] == if dims.contains(&d) { 1 } else { x.dims()[d] });
+/// Where the elements are that are folded.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// Elements of a tensor.
+    Memory(&'a View),
+    /// Elements that are computed when they are folded, those of an output side by side.
+    Computed(&'a Computed<'a>),
+}
+
+impl Source<'_> {
+    fn dims(&self) -> &[usize] {
+        match self {
+            Source::Memory(x) => x.dims(),
+            Source::Computed(x) => x.dims(),
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Source::Memory(x) => x.dtype(),
+            Source::Computed(x) => x.dtype().dtype(),
+        }
+    }
+
+    /// Strides of the elements, or those that they would have in memory.
+    fn strides(&self) -> Strides {
+        match self {
+            Source::Memory(x) => x.strides().into(),
+            Source::Computed(x) => contiguous_strides(x.dims()),
+        }
+    }
+}
+
+fn run(x: Source<'_>, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> Result<()> {
+    let (from, strides) = (x.dims(), x.strides());
+    let fits = from.len() == out.rank()
+        && dims.iter().all(|d| *d < from.len())
+        && (0..from.len()).all(|d| out.dims()[d] == if dims.contains(&d) { 1 } else { from[d] });
     if !fits {
-        return Err(KernelError::new(format!("reducing {:?} over {dims:?} does not give {:?}", x.dims(), out.dims())));
+        return Err(KernelError::new(format!("reducing {from:?} over {dims:?} does not give {:?}", out.dims())));
     }
     if out.is_empty() {
         return Ok(());
     }
-    if x.is_empty() {
+    if from.contains(&0) {
         let empty = count.map(|n| Scalar::Float(0.0 / n));
         return fill(out, empty.unwrap_or(op.identity(out.dtype().computed()?)));
     }
     let dtypes = [native(x.dtype())?, native(out.dtype())?];
-    let mut reduced_dims: crate::Dims = x.dims().into();
-    (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
+    let mut reduced_dims: crate::Dims = from.into();
+    (0..from.len()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
     let job = Job {
         x,
         out,
         dtypes,
         op,
         count,
-        kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
-        reduced: Walk::new(&reduced_dims, &[x.strides()], true),
+        kept: Walk::new(out.dims(), &[out.strides(), &strides], true),
+        reduced: Walk::new(&reduced_dims, &[&strides], true),
     };
     if job.dtypes[0].is_float() { job.run::<f64>() } else { job.run::<i64>() }
 }
@@ -108,7 +149,7 @@ fn cut(count: usize, tile: usize, outputs: usize) -> (usize, usize) {
 }
 
 struct Job<'a> {
-    x: &'a View,
+    x: Source<'a>,
     out: &'a View,
     /// Of `x` and of `out`.
     dtypes: [Native; 2],
@@ -139,7 +180,8 @@ impl Job<'_> {
     fn run<T: Total>(&self) -> Result<()> {
         let count = self.reduced.rows() * self.reduced.inner();
         let inner = self.kept.inner();
-        let columns = self.kept.inner_stride(1) == 1 && inner > 1 && self.reduced.inner_stride(0) != 1;
+        let side_by_side = self.kept.inner_stride(1) == 1 && inner > 1 && self.reduced.inner_stride(0) != 1;
+        let columns = side_by_side && matches!(self.x, Source::Memory(_));
         let tile = if columns { TILE.min(inner) } else { 1 };
         let tiles = inner.div_ceil(tile);
         let outputs = self.kept.rows() * inner;
@@ -155,7 +197,10 @@ impl Job<'_> {
         let tasks = self.kept.rows() * tiles * pieces;
         let grain = (GRAIN / tile.saturating_mul(count.min(piece))).max(1);
         if !columns && pieces == 1 && self.reduced.rows() == 1 && count <= fold::BLOCK {
-            parallel_for(outputs, grain, &|range| self.fold_lines::<T>(range, count));
+            parallel_for(outputs, grain, &|range| match self.x {
+                Source::Memory(x) => self.fold_lines::<T>(x, range, count),
+                Source::Computed(x) => self.compute_lines::<T>(x, range, count),
+            });
             return Ok(());
         }
         parallel_for(tasks, grain, &|range| {
@@ -173,12 +218,14 @@ impl Job<'_> {
                         unsafe { shared.write((row * inner + first + i) * pieces + piece_index, *total) };
                     }
                 };
-                if columns {
-                    let mut totals = [T::identity(self.op); TILE];
-                    self.fold_columns(row, first, elements, &mut totals[..n]);
-                    emit(&totals[..n]);
-                } else {
-                    emit(&[self.fold_one(row, first, elements)]);
+                match self.x {
+                    Source::Memory(x) if columns => {
+                        let mut totals = [T::identity(self.op); TILE];
+                        self.fold_columns(x, row, first, elements, &mut totals[..n]);
+                        emit(&totals[..n]);
+                    }
+                    Source::Memory(x) => emit(&[self.fold_one(x, row, first, elements)]),
+                    Source::Computed(x) => emit(&[self.compute_one(x, row, first, elements)]),
                 }
             }
         });
@@ -189,9 +236,13 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn source(&self, row: usize, column: usize) -> *const u8 {
-        let offset = self.kept.row_offset(1, row) + column as isize * self.kept.inner_stride(1);
-        self.x.ptr().wrapping_offset(offset * self.x.dtype().size() as isize)
+    /// The first element of an output, in elements.
+    fn offset(&self, row: usize, column: usize) -> isize {
+        self.kept.row_offset(1, row) + column as isize * self.kept.inner_stride(1)
+    }
+
+    fn source(&self, x: &View, row: usize, column: usize) -> *const u8 {
+        x.ptr().wrapping_offset(self.offset(row, column) * x.dtype().size() as isize)
     }
 
     /// Writes neighbouring outputs.
@@ -209,14 +260,14 @@ impl Job<'_> {
     }
 
     /// Folds and writes outputs that are made of one run each, many in a call.
-    fn fold_lines<T: Total>(&self, outputs: Range<usize>, count: usize) {
+    fn fold_lines<T: Total>(&self, x: &View, outputs: Range<usize>, count: usize) {
         let inner = self.kept.inner();
-        let step = self.kept.inner_stride(1) * self.x.dtype().size() as isize;
+        let step = self.kept.inner_stride(1) * x.dtype().size() as isize;
         let mut at = outputs.start;
         while at < outputs.end {
             let (row, first) = (at / inner, at % inner);
             let n = (inner - first).min(outputs.end - at).min(ROWS);
-            let base = self.source(row, first);
+            let base = self.source(x, row, first);
             let starts: [*const u8; ROWS] = std::array::from_fn(|i| base.wrapping_offset(i as isize * step));
             let mut totals = [T::default(); ROWS];
             // SAFETY: the walks visit elements of x.
@@ -229,8 +280,8 @@ impl Job<'_> {
     }
 
     /// Folds the given reduced elements of one output.
-    fn fold_one<T: Total>(&self, row: usize, column: usize, elements: Range<usize>) -> T {
-        let (base, size) = (self.source(row, column), self.x.dtype().size() as isize);
+    fn fold_one<T: Total>(&self, x: &View, row: usize, column: usize, elements: Range<usize>) -> T {
+        let (base, size) = (self.source(x, row, column), x.dtype().size() as isize);
         let (inner, stride) = (self.reduced.inner(), self.reduced.inner_stride(0));
         let mut total = T::identity(self.op);
         let mut at = elements.start;
@@ -249,8 +300,8 @@ impl Job<'_> {
     }
 
     /// Folds the given reduced elements of neighbouring outputs, side by side.
-    fn fold_columns<T: Total>(&self, row: usize, column: usize, elements: Range<usize>, totals: &mut [T]) {
-        let (base, size) = (self.source(row, column), self.x.dtype().size() as isize);
+    fn fold_columns<T: Total>(&self, x: &View, row: usize, column: usize, elements: Range<usize>, totals: &mut [T]) {
+        let (base, size) = (self.source(x, row, column), x.dtype().size() as isize);
         let (inner, stride) = (self.reduced.inner(), self.reduced.inner_stride(0));
         let mut at = elements.start;
         while at < elements.end {

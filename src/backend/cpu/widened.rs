@@ -26,7 +26,7 @@ fn direct(cx: &KernelCx<'_>) -> bool {
         // The neutral element is that of the narrow dtype.
         "amax" | "amin" => cx.inputs.iter().flatten().any(View::is_empty),
         // A chain converts elements by itself.
-        "fused" => true,
+        "fused" | "fused_reduce" => true,
         _ => cx.op.sig.inputs.iter().any(|i| i.dtypes.class() == Some(DTypeClass::Any)),
     }
 }

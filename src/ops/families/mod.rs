@@ -9,7 +9,7 @@ mod terms;
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-pub(crate) use fused::chain_of;
+pub(crate) use fused::{chain_of, reads_chain};
 use oflow_kernels::DType;
 pub(crate) use quantize::quantised;
 pub(crate) use shape::Diagonal;

@@ -18,7 +18,7 @@ pub(super) fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
 }
 
 /// Where input dim `d`, which is not reduced, stands in the output.
-fn out_dim(d: usize, dims: &[usize], keepdim: bool) -> usize {
+pub(super) fn out_dim(d: usize, dims: &[usize], keepdim: bool) -> usize {
     if keepdim { d } else { d - dims.iter().filter(|r| **r < d).count() }
 }
 
@@ -58,8 +58,12 @@ pub(super) fn base(name: &str, doc: &str) -> Result<OpDef> {
 fn unreduced(g: &mut dyn GradCtx, v: crate::ops::Value) -> Result<crate::ops::Value> {
     let shape = g.input_shape(0);
     let dims = dims_of(g)?;
-    let keep = reduced(&shape, &dims, true);
-    if g.shape(v) == keep { Ok(v) } else { g.call("reshape", &[v], &[("shape", keep.as_slice().into())]) }
+    reshaped(g, v, &reduced(&shape, &dims, true))
+}
+
+/// A value in a shape of as many elements.
+pub(super) fn reshaped(g: &mut dyn GradCtx, v: crate::ops::Value, shape: &[usize]) -> Result<crate::ops::Value> {
+    if *g.shape(v) == *shape { Ok(v) } else { g.call("reshape", &[v], &[("shape", shape.into())]) }
 }
 
 pub(super) fn dims_of(g: &dyn GradCtx) -> Result<Vec<usize>> {
@@ -155,14 +159,25 @@ fn extreme(name: &str, p: ReduceOp) -> Result<OpDef> {
         let Some(dy) = g.grad(0) else { return Ok(()) };
         let (x, y) = (g.input(0)?, g.output(0)?);
         let (dy, y) = (unreduced(g, dy)?, unreduced(g, y)?);
-        let hit = g.call("eq", &[x, y], &[])?;
-        // An integer: halves hold no large count.
-        let count = g.call("sum", &[hit], &[("dims", g.attr("dims")?), ("keepdim", true.into())])?;
-        let share = g.call("div", &[dy, count], &[])?;
-        let dx = g.call("mul", &[hit, share], &[])?;
+        let dims = g.attr("dims")?;
+        let dx = share_among_equals(g, (x, y), dy, dims)?;
         g.set(0, dx)
     }))
     .samples(SAMPLES))
+}
+
+/// The gradient of what an extreme element was chosen from, with the reduced dims as 1 in the element and its gradient.
+pub(super) fn share_among_equals(
+    g: &mut dyn GradCtx,
+    (x, y): (crate::ops::Value, crate::ops::Value),
+    dy: crate::ops::Value,
+    dims: AttrValue,
+) -> Result<crate::ops::Value> {
+    let hit = g.call("eq", &[x, y], &[])?;
+    // An integer: halves hold no large count.
+    let count = g.call("sum", &[hit], &[("dims", dims), ("keepdim", true.into())])?;
+    let share = g.call("div", &[dy, count], &[])?;
+    g.call("mul", &[hit, share], &[])
 }
 
 fn quantor(name: &str, p: ReduceOp, doc: &str) -> Result<OpDef> {

@@ -1,7 +1,8 @@
-//! Fusion: elementwise calls whose results other elementwise calls alone read become one call, of the op `fused`.
+//! Fusion: elementwise calls whose results other elementwise calls alone read become one call, of the op `fused`. Those that one reduction alone
+//! reads become one call with it, of the op `fused_reduce`.
 //!
 //! A group has one result, and the bits of its calls one after the other: the same functions in the same arithmetic, each value rounded to the
-//! dtype that it had. It stands where its last call stood, so what its other calls read lives up to there.
+//! dtype that it had, and the additions in the same order. It stands where its last call stood, so what its other calls read lives up to there.
 //!
 //! One program is quicker than one for each call: from 8×8 elements in the first-level cache to 64 MiB in memory, in f32 and bf16, from two calls
 //! on (`cargo bench -p oflow-kernels --bench fusion`). The exception is a pair on 64 elements of which one operand is a row, by 30 ns, less than
@@ -9,7 +10,9 @@
 
 use super::super::types::{CallNode, Node, Program, ValueId, Work};
 use super::liveness::{Liveness, Sizes};
-use crate::ops::{AttrValue, Attrs, InferCtx, NdSignature, Op, RuntimeAttrs, TensorType, chain_of, find};
+use crate::ops::{
+    AttrValue, Attrs, InferCtx, NdSignature, Op, RuntimeAttrs, TensorType, chain_of, find, normalize_dim, reads_chain,
+};
 use crate::placement::Device;
 use crate::plan::TypeRef;
 use oflow_kernels::DType;
@@ -29,19 +32,22 @@ const TRIES: usize = 8;
 /// - Calls of one group have one layout and shape of their results, and stand under one guard.
 /// - Calls of backward, and calls that are made once more, are fused among themselves: what is recomputed is there to free memory.
 /// - Integers that are divided are left, as a call reports a divisor that is 0.
+/// - A reduction is `sum`, `mean`, `amax` or `amin` over the last dims, on the CPU. Over other dims its kernel folds several rows side by side,
+///   which would be computed in pieces too small. So are those that read what was transposed.
 /// - Groups that would raise the peak are not made.
 pub(super) fn fuse(program: &mut Program) {
-    let Ok(op) = find("fused") else { return };
+    let (Ok(op), Ok(reducing)) = (find("fused"), find("fused_reduce")) else { return };
     let mut sizes = Sizes::default();
     let before = Liveness::of(program, &mut sizes);
-    let members: Vec<Option<Member>> = program.nodes.iter().map(|node| Member::of(program, node, op)).collect();
+    let member = |node: &Node| Member::of(program, node, op).or_else(|| Member::of_reduction(program, node));
+    let members: Vec<Option<Member>> = program.nodes.iter().map(member).collect();
     let mut care = vec![Care::None; program.nodes.len()];
     for _ in 0..TRIES {
         let mut groups = Groups::of(program, &before, &members, &mut sizes, &care);
         if groups.refuse_large(&mut sizes, &mut care) {
             continue;
         }
-        let Some((fused, nodes)) = groups.fused(op) else { return };
+        let Some((fused, nodes)) = groups.fused([op, reducing]) else { return };
         let after = Liveness::of(&fused, &mut sizes);
         if after.peak.1 <= before.peak.1 {
             *program = fused;
@@ -78,6 +84,16 @@ struct Member {
     links: Vec<Link>,
     /// The arithmetic; `None` of truth values, which are the same in each.
     class: Option<Class>,
+    /// Of a reduction, which can only be the last call of a group, what it reads and how many dims it reduces.
+    reduces: Option<(ValueId, usize)>,
+}
+
+/// The device of a value.
+fn device_of(ty: &TypeRef) -> Device {
+    match ty {
+        TypeRef::Local(l) => l.device,
+        TypeRef::Global(g) => g.placement.device(),
+    }
 }
 
 impl Member {
@@ -86,10 +102,7 @@ impl Member {
         let (Work::Call(call), [out], []) = (&node.work, node.outputs.as_slice(), node.writes.as_slice()) else {
             return None;
         };
-        let device = match program.ty(*out) {
-            TypeRef::Local(l) => l.device,
-            TypeRef::Global(g) => g.placement.device(),
-        };
+        let device = device_of(program.ty(*out));
         // Devices of other crates may have kernels of single expressions alone.
         let known = matches!(device, Device::Cpu | Device::Cuda | Device::Async);
         let (op, plain) = (call.op, known && call.target.is_none() && call.draw.is_none() && call.host.is_none());
@@ -110,7 +123,8 @@ impl Member {
             (std::ptr::eq(op, fused), call.attrs.as_slice())
         {
             let chain = chain_of(text, inputs.len()).ok()?;
-            return Some(Member { links: chain.links().to_vec(), class: Some(Class::of(compute.builtin()?)) });
+            let class = Some(Class::of(compute.builtin()?));
+            return Some(Member { links: chain.links().to_vec(), class, reduces: None });
         }
         let kinds: Vec<_> = call.runtime.iter().map(|s| s.kind()).collect();
         let infer = InferCtx { op, inputs: &inputs, attrs: &call.attrs, runtime_kinds: &kinds };
@@ -123,7 +137,32 @@ impl Member {
             out.dtype == DType::Bool && inputs.iter().flatten().all(|t| t.dtype == DType::Bool) && expr.is_logic();
         let links = vec![Link { expr: expr.with_numbers(compute, &call.runtime)?, dtype: None }];
         Chain::new(inputs.len(), links.clone()).ok()?.check_class(class).ok()?;
-        Some(Member { links, class: (!logic).then_some(class) })
+        Some(Member { links, class: (!logic).then_some(class), reduces: None })
+    }
+
+    /// A reduction over the last dims that takes its input as it lies.
+    fn of_reduction(program: &Program, node: &Node) -> Option<Member> {
+        let (Work::Call(call), [Some(x)], [out], []) =
+            (&node.work, node.inputs.as_slice(), node.outputs.as_slice(), node.writes.as_slice())
+        else {
+            return None;
+        };
+        let (op, [AttrValue::Ints(dims), AttrValue::Bool(_)]) = (call.op, call.attrs.as_slice()) else { return None };
+        let (made, rank) = (program.ty(*x), program.ty(*x).ty().shape.len());
+        let known = matches!(device_of(program.ty(*out)), Device::Cpu | Device::Async);
+        let plain = call.target.is_none() && call.draw.is_none() && call.host.is_none();
+        if !known || !plain || !op.is_builtin() || !reads_chain(op.name(), made.ty().dtype) {
+            return None;
+        }
+        let lies =
+            |s: &NdSignature| s.lowering.is_none() && made.global().is_some_and(|g| s.inputs.first() == Some(&g.sbp));
+        if !call.signature.as_ref().is_none_or(lies) {
+            return None;
+        }
+        let reduced = dims.iter().map(|d| normalize_dim(*d, rank).ok()).collect::<Option<Vec<usize>>>()?;
+        let last = if dims.is_empty() { rank } else { dims.len() };
+        let are_last = (rank.checked_sub(last)?..rank).all(|d| dims.is_empty() || reduced.contains(&d));
+        are_last.then(|| Member { links: vec![], class: None, reduces: Some((*x, last)) })
     }
 }
 
@@ -135,6 +174,8 @@ struct Group {
     inputs: Vec<ValueId>,
     links: usize,
     class: Option<Class>,
+    /// The value that has the shape and layout of all that is computed: the result, or what is reduced to it.
+    like: ValueId,
 }
 
 /// Groups of a program.
@@ -146,6 +187,8 @@ struct Groups<'a> {
     readers: Vec<Vec<usize>>,
     /// Values that are tensors of their own.
     own: Vec<bool>,
+    /// Values whose elements do not lie in the order of their dims.
+    turned: Vec<bool>,
     /// By the number of the last node.
     all: BTreeMap<usize, Group>,
     /// The last node of the group of each node.
@@ -177,6 +220,7 @@ impl<'a> Groups<'a> {
             members,
             readers,
             own,
+            turned: turned(program),
             all: BTreeMap::new(),
             of: vec![None; program.nodes.len()],
             last: live.pieces.iter().map(|p| p.last()).collect(),
@@ -192,13 +236,15 @@ impl<'a> Groups<'a> {
             });
             let last = joined.unwrap_or(n);
             groups.of[n] = Some(last);
+            let node = &program.nodes[n];
+            let Some(like) = member.reduces.map(|(x, _)| x).or(node.outputs.first().copied()) else { continue };
             let group = groups.all.entry(last).or_insert_with(|| Group {
                 nodes: vec![],
                 inputs: vec![],
                 links: 0,
                 class: None,
+                like,
             });
-            let node = &program.nodes[n];
             group.inputs.retain(|v| !node.outputs.contains(v));
             for v in node.inputs.iter().flatten() {
                 if !group.inputs.contains(v) {
@@ -223,10 +269,10 @@ impl<'a> Groups<'a> {
         }
         let (group, end) = (self.all.get(&last)?, &program.nodes[last]);
         let marks = |n: &Node| (n.guard, n.backward, n.recomputed);
-        if marks(node) != marks(end) || !same_layout(program.ty(*v), program.ty(*end.outputs.first()?)) {
+        let member = self.members[n].as_ref().filter(|m| m.reduces.is_none())?;
+        if marks(node) != marks(end) || !same_layout(program.ty(*v), program.ty(group.like)) {
             return None;
         }
-        let member = self.members[n].as_ref()?;
         let class = match (group.class, member.class) {
             (Some(a), Some(b)) if a != b => return None,
             (a, b) => a.or(b),
@@ -234,6 +280,12 @@ impl<'a> Groups<'a> {
         let holds = class.unwrap_or(Class::I64).holds(program.ty(*v).ty().dtype.builtin()?);
         let more = node.inputs.iter().flatten().filter(|v| !group.inputs.contains(v)).count();
         let fits = group.inputs.len() + more <= MOST_INPUTS + 1 && group.links + member.links.len() <= MOST_LINKS;
+        let is_turned = |v: &ValueId| self.turned[v.index()];
+        if self.members[last].as_ref().is_some_and(|m| m.reduces.is_some())
+            && node.inputs.iter().flatten().any(is_turned)
+        {
+            return None;
+        }
         // What the call reads has its value still where the group stands.
         let written = |v: &ValueId| self.live.writes_of(*v).iter().any(|w| (n..last).contains(w));
         (holds && fits && !node.inputs.iter().flatten().any(written)).then_some(last)
@@ -311,11 +363,11 @@ impl<'a> Groups<'a> {
     }
 
     /// The program with one call for each group, and which node each of its nodes was; `None` where there is no group of several calls.
-    fn fused(&self, op: &'static Op) -> Option<(Program, Vec<usize>)> {
+    fn fused(&self, ops: [&'static Op; 2]) -> Option<(Program, Vec<usize>)> {
         let mut program = self.program.clone();
         let mut kept = vec![true; program.nodes.len()];
         for (last, group) in self.all.iter().filter(|(_, g)| g.nodes.len() > 1) {
-            let Some(call) = self.call_of(op, *last, group) else { continue };
+            let Some(call) = self.call_of(ops, *last, group) else { continue };
             program.nodes[*last] = call;
             group.nodes.iter().filter(|n| *n != last).for_each(|n| kept[*n] = false);
         }
@@ -327,11 +379,13 @@ impl<'a> Groups<'a> {
         Some((program, nodes))
     }
 
-    /// The call of a group.
-    fn call_of(&self, op: &'static Op, last: usize, group: &Group) -> Option<Node> {
+    /// The call of a group, of the first op or, where a reduction ends it, of the second.
+    fn call_of(&self, [op, reducing]: [&'static Op; 2], last: usize, group: &Group) -> Option<Node> {
         let program = self.program;
         let mut inputs: Vec<ValueId> = vec![];
-        let nodes = || group.nodes.iter().rev().map(|n| (&program.nodes[*n], self.members[*n].as_ref()));
+        let reduces = self.members[last].as_ref()?.reduces;
+        let computed = group.nodes.len() - usize::from(reduces.is_some());
+        let nodes = || group.nodes.iter().rev().take(computed).map(|n| (&program.nodes[*n], self.members[*n].as_ref()));
         for v in nodes().flat_map(|(node, _)| node.inputs.iter().flatten()) {
             if !inputs.contains(v) && group.inputs.contains(v) {
                 inputs.push(*v);
@@ -364,7 +418,7 @@ impl<'a> Groups<'a> {
             let (v, mut value) = (node.outputs.first()?, values.pop()?);
             let dtype = program.ty(*v).ty().dtype;
             // What the group gives is rounded when it is stored.
-            let stored = k + 1 == group.nodes.len();
+            let stored = k + 1 == computed;
             let newest = Expr::Input(inputs.len() + links.len().max(1) - 1);
             // A value that another call has made may be read as it is.
             let made = if stored { &links[..] } else { &links[before..] };
@@ -389,10 +443,15 @@ impl<'a> Groups<'a> {
             let inputs = inputs.iter().map(layout).collect::<Option<_>>()?;
             Some(NdSignature { inputs, outputs: [g.sbp.clone()].into_iter().collect(), lowering: None })
         });
-        let attrs: Attrs =
-            [AttrValue::Str(chain.to_string().into()), native.into(), out.ty().dtype.into()].into_iter().collect();
+        let made = program.ty(group.like).ty().dtype;
+        let mut attrs: Attrs =
+            [AttrValue::Str(chain.to_string().into()), native.into(), made.into()].into_iter().collect();
+        if let (Some((_, dims)), Work::Call(reduction)) = (reduces, &end.work) {
+            attrs.extend([AttrValue::Str(reduction.op.name().into()), (dims as i64).into()]);
+            attrs.push(reduction.attrs.last()?.clone());
+        }
         let call = CallNode {
-            op,
+            op: if reduces.is_some() { reducing } else { op },
             attrs,
             runtime: RuntimeAttrs::new(),
             draw: None,
@@ -416,6 +475,19 @@ impl<'a> Groups<'a> {
         }
         found
     }
+}
+
+/// The values that are windows onto others of which they turn the dims, and windows onto such.
+fn turned(program: &Program) -> Vec<bool> {
+    let mut turned = vec![false; program.values.len()];
+    for node in &program.nodes {
+        let (Work::Call(call), [Some(x), ..], [y, ..]) = (&node.work, &node.inputs[..], &node.outputs[..]) else {
+            continue;
+        };
+        let turns = matches!(call.op.name(), "permute" | "strided_read");
+        turned[y.index()] = call.op.view.is_some() && (turns || turned[x.index()]);
+    }
+    turned
 }
 
 /// Whether two results have one shape, and lie alike on the same ranks.

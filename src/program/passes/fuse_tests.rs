@@ -19,9 +19,8 @@ fn calls_that_others_alone_read_become_one() {
          return %6",
         "input %0 \"x\": f32[4, 3] on cpu
          input %1 \"b\": f32[3] on cpu
-         %2 = oflow.fused@1(%0, %1) {chain=\"x0 + x1; t0 * normcdf(t0); t1 * 2.5; t2 * t0\", compute=f32, dtype=f32}: f32[4, 3] on cpu
-         %3 = oflow.sum@1(%2) {dims=[], keepdim=false}: f32[] on cpu
-         return %3",
+         %2 = oflow.fused_reduce@1(%0, %1) {chain=\"x0 + x1; t0 * normcdf(t0); t1 * 2.5; t2 * t0\", compute=f32, dtype=f32, reduce=\"sum\", last=2, keepdim=false}: f32[] on cpu
+         return %2",
     );
 }
 
@@ -113,6 +112,87 @@ fn values_are_rounded_as_they_were_stored() {
          input %1 \"m\": bool[5] on cpu
          %2 = oflow.fused@1(%0, %1) {chain=\"exp(x0); t0 as f16; t1 as bf16; t2 > x0; xor(t3, x1)\", compute=f32, dtype=f32}: f32[5] on cpu
          return %2",
+    );
+}
+
+#[test]
+fn a_reduction_over_the_last_dims_reads_what_it_reduces_as_it_is_computed() {
+    // The last dim, in any way to say it; P(sum) is of the reduction, and its input lies as the calls leave it.
+    check(
+        "fuse",
+        "input %0 \"x\": bf16[4, 3] [S(1)] on cpu[2]
+         input %1 \"y\": bf16[4, 1] [B] on cpu[2]
+         %2 = oflow.sub@1(%0, %1): bf16[4, 3] [S(1)] on cpu[2]
+         %3 = oflow.square@1(%2): bf16[4, 3] [S(1)] on cpu[2]
+         %4 = oflow.mean@1(%3) {dims=[-1], keepdim=true}: bf16[4, 1] [P(sum)] on cpu[2]
+         return %4",
+        "input %0 \"x\": bf16[4, 3] [S(1)] on cpu[2]
+         input %1 \"y\": bf16[4, 1] [B] on cpu[2]
+         %2 = oflow.fused_reduce@1(%0, %1) {chain=\"x0 - x1 as bf16; square(t0)\", compute=f32, dtype=bf16, reduce=\"mean\", last=1, keepdim=true}: bf16[4, 1] [P(sum)] on cpu[2]
+         return %2",
+    );
+    // What a truth value is counted of; the result of a reduction is read by the next group.
+    check(
+        "fuse",
+        "input %0 \"x\": f32[4, 3] on cpu
+         %1 = oflow.amax@1(%0) {dims=[1], keepdim=true}: f32[4, 1] on cpu
+         %2 = oflow.eq@1(%0, %1): bool[4, 3] on cpu
+         %3 = oflow.sum@1(%2) {dims=[1, 0], keepdim=false}: i64[] on cpu
+         %4 = oflow.exp@1(%0): f32[4, 3] on cpu
+         %5 = oflow.amin@1(%4) {dims=[1], keepdim=false}: f32[4] on cpu
+         %6 = oflow.neg@1(%5): f32[4] on cpu
+         return %3, %6",
+        "input %0 \"x\": f32[4, 3] on cpu
+         %1 = oflow.amax@1(%0) {dims=[1], keepdim=true}: f32[4, 1] on cpu
+         %2 = oflow.fused_reduce@1(%0, %1) {chain=\"x0 == x1\", compute=f32, dtype=bool, reduce=\"sum\", last=2, keepdim=false}: i64[] on cpu
+         %3 = oflow.fused_reduce@1(%0) {chain=\"exp(x0)\", compute=f32, dtype=f32, reduce=\"amin\", last=1, keepdim=false}: f32[4] on cpu
+         %4 = oflow.neg@1(%3): f32[4] on cpu
+         return %2, %4",
+    );
+    // What lies in another order is computed in blocks of both orders.
+    let turned = |perm: &str, shape: &str, fused: &str| {
+        let views = format!(
+            "input %0 \"x\": f32[4, 3] on cpu
+             input %1 \"y\": f32[3, 4] on cpu
+             %2 = oflow.{perm}: f32{shape} on cpu"
+        );
+        let apart = "%3 = oflow.add@1(%0, %2): f32[4, 3] on cpu
+             %4 = oflow.sum@1(%3) {dims=[1], keepdim=false}: f32[4] on cpu
+             return %4";
+        check(
+            "fuse",
+            &format!("{views}\n{apart}"),
+            &format!("{views}\n{}", if fused.is_empty() { apart } else { fused }),
+        );
+    };
+    turned("permute@1(%1) {dims=[1, 0]}", "[4, 3]", "");
+    let read = "%3 = oflow.fused_reduce@1(%0, %2) {chain=\"x0 + x1\", compute=f32, dtype=f32, reduce=\"sum\", last=1, keepdim=false}: f32[4] on cpu";
+    turned("reshape@1(%1) {shape=[4, 3]}", "[4, 3]", &format!("{read}\nreturn %3"));
+    // Other dims, other reductions, GPUs, elements that are folded as a wider dtype, and a value that others read too.
+    let stays_with = |reduction: &str, device: &str| {
+        stays(&format!(
+            "input %0 \"x\": f32[4, 3] on {device}
+             %1 = oflow.exp@1(%0): f32[4, 3] on {device}
+             %2 = oflow.{reduction} on {device}
+             return %2"
+        ));
+    };
+    stays_with("sum@1(%1) {dims=[0], keepdim=false}: f32[3]", "cpu");
+    stays_with("prod@1(%1) {dims=[1], keepdim=false}: f32[4]", "cpu");
+    stays_with("argmax@1(%1) {dim=1, keepdim=false}: i64[4]", "cpu");
+    stays_with("sum@1(%1) {dims=[1], keepdim=false}: f32[4]", "cuda");
+    stays(
+        "input %0 \"x\": i16[4, 3] on cpu
+         %1 = oflow.neg@1(%0): i16[4, 3] on cpu
+         %2 = oflow.amax@1(%1) {dims=[1], keepdim=false}: i16[4] on cpu
+         return %2",
+    );
+    stays(
+        "input %0 \"x\": f32[4, 3] on cpu
+         %1 = oflow.exp@1(%0): f32[4, 3] on cpu
+         %2 = oflow.sum@1(%1) {dims=[1], keepdim=true}: f32[4, 1] on cpu
+         %3 = oflow.amax@1(%1) {dims=[1], keepdim=true}: f32[4, 1] on cpu
+         return %2, %3",
     );
 }
 

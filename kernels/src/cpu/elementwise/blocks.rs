@@ -72,7 +72,7 @@ impl Program {
                         part.ptrs[i + 1] = to.cast();
                         part.way.strides[i + 1] = smallvec![STEP as isize, 1];
                     }
-                    self.compute(&part, scalars, 0..rows * columns);
+                    self.compute(&part, part.ptrs[0], scalars, 0..rows * columns);
                 }
             });
         });

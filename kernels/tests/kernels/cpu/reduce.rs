@@ -1,6 +1,10 @@
 use crate::owned::{Owned, read};
+use crate::samples::Tensor;
 use crate::threads::with_threads;
+use oflow_base::Random;
+use oflow_kernels::cpu::elementwise::Program;
 use oflow_kernels::cpu::reduce::*;
+use oflow_kernels::expr::Chain;
 use oflow_kernels::{DType, View};
 
 const OPS: [Reduce; 4] = [Reduce::Sum, Reduce::Max, Reduce::Min, Reduce::Prod];
@@ -179,4 +183,97 @@ fn wrong_dims_are_refused() {
     let t = Owned::zeros(DType::F32, &[2, 3]);
     let e = reduce(&t.view(), &t.view(), Reduce::Sum, &[1]).unwrap_err();
     assert_eq!(e.0, "reducing [2, 3] over [1] does not give [2, 3]");
+}
+
+/// Reductions over the last dims of what is computed in their blocks, beside reductions of what was stored: one line and several, pieces of
+/// long lines, operands of any strides.
+#[test]
+fn a_fused_reduction_has_the_bits_of_one_of_what_is_stored() {
+    let mut rng = Random::new(11);
+    let chains = ["x0", "x0 * x1; t0 - x0", "x0 - x1; t0 * t0", "x0 + x1; max(t0, x1); t1 * x0 + t0", "x0 > x1"];
+    let halves = ["x0 * x1 as bf16; tanh(t0); t1 + t0", "exp(x1) as f16; t0 - x0"];
+    let shapes: [&[usize]; 14] = [
+        &[4, 7],
+        &[300],
+        &[],
+        &[1, 1],
+        &[0, 3],
+        &[3, 0],
+        &[2, 5000],
+        &[70_000],
+        &[3, 1, 40],
+        &[5000, 3],
+        &[33, 2, 129],
+        &[200_000],
+        &[2, 9000],
+        &[4096],
+    ];
+    let mut compared = [0; 2];
+    for round in 0..500 {
+        let mut one_of = |n: usize| rng.below(n);
+        let dtype = [DType::F32, DType::BF16, DType::F16, DType::F64, DType::I64, DType::I32][one_of(6)];
+        let compute = match dtype {
+            DType::F64 => DType::F64,
+            DType::I64 | DType::I32 => DType::I64,
+            _ => DType::F32,
+        };
+        let rounds = compute == DType::F32 && one_of(3) == 0;
+        let text = if rounds { halves[one_of(halves.len())] } else { chains[one_of(chains.len())] };
+        let made_dtype = if text == "x0 > x1" { DType::Bool } else { dtype };
+        let shape = shapes[one_of(shapes.len())];
+        let last = one_of(shape.len() + 1);
+        let mean = made_dtype.is_float() && one_of(4) == 0;
+        let op = if mean { Reduce::Sum } else { OPS[one_of(OPS.len())] };
+        let repeats: Vec<bool> = shape.iter().map(|n| *n > 0 && one_of(4) == 0).collect();
+        let small: Vec<usize> = shape.iter().zip(repeats).map(|(n, repeats)| if repeats { 1 } else { *n }).collect();
+        let inputs = [Tensor::random(&mut rng, dtype, shape), Tensor::random(&mut rng, dtype, &small)];
+        let views = inputs.each_ref().map(Tensor::view);
+        let chain = Chain::parse(text, 2).unwrap();
+        let program = Program::compile_chain(&chain, &[dtype; 2], made_dtype, compute).unwrap();
+        let stored = Owned::zeros(made_dtype, shape);
+        program.run(&views, &[], &stored.view()).unwrap();
+        let dims: Vec<usize> = (shape.len() - last..shape.len()).collect();
+        let wide = if made_dtype.is_float() { made_dtype } else { DType::I64 };
+        let out_dtype = if matches!(op, Reduce::Max | Reduce::Min) { made_dtype } else { wide };
+        let count = mean.then(|| 1 + dims.iter().map(|d| shape[*d]).product::<usize>());
+        let want = out_of(&stored.view(), &dims, out_dtype);
+        match count {
+            Some(n) => oflow_kernels::cpu::reduce::mean(&stored.view(), &want.view(), &dims, n).unwrap(),
+            None => reduce(&stored.view(), &want.view(), op, &dims).unwrap(),
+        }
+        for threads in [1, 3] {
+            let have = out_of(&stored.view(), &dims, out_dtype);
+            with_threads(threads, || fused(&program, &views, shape, &have.view(), op, (last, count)).unwrap());
+            // One NaN is as another.
+            let bits = |t: &Owned| -> Vec<u64> {
+                read(&t.view()).into_iter().map(|x| if x.is_nan() { u64::MAX } else { x.to_bits() }).collect()
+            };
+            let same = if out_dtype.is_float() { bits(&have) == bits(&want) } else { have.bytes() == want.bytes() };
+            let what = || format!("{round}: {op:?} of {text} over {last} of {shape:?} {dtype}, mean {mean}");
+            assert!(same, "{}: {:?} {:?}", what(), read(&have.view()), read(&want.view()));
+        }
+        compared[usize::from(shape.iter().product::<usize>() > 4096)] += 1;
+    }
+    assert!(compared.iter().all(|n| *n > 100), "{compared:?}");
+}
+
+#[test]
+fn a_fused_reduction_that_cannot_be_is_an_error() {
+    let x = Owned::from_f64(DType::I64, &[2, 3], &[1.0, 2.0, 0.0, 4.0, 5.0, 6.0]);
+    let run = |text: &str, dims: &[usize], out: &View, last: usize| {
+        let chain = Chain::parse(text, 1).unwrap();
+        let program = Program::compile_chain(&chain, &[DType::I64], DType::I64, DType::I64).unwrap();
+        fused(&program, &[x.view()], dims, out, Reduce::Sum, (last, None)).map_err(|e| e.to_string())
+    };
+    let (rows, wide) = (Owned::zeros(DType::I64, &[2, 1]), Owned::zeros(DType::I64, &[2, 3]));
+    run("x0 * x0", &[2, 3], &rows.view(), 1).unwrap();
+    assert_eq!(read(&rows.view()), [5.0, 77.0]);
+    for (found, says) in [
+        (run("x0 * x0", &[2, 3], &rows.view(), 3), "no fused reduction of [2, 3] over the last 3 dims"),
+        (run("x0 * x0", &[2, 3], &wide.view(), 1), "reducing [2, 3] over [1] does not give [2, 3]"),
+        (run("x0 * x0", &[2, 4], &rows.view(), 1), "do not broadcast to [2, 4]"),
+        (run("remainder(4, x0)", &[2, 3], &rows.view(), 1), "expected a divisor without zeros"),
+    ] {
+        assert!(found.clone().unwrap_err().contains(says), "{found:?}");
+    }
 }
