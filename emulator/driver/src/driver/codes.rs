@@ -40,6 +40,10 @@ codes! {
     MISALIGNED_ADDRESS = 716, "misaligned address";
     LAUNCH_FAILED = 719, "unspecified launch failure";
     NOT_SUPPORTED = 801, "operation not supported";
+    STREAM_CAPTURE_UNSUPPORTED = 900, "operation not permitted when stream is capturing";
+    STREAM_CAPTURE_INVALIDATED = 901, "operation failed due to a previous error during capture";
+    STREAM_CAPTURE_UNMATCHED = 903, "stream capture is not in progress on this stream";
+    STREAM_CAPTURE_ISOLATION = 905, "dependency created on uncaptured work in another stream";
     UNKNOWN = 999, "unknown error";
 }
 

@@ -36,6 +36,9 @@ unsafe fn copy(dst: (usize, Side), src: (usize, Side), len: usize, stream: usize
     let to = side(dst.0, len, dst.1)?;
     let from = side(src.0, len, src.1)?;
     let (dst, src) = (dst.0, src.0);
+    if wait || from == MemoryKind::Pageable || to == MemoryKind::Pageable {
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
+    }
     let staged: Option<Box<[u8]>> = (from == MemoryKind::Pageable && !wait).then(|| {
         // SAFETY: a host range that the caller says is valid.
         unsafe { std::slice::from_raw_parts(src as *const u8, len) }.into()
@@ -103,6 +106,9 @@ fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usi
     let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;
     if place(at, bytes)? == MemoryKind::Pageable {
         return Err(INVALID_VALUE);
+    }
+    if wait {
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
     }
     let ticket = stream.work(move |_| {
         // SAFETY: a live block or page-locked memory, checked above, aligned for T.

@@ -70,6 +70,8 @@ extern "C" fn cuEventRecord(handle: usize, stream: usize) -> i32 {
         if !std::ptr::eq(event.gpu, stream.gpu) {
             return Err(INVALID_HANDLE);
         }
+        // A driver makes the event part of the graph; nobody here asks for that.
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
         let mark = Arc::new(Mark { passed: Mutex::new(None), bell: Condvar::new() });
         *lock(&event.last) = Some(mark.clone());
         stream.control(move || mark.pass());
@@ -81,6 +83,7 @@ extern "C" fn cuEventRecord(handle: usize, stream: usize) -> i32 {
 extern "C" fn cuStreamWaitEvent(stream: usize, handle: usize, _flags: c_uint) -> i32 {
     status(current().and_then(|_| {
         let (stream, event) = (stream::find_any(stream)?, find(handle)?);
+        stream.not_captured(STREAM_CAPTURE_ISOLATION)?;
         // A mark that was passed costs nothing; an event without one is no wait.
         if let Some(mark) = lock(&event.last).clone().filter(|mark| mark.when().is_none()) {
             stream.control(move || mark.wait());

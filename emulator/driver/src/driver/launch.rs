@@ -174,7 +174,7 @@ impl Parameters {
 
 fn run(
     function: &Function,
-    mut parameters: Parameters,
+    parameters: &mut Parameters,
     mut launch: Launch,
     worker: &mut Worker,
 ) -> Result<(), Failure> {
@@ -249,7 +249,7 @@ unsafe extern "C" fn cuLaunchKernel(
         }
         catch_faults();
         // SAFETY: the caller gives a pointer for each parameter.
-        let parameters = unsafe { Parameters::copy(&function, params)? };
+        let mut parameters = unsafe { Parameters::copy(&function, params)? };
         let order = order();
         let error = std::ptr::null_mut::<c_char>() as usize;
         stream.work(move |worker| {
@@ -266,7 +266,7 @@ unsafe extern "C" fn cuLaunchKernel(
                 statics: 0,
                 statics_size: 0,
             };
-            run(&function, parameters, launch, worker)
+            run(&function, &mut parameters, launch, worker)
         });
         Ok(())
     }))

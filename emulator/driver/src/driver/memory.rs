@@ -256,13 +256,15 @@ unsafe fn allocate(to: *mut usize, size: usize, ordered: bool) -> Outcome {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(to: *mut usize, size: usize) -> i32 {
     // SAFETY: the caller's promise.
-    status(unsafe { allocate(to, size, false) })
+    status(graph::safe_in_captures().and_then(|()| unsafe { allocate(to, size, false) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(to: *mut usize, size: usize, stream: usize) -> i32 {
     // SAFETY: the caller's promise.
-    status(stream::find(stream).and_then(|_| unsafe { allocate(to, size, true) }))
+    let found = stream::find(stream).and_then(|stream| stream.not_captured(STREAM_CAPTURE_UNSUPPORTED));
+    // SAFETY: the caller's promise.
+    status(found.and_then(|()| unsafe { allocate(to, size, true) }))
 }
 
 fn bury(gpu: &'static Gpu, start: usize) {
@@ -278,6 +280,7 @@ extern "C" fn cuMemFree_v2(at: usize) -> i32 {
         if at == 0 {
             return Ok(());
         }
+        graph::safe_in_captures()?;
         let owner = owner(at).ok_or(INVALID_VALUE)?;
         lock(&owner.heap).doom(at, false)?;
         stream::drain(owner);
@@ -293,6 +296,7 @@ extern "C" fn cuMemFreeAsync(at: usize, stream: usize) -> i32 {
             return Ok(());
         }
         let stream = stream::find(stream)?;
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
         let owner = owner(at).ok_or(INVALID_VALUE)?;
         lock(&owner.heap).doom(at, true)?;
         stream.control(move || bury(owner, at));

@@ -6,6 +6,7 @@ pub mod copy;
 pub mod device;
 pub mod event;
 mod gate;
+pub mod graph;
 pub mod launch;
 pub mod memory;
 pub mod module;

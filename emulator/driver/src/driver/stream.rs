@@ -17,7 +17,8 @@ use super::*;
 /// Failure while a stream worked: a CUresult and a text.
 pub struct Failure(pub i32, pub String);
 
-type Work = Box<dyn FnOnce(&mut Worker) -> Result<(), Failure> + Send>;
+/// Work of a stream, which a graph does many times.
+pub type Work = Box<dyn FnMut(&mut Worker) -> Result<(), Failure> + Send>;
 enum Entry {
     Work(Work),
     Control(Box<dyn FnOnce() + Send>),
@@ -34,8 +35,19 @@ pub struct Stream {
     pub gpu: &'static Gpu,
     flags: c_uint,
     queue: Mutex<Queue>,
+    /// What the stream captures in place of doing it.
+    capture: Mutex<Option<Capture>>,
     /// Rung when there is work, and when some is done.
     bell: Condvar,
+}
+
+/// Work that is captured in place of being done.
+pub struct Capture {
+    pub work: Vec<Work>,
+    /// A call has made the capture invalid.
+    pub broken: bool,
+    /// The thread that captures may not wait for the device meanwhile.
+    pub strict: bool,
 }
 
 /// State of the thread of a stream.
@@ -64,7 +76,7 @@ impl Stream {
     /// Starts the thread; the stream lives until `close` and the last entry.
     pub fn start(gpu: &'static Gpu, handle: usize, flags: c_uint) -> Arc<Stream> {
         let queue = Queue { entries: VecDeque::new(), issued: 0, done: 0, closed: false };
-        let stream = Arc::new(Stream { gpu, flags, queue: Mutex::new(queue), bell: Condvar::new() });
+        let stream = Arc::new(Stream { gpu, flags, queue: Mutex::new(queue), capture: Mutex::new(None), bell: Condvar::new() });
         let mine = stream.clone();
         let seed = 0x9e37_79b9_7f4a_7c15 ^ (handle as u64) << 20 ^ gpu.ordinal as u64;
         let delay_us = setting("OFLOW_EMULATOR_DELAY_US", 0) as u64;
@@ -98,7 +110,7 @@ impl Stream {
                     at_work = None;
                     control();
                 }
-                Entry::Work(work) if self.gpu.healthy().is_ok() => {
+                Entry::Work(mut work) if self.gpu.healthy().is_ok() => {
                     at_work.get_or_insert_with(AtWork::begin);
                     let failed = work(&mut worker).err();
                     if let Some(Failure(code, text)) = failed {
@@ -152,10 +164,40 @@ impl Stream {
         }
     }
 
-    /// Appends work; the number to wait for.
-    pub fn work(&self, work: impl FnOnce(&mut Worker) -> Result<(), Failure> + Send + 'static) -> u64 {
+    /// Appends work, or captures it; the number to wait for, which is 0 for captured work.
+    pub fn work(&self, work: impl FnMut(&mut Worker) -> Result<(), Failure> + Send + 'static) -> u64 {
+        if let Some(capture) = &mut *lock(&self.capture) {
+            capture.work.push(Box::new(work));
+            return 0;
+        }
         self.order_with_default();
         self.push(Entry::Work(Box::new(work)))
+    }
+
+    /// Begins to capture.
+    pub fn begin_capture(&self, strict: bool) -> Outcome {
+        let mut capture = lock(&self.capture);
+        if capture.is_some() {
+            return Err(STREAM_CAPTURE_UNSUPPORTED);
+        }
+        *capture = Some(Capture { work: vec![], broken: false, strict });
+        Ok(())
+    }
+
+    /// Ends a capture.
+    pub fn end_capture(&self) -> Outcome<Capture> {
+        lock(&self.capture).take().ok_or(STREAM_CAPTURE_UNMATCHED)
+    }
+
+    /// A call that a stream which captures does not take: it makes the capture invalid, and fails with `code`.
+    pub fn not_captured(&self, code: i32) -> Outcome {
+        match &mut *lock(&self.capture) {
+            None => Ok(()),
+            Some(capture) => {
+                capture.broken = true;
+                Err(code)
+            }
+        }
     }
 
     /// Appends what is done even after a failure.
@@ -257,6 +299,7 @@ extern "C" fn cuStreamDestroy_v2(handle: usize) -> i32 {
 extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
     status(current().and_then(|_| {
         let stream = find_any(handle)?;
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
         stream.order_with_default();
         stream.wait(stream.issued());
         stream.gpu.healthy()
@@ -267,6 +310,7 @@ extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
 extern "C" fn cuStreamQuery(handle: usize) -> i32 {
     status(current().and_then(|_| {
         let stream = find_any(handle)?;
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
         if stream.idle() { stream.gpu.healthy() } else { Err(NOT_READY) }
     }))
 }
@@ -280,7 +324,7 @@ unsafe extern "C" fn cuStreamGetCtx(handle: usize, context: *mut usize) -> i32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamIsCapturing(handle: usize, capturing: *mut c_int) -> i32 {
     // SAFETY: the caller gives a place for the result.
-    status(find(handle).and_then(|_| unsafe { put(capturing, 0) }))
+    status(find(handle).and_then(|stream| unsafe { put(capturing, c_int::from(lock(&stream.capture).is_some())) }))
 }
 
 /// Host code in the order of the stream.
@@ -292,7 +336,10 @@ unsafe extern "C" fn cuLaunchHostFunc(
 ) -> i32 {
     status(current().and_then(|_| {
         let function = function.ok_or(INVALID_VALUE)?;
-        find(handle)?.control(move || {
+        let stream = find(handle)?;
+        // A driver captures it; nobody here asks for that.
+        stream.not_captured(STREAM_CAPTURE_UNSUPPORTED)?;
+        stream.control(move || {
             // SAFETY: the caller promised that the function may be called with this.
             unsafe { function(data as *mut c_void) }
         });

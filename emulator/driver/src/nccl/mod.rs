@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex};
 
+use crate::driver::codes::STREAM_CAPTURE_UNSUPPORTED;
 use crate::driver::{Gpu, lock, memory, stream};
 use comm::{Comm, find};
 use meeting::{NcclCall, Part, Peer};
@@ -89,7 +90,11 @@ fn launch(mut all: Vec<Pending>) -> Outcome {
                 Job::Peer(peer) => peers.push(peer),
             }
         }
-        stream.work(move |_| comm.carry_out(collectives, peers));
+        // NCCL's calls can be captured; nobody here asks for that.
+        if stream.not_captured(STREAM_CAPTURE_UNSUPPORTED).is_err() {
+            return refuse(INVALID_USAGE, "the stream captures a graph");
+        }
+        stream.work(move |_| comm.carry_out(std::mem::take(&mut collectives), std::mem::take(&mut peers)));
     }
     Ok(())
 }
