@@ -34,7 +34,10 @@ fn a_graph_does_at_each_launch_what_was_captured() {
     let (mut a, mut b) = (upload(&vec![7i32; n]), alloc(n * 4));
     let (mut count, mut add) = (n as i32, 3i32);
     let (ended, graph) = captured(stream, || unsafe {
-        assert_eq!(launch(step, 4, 256, 0, stream, &mut [arg(&mut b), arg(&mut a), arg(&mut count), arg(&mut add)]), OK);
+        assert_eq!(
+            launch(step, 4, 256, 0, stream, &mut [arg(&mut b), arg(&mut a), arg(&mut count), arg(&mut add)]),
+            OK
+        );
         // The parameters are those of the launch, whatever becomes of them.
         add = 100;
         assert_eq!(sys::cuMemcpyDtoDAsync_v2(a, b, n * 4, stream), OK);
@@ -69,7 +72,10 @@ fn calls_that_wait_or_need_work_outside_make_a_capture_invalid() {
         (&|| unsafe { sys::cuStreamSynchronize(one) }, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
         (&|| unsafe { sys::cuStreamQuery(one) }, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
         (&|| unsafe { sys::cuStreamWaitEvent(one, outside, 0) }, CUDA_ERROR_STREAM_CAPTURE_ISOLATION),
-        (&|| unsafe { sys::cuMemcpyDtoHAsync_v2(vec![0u8; 64].as_mut_ptr().cast(), at, 64, one) }, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
+        (
+            &|| unsafe { sys::cuMemcpyDtoHAsync_v2(vec![0u8; 64].as_mut_ptr().cast(), at, 64, one) },
+            CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+        ),
         (&|| unsafe { sys::cuEventRecord(event(), one) }, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
     ];
     for (call, code) in refused {

@@ -156,8 +156,8 @@ impl StagedStreams {
             Ok::<_, Error>((s.or_else(|| src.clone()), d.or_else(|| dst.clone())))
         };
         let on_host = match work {
-            Work::Kernel(_) | Work::Listed(_) => {
-                return Err(Error::device("expected a boxing with its shards, got a kernel or a list"));
+            Work::Kernel(_) | Work::Listed(_) | Work::Segment(_) => {
+                return Err(Error::device("expected a boxing with its shards, got kernels or a list"));
             }
             Work::Boxing(b) => {
                 let (src, dst) = pair(&b.plan, &b.src, &b.dst)?;

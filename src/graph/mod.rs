@@ -67,7 +67,7 @@ pub use session::{Session, SessionBuilder, SessionOptions};
 
 use crate::context::current;
 use crate::error::{CallSite, Error, Result};
-pub use crate::interpreter::{ArenaSize, GraphPlan, Living, SourceGuard, source_thread};
+pub use crate::interpreter::{ArenaSize, CudaGraphs, GraphPlan, Living, SourceGuard, source_thread};
 use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
 use crate::program::{OutsideKind, Program, ValueId};

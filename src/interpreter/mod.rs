@@ -155,7 +155,7 @@ pub use layout::from_bytes;
 pub use modes::modes;
 pub use op_call::OpCall;
 pub(crate) use planned::{ArenaRecord, PlanRecord};
-pub use planned::{ArenaSize, GraphPlan, Living};
+pub use planned::{ArenaSize, CudaGraphs, GraphPlan, Living};
 pub(crate) use program_gradient::{call_again, check_differentiable, check_outputs};
 pub use read::{logical_bytes, logical_bytes_on};
 pub use recompute::{RecomputeGuard, recompute};

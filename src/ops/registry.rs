@@ -63,6 +63,10 @@ impl Op {
     pub fn writes_inputs(&self) -> bool {
         self.writes_inputs
     }
+    /// Returns whether the op and all of its kernels are oflow's.
+    pub(crate) fn is_own(&self) -> bool {
+        self.domain == BUILTIN && !self.kernels_added.load(Ordering::Acquire)
+    }
     /// Says that the registered op has another kernel.
     pub(crate) fn kernel_was_added(&self) {
         self.kernels_added.store(true, Ordering::Release);

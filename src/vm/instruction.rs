@@ -5,6 +5,7 @@ use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
 use super::boxing_device_host::on_host;
 use super::listed::Listed;
+use super::segment::Segment;
 use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -39,6 +40,19 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
+    /// The same work, to be issued: it holds no host memory.
+    pub(crate) fn again(&self) -> KernelWork {
+        KernelWork {
+            plan: self.plan.clone(),
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            runtime: self.runtime.clone(),
+            workspace: self.workspace.clone(),
+            held: None,
+            site: self.site,
+        }
+    }
+
     /// Calls the kernel: it computes on the current thread, or puts its work on the stream that the device's kernels take.
     ///
     /// # Errors
@@ -141,6 +155,8 @@ pub enum Work {
     Collect(CollectWork),
     /// Carry out the operations of an exchange.
     Listed(ListedWork),
+    /// Run kernels that follow each other.
+    Segment(Arc<Segment>),
 }
 
 /// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
@@ -216,7 +232,7 @@ impl Instruction {
     pub(crate) fn boxed_bytes(&self) -> usize {
         let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
         match &self.work {
-            Work::Kernel(_) => 0,
+            Work::Kernel(_) | Work::Segment(_) => 0,
             Work::Boxing(b) => bytes(&b.plan),
             Work::BoxMany(b) => b.plans.iter().map(|p| bytes(p)).sum(),
             Work::Collect(b) => b.plan.shape.iter().product::<usize>() * b.dtype.size(),
@@ -227,7 +243,7 @@ impl Instruction {
     /// Whether this rank has a shard of the source, and of the destination, of any of the boxings.
     pub(crate) fn ends(&self) -> (bool, bool) {
         match &self.work {
-            Work::Kernel(_) => (false, false),
+            Work::Kernel(_) | Work::Segment(_) => (false, false),
             Work::Boxing(b) => (b.src.is_some(), b.dst.is_some()),
             Work::BoxMany(b) => (b.ends.iter().any(|e| e.0.is_some()), b.ends.iter().any(|e| e.1.is_some())),
             Work::Collect(b) => (!b.own.is_empty(), b.dst.is_some()),
@@ -261,6 +277,7 @@ impl Instruction {
             Work::BoxMany(b) => tagged(&b.tag),
             Work::Collect(b) => tagged(&b.tag),
             Work::Listed(b) => tagged(&b.tag),
+            Work::Segment(s) => s.origin(0).map_or(("segment", CallSite::here()), |(_, site)| ("segment", site)),
         }
     }
 
@@ -331,6 +348,7 @@ impl Work {
     pub fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
         match self {
             Work::Kernel(k) => k.run(None),
+            Work::Segment(s) => s.run(),
             Work::Boxing(b) => {
                 let (stopwatch, number) = &b.stopwatch;
                 let comm = communicator(comm)?;

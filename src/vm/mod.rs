@@ -23,6 +23,7 @@ mod boxing_device_host;
 mod instruction;
 pub(crate) mod listed;
 mod replay;
+mod segment;
 
 pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
@@ -30,6 +31,7 @@ pub use instruction::{
     BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, ListedWork, Stopwatch, Work,
 };
 pub use replay::replay;
+pub use segment::{Prepared, Segment};
 
 pub use crate::boxing::INLINE_BYTES;
 use crate::error::{Error, Result};
@@ -68,6 +70,17 @@ pub struct VmCounters {
     pub host_copies: u64,
 }
 
+/// Whether streams take kernels together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakesSegments {
+    /// They have no use for it.
+    No,
+    /// They could, but this setting is against it.
+    Off(&'static str),
+    /// As one piece of work.
+    Yes,
+}
+
 /// Streams of one device of one rank, which carry its instructions out. [`Vm`] stands before it, counts, and checks what it
 /// is given.
 pub trait Streams: Send + Sync {
@@ -92,6 +105,10 @@ pub trait Streams: Send + Sync {
     /// Whether kernels run on the thread that issues them: then one that has been issued is done.
     fn computes_here(&self) -> bool {
         false
+    }
+    /// Whether kernels that follow each other are issued faster as a [`Segment`].
+    fn takes_segments(&self) -> TakesSegments {
+        TakesSegments::No
     }
     /// Waits until no stream reads or writes the storage.
     fn wait_unused(&self, _storage: &Storage) -> Result<()> {
@@ -129,6 +146,7 @@ impl Vm {
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
             Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
             Work::Listed(ref b) => self.boxings.fetch_add(b.listed.shares.len() as u64, Ordering::Relaxed),
+            Work::Segment(ref s) => self.kernels.fetch_add(s.kernels().len() as u64, Ordering::Relaxed),
         };
         debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
         self.streams.submit(i)
@@ -137,6 +155,11 @@ impl Vm {
     /// Whether kernels run on the thread that issues them, and [`Vm::run_here`] may run them.
     pub(crate) fn computes_here(&self) -> bool {
         self.streams.computes_here()
+    }
+
+    /// Whether kernels that follow each other are issued faster as a [`Segment`].
+    pub(crate) fn takes_segments(&self) -> TakesSegments {
+        self.streams.takes_segments()
     }
 
     /// Runs a kernel on this thread, as [`Vm::submit`] of an instruction would where [`computes_here`](Vm::computes_here) holds. The caller

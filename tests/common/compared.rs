@@ -5,7 +5,9 @@ use oflow::testing::Random;
 
 /// Where tensors are made.
 pub struct At {
+    /// Device of all tensors.
     pub device: Device,
+    /// Placement of global tensors; none where tensors are local.
     pub mesh: Option<Placement>,
 }
 

@@ -74,7 +74,7 @@ impl Boxings {
             syncs: counted.syncs,
         };
         match work {
-            Work::Kernel(_) => Ok(()),
+            Work::Kernel(_) | Work::Segment(_) => Ok(()),
             Work::Listed(_) => Err(Error::device("a listed exchange is one of host memory")),
             Work::Boxing(b) => clocks.time(stream, comm, &[(&b.stopwatch, 1)], || {
                 let mut place = on_gpu(&b.tag);

@@ -16,11 +16,11 @@ use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
 use crate::ops::KernelCx;
-use crate::vm::{Instruction, StreamKind, Streams, Work};
-use oflow_kernels::cuda::{Event, FaultSlot, Gpu, Queue, Stream};
-use std::collections::VecDeque;
+use crate::vm::{Instruction, Prepared, Segment, StreamKind, Streams, TakesSegments, Work};
+use oflow_kernels::cuda::{CapturedWork, Event, FaultSlot, Gpu, Queue, Stream};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 const COMPUTE: usize = 0;
 const COMM: usize = 1;
@@ -66,6 +66,8 @@ struct State {
     waits: Waits,
     lines: [Line; STREAMS],
     pinned: PinnedPool,
+    /// Segments that have been captured, by number, for what their kernels report.
+    segments: BTreeMap<u64, Weak<Segment>>,
     /// Once something has failed nothing runs any more: results would be wrong.
     failed: Option<(ErrorKind, String)>,
 }
@@ -75,6 +77,25 @@ impl State {
     fn note(&mut self, reads: &[Storage], writes: &[Storage], ticket: Ticket) {
         let State { waits, lines, .. } = self;
         waits.note(reads, writes, ticket, |t| t.seq <= lines[t.stream].done);
+    }
+
+    /// The op and the line of the kernel that has this word, if it is remembered.
+    fn origin_of(&self, word: u64) -> Option<(&'static str, CallSite)> {
+        if word & OF_SEGMENT != 0 {
+            let segment = self.segments.get(&((word & !OF_SEGMENT) >> PLACE_BITS))?.upgrade()?;
+            return segment.origin((word & ((1 << PLACE_BITS) - 1)) as usize);
+        }
+        let t = unpacked(word);
+        let (seq, name, site) = self.lines[t.stream].names[(t.seq as usize) % NAMES];
+        (seq == t.seq).then_some((name, site))
+    }
+
+    /// Remembers a segment: the word of its first kernel.
+    fn remember(&mut self, segment: &Arc<Segment>) -> u64 {
+        self.segments.retain(|_, s| s.strong_count() > 0);
+        let number = self.segments.last_key_value().map_or(0, |(n, _)| n + 1);
+        self.segments.insert(number, Arc::downgrade(segment));
+        OF_SEGMENT | number << PLACE_BITS
     }
 }
 
@@ -106,6 +127,8 @@ pub(super) struct CudaStreams {
     faults: Arc<FaultSlot>,
     /// Wait after every instruction, so that an error comes from the call that caused it.
     blocking: bool,
+    /// Take kernels of graphs together.
+    segments: bool,
     state: Mutex<State>,
     syncs: AtomicU64,
     host_copies: AtomicU64,
@@ -119,6 +142,10 @@ fn packed(t: Ticket) -> u64 {
 fn unpacked(word: u64) -> Ticket {
     Ticket { stream: (word >> 56) as usize % STREAMS, seq: word & ((1 << 56) - 1) }
 }
+
+/// Marks the word of a kernel of a segment, which has no number of its own at each launch: the segment's number and its place there.
+const OF_SEGMENT: u64 = 1 << 63;
+const PLACE_BITS: u32 = 24;
 
 impl CudaStreams {
     pub(super) fn new(
@@ -139,7 +166,14 @@ impl CudaStreams {
             streams: [lane(false)?, lane(true)?, lane(true)?],
             faults,
             blocking: std::env::var("OFLOW_CUDA_BLOCKING").is_ok_and(|v| v == "1"),
-            state: Mutex::new(State { waits: Waits::default(), lines, pinned: PinnedPool::default(), failed: None }),
+            segments: std::env::var("OFLOW_CUDA_GRAPHS").map_or(true, |v| v != "0"),
+            state: Mutex::new(State {
+                waits: Waits::default(),
+                lines,
+                pinned: PinnedPool::default(),
+                segments: BTreeMap::new(),
+                failed: None,
+            }),
             syncs: AtomicU64::new(0),
             host_copies: AtomicU64::new(0),
         })
@@ -150,6 +184,7 @@ impl CudaStreams {
         let on = OnStream { lane: self.streams[stream].clone(), ticket: packed(ticket) };
         match &i.work {
             Work::Kernel(k) => k.run(Some(&on))?,
+            Work::Segment(segment) => self.segment(state, segment, stream, &on)?,
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
                 self.boxings.run(boxing, on.queue(), &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
@@ -162,6 +197,44 @@ impl CudaStreams {
             self.sync_to(state, ticket)?;
         }
         Ok(())
+    }
+
+    /// Puts the kernels of a segment on a stream: with one launch, of what was captured at the first time.
+    fn segment(&self, state: &mut State, segment: &Arc<Segment>, stream: usize, on: &OnStream) -> Result<()> {
+        let (mut prepared, stream) = (segment.prepared(), &self.streams[stream].stream);
+        if matches!(*prepared, Prepared::Not) {
+            *prepared = match self.capture(state, segment, stream, &on.lane) {
+                Ok(work) => Prepared::Ready(Box::new(work)),
+                Err(e) => Prepared::Refused(e.to_string()),
+            };
+        }
+        if let Prepared::Ready(work) = &*prepared
+            && let Some(work) = work.downcast_ref::<CapturedWork>()
+        {
+            return Ok(stream.launch_captured(work)?);
+        }
+        segment.kernels().iter().try_for_each(|k| k.run(Some(on)))
+    }
+
+    /// Captures the kernels of a segment.
+    fn capture(
+        &self,
+        state: &mut State,
+        segment: &Arc<Segment>,
+        stream: &Stream,
+        lane: &Arc<Lane>,
+    ) -> Result<CapturedWork> {
+        let first = state.remember(segment);
+        stream.begin_capture()?;
+        let issued = segment
+            .kernels()
+            .iter()
+            .zip(first..)
+            .try_for_each(|(k, ticket)| k.run(Some(&OnStream { lane: lane.clone(), ticket })));
+        // The capture ends in any case.
+        let captured = stream.end_capture();
+        issued?;
+        Ok(captured?)
     }
 
     /// Numbers a piece of work on a stream, makes the stream wait for what the work needs, and notes what it uses.
@@ -341,11 +414,11 @@ impl CudaStreams {
             return Err(e);
         }
         let Some(fault) = self.faults.take() else { return Ok(()) };
-        let t = unpacked(fault.ticket);
-        let text = fault.to_string();
-        let (seq, name, site) = state.lines[t.stream].names[(t.seq as usize) % NAMES];
-        let error = Error::new(ErrorKind::Value, text);
-        let error = if seq == t.seq { error.in_call(|| name.to_string()).at(site) } else { error };
+        let error = Error::new(ErrorKind::Value, fault.to_string());
+        let error = match state.origin_of(fault.ticket) {
+            Some((name, site)) => error.in_call(|| name.to_string()).at(site),
+            None => error,
+        };
         state.failed = Some((ErrorKind::Value, error.to_string()));
         Err(error)
     }
@@ -419,6 +492,14 @@ impl Streams for CudaStreams {
             self.boxings.poll()?;
             self.check_faults(state)
         })
+    }
+
+    fn takes_segments(&self) -> TakesSegments {
+        match (self.segments, self.blocking) {
+            (false, _) => TakesSegments::Off("OFLOW_CUDA_GRAPHS=0"),
+            (_, true) => TakesSegments::Off("OFLOW_CUDA_BLOCKING=1"),
+            _ => TakesSegments::Yes,
+        }
     }
 
     fn counts(&self) -> (u64, u64) {

@@ -29,10 +29,11 @@ mod repeat;
 mod reuse;
 mod scratch;
 mod section;
+mod segments;
 mod size;
 
 pub(crate) use record::{ArenaRecord, PlanRecord};
-pub use size::{ArenaSize, GraphPlan, Living};
+pub use size::{ArenaSize, CudaGraphs, GraphPlan, Living};
 
 use super::copy::contiguous;
 use super::issue::with_runtime;
@@ -55,6 +56,7 @@ use crate::vm::{Instruction, KernelWork, Work};
 use act::{Arena, Home, Kernel, Root, RootId, Slot, What};
 use arenas::{Around, arenas, around};
 use lower::{From, Lowered, Way, bytes_type};
+use segments::Segments;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -127,6 +129,8 @@ pub(crate) struct Planned {
     storages: Vec<(usize, bool)>,
     /// Address for which the views of each root were made.
     bound: Vec<usize>,
+    /// Kernels that a device takes together.
+    segments: Segments,
 }
 
 impl Planned {
@@ -186,6 +190,7 @@ impl Planned {
             }));
         }
         let around = around(&lowered, &arenas);
+        let segments = Segments::of(ctx, replay, &lowered, &around)?;
         let lists = vec![None; works.len()];
         let memory = lowered.roots.iter().map(|_| None).collect();
         let bound = vec![0; lowered.roots.len()];
@@ -196,7 +201,20 @@ impl Planned {
         let all = || lowered.roots.iter().enumerate();
         let empty = all().filter(|(r, root)| used[*r] && is_empty(root)).map(|(r, _)| r).collect();
         let held = all().filter(|(_, root)| root.home != Home::Arena).map(|(r, _)| r).collect();
-        Ok(Planned { storages: vec![], empty, held, lowered, works, lists, around, operands, arenas, memory, bound })
+        Ok(Planned {
+            storages: vec![],
+            empty,
+            held,
+            lowered,
+            works,
+            lists,
+            around,
+            operands,
+            arenas,
+            memory,
+            bound,
+            segments,
+        })
     }
 
     /// The record of the plan.
@@ -222,6 +240,7 @@ impl Planned {
             boxings: self.works.iter().filter(|w| w.is_none()).count(),
             stepwise: self.lowered.ways.iter().filter(|w| matches!(w, Way::Stepwise(_))).count(),
             arenas: self.arenas.iter().map(arena).collect(),
+            cuda_graphs: self.segments.describe(),
         }
     }
 
@@ -392,8 +411,14 @@ impl Planned {
                     if takes_place {
                         self.numbers(replay, state, n, node)?;
                         let tag = if numbered { self.entry(ctx, replay, state, n)? } else { None };
-                        for k in range {
-                            self.act(ctx, k, tag.as_ref()).map_err(|e| replay.located(n, e))?;
+                        match self.segments.at(n) {
+                            Some((s, is_last)) if is_last => self.segment(ctx, s).map_err(|e| replay.located(n, e))?,
+                            Some(_) => {}
+                            None => {
+                                for k in range {
+                                    self.act(ctx, k, tag.as_ref()).map_err(|e| replay.located(n, e))?;
+                                }
+                            }
                         }
                     }
                 }
@@ -499,18 +524,9 @@ impl Planned {
     /// Issues a kernel to the streams of its device.
     #[cold]
     fn issue(&self, ctx: &RankCtx, k: usize, work: &KernelWork, kernel: &Kernel) -> Result<()> {
-        let again = KernelWork {
-            plan: work.plan.clone(),
-            inputs: work.inputs.clone(),
-            outputs: work.outputs.clone(),
-            runtime: work.runtime.clone(),
-            workspace: work.workspace.clone(),
-            held: None,
-            site: work.site,
-        };
         let (reads, writes) = self.storages(k, |_| true)?;
         let stream = kernel.plan.stream;
-        ctx.device(kernel.device)?.vm.submit(Instruction { work: Work::Kernel(again), stream, reads, writes })
+        ctx.device(kernel.device)?.vm.submit(Instruction { work: Work::Kernel(work.again()), stream, reads, writes })
     }
 
     /// The memory of a slot.

@@ -90,6 +90,21 @@ pub struct GraphPlan {
     /// Most bytes that a run allocates beside the arenas: what it returns, what nodes make that are carried out on tensors, and what boxings
     /// take between their steps that are not in host memory.
     pub allocated: usize,
+    /// Kernels that a GPU takes together.
+    pub cuda_graphs: CudaGraphs,
+}
+
+/// Kernels of a plan that follow each other on a GPU and are launched together, as CUDA graphs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CudaGraphs {
+    /// Number of CUDA graphs.
+    pub graphs: usize,
+    /// Number of their kernels.
+    pub kernels: usize,
+    /// How many have been captured: at the second run with memory at the same addresses.
+    pub captured: usize,
+    /// Why their kernels are launched one by one: a setting, or what the driver said of one of them.
+    pub refused: Option<String>,
 }
 
 impl GraphPlan {
@@ -99,13 +114,19 @@ impl GraphPlan {
     }
 }
 
-/// `13 kernels, 4 boxings, 2 nodes on tensors, 4096 bytes on cpu for 9 values (1.00 of the bound)`.
+/// `13 kernels, 4 boxings, 2 nodes on tensors, 4096 bytes on cuda for 9 values (1.00 of the bound), 12 kernels in 2 CUDA graphs`.
 impl fmt::Display for GraphPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} kernels, {} boxings, {} nodes on tensors", self.kernels, self.boxings, self.stepwise)?;
         for a in &self.arenas {
             let gap = a.packed as f64 / a.bound.max(1) as f64;
             write!(f, ", {} bytes on {} for {} values ({gap:.2} of the bound)", a.bytes, a.device, a.parts)?;
+        }
+        let CudaGraphs { graphs, kernels, refused, .. } = &self.cuda_graphs;
+        match refused {
+            Some(why) => write!(f, ", no CUDA graphs: {why}")?,
+            None if *graphs > 0 => write!(f, ", {kernels} kernels in {graphs} CUDA graphs")?,
+            None => {}
         }
         Ok(())
     }

@@ -76,7 +76,8 @@ impl Stream {
     /// Starts the thread; the stream lives until `close` and the last entry.
     pub fn start(gpu: &'static Gpu, handle: usize, flags: c_uint) -> Arc<Stream> {
         let queue = Queue { entries: VecDeque::new(), issued: 0, done: 0, closed: false };
-        let stream = Arc::new(Stream { gpu, flags, queue: Mutex::new(queue), capture: Mutex::new(None), bell: Condvar::new() });
+        let stream =
+            Arc::new(Stream { gpu, flags, queue: Mutex::new(queue), capture: Mutex::new(None), bell: Condvar::new() });
         let mine = stream.clone();
         let seed = 0x9e37_79b9_7f4a_7c15 ^ (handle as u64) << 20 ^ gpu.ordinal as u64;
         let delay_us = setting("OFLOW_EMULATOR_DELAY_US", 0) as u64;

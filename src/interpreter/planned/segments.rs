@@ -1,0 +1,208 @@
+//! Segments: kernels of one GPU that follow each other in each run, issued as one piece of work (a CUDA graph).
+//!
+//! A segment consists of nodes whose kernels run on the compute stream of one device, with numbers that are the same in each run: without a guard,
+//! numbers of the host or draws, outside of loops, whose windows move. None of them allocates, and all are ops of oflow's own: what a kernel of a
+//! library does on the host would be done once only. A kernel that may wait for another stream begins a segment, so nothing waits earlier than it has to.
+//!
+//! Its memory lies where it lay as a rule. A segment is made when that was so in two runs; a run in which something has moved issues the kernels one by one.
+
+use super::super::replay::Replay;
+use super::Planned;
+use super::act::{Home, Kernel, What};
+use super::arenas::Around;
+use super::lower::{Lowered, Way};
+use super::size::CudaGraphs;
+use crate::context::RankCtx;
+use crate::error::Result;
+use crate::memory::Storage;
+use crate::ops::StreamKind;
+use crate::placement::Device;
+use crate::program;
+use crate::vm::{Instruction, KernelWork, Prepared, Segment, TakesSegments, Work};
+use oflow_kernels::View;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Fewest kernels that are issued together.
+const FEWEST: usize = 2;
+
+/// A segment of a plan.
+pub(super) struct Together {
+    /// Its nodes; the last one has a kernel.
+    pub(super) nodes: Range<usize>,
+    /// Its kernels.
+    acts: Range<usize>,
+    device: Device,
+    /// Addresses of its views in the last run.
+    addresses: Vec<usize>,
+    /// The segment for these addresses.
+    made: Option<Arc<Segment>>,
+}
+
+/// Segments of a plan, and how devices take them.
+#[derive(Default)]
+pub(super) struct Segments {
+    all: Vec<Together>,
+    /// The setting that is against them.
+    off: Option<&'static str>,
+    /// Room for the addresses of a run.
+    now: Vec<usize>,
+}
+
+impl Segments {
+    /// Finds the segments of a lowered program.
+    pub(super) fn of(ctx: &RankCtx, replay: &Replay, lowered: &Lowered, around: &[Around]) -> Result<Segments> {
+        let mut segments = Segments::default();
+        let Some(takes) = takes(ctx, lowered)? else { return Ok(segments) };
+        if let TakesSegments::Off(why) = takes.1 {
+            segments.off = Some(why);
+            return Ok(segments);
+        }
+        let device = takes.0;
+        let in_loop = |n: usize| replay.loops().iter().any(|l| (l.head..=l.tail).contains(&n));
+        let mut open: Option<Together> = None;
+        for (n, node) in replay.program().nodes.iter().enumerate() {
+            let acts = match &lowered.ways[n] {
+                Way::Acts(acts, false) if is_constant(node) && !in_loop(n) => Some(acts.clone()),
+                _ => None,
+            };
+            let fits = |k: usize| match &lowered.acts[k].what {
+                What::Kernel(kernel) => may_be_captured(kernel, device) && around[k].fresh.is_empty(),
+                What::Box(_) => false,
+            };
+            let Some(acts) = acts.filter(|acts| acts.clone().all(fits)) else {
+                segments.add(open.take());
+                continue;
+            };
+            let waits = |k: usize| {
+                let other = |r: usize| lowered.roots[r].shared || !matches!(lowered.roots[r].home, Home::Outside(_));
+                around[k].waits.iter().any(|(r, _)| other(*r))
+            };
+            if acts.is_empty() {
+                continue;
+            }
+            if acts.clone().any(waits) {
+                segments.add(open.take());
+            }
+            match &mut open {
+                Some(open) => (open.nodes.end, open.acts.end) = (n + 1, acts.end),
+                None => {
+                    let (nodes, addresses) = (n..n + 1, vec![]);
+                    open = Some(Together { nodes, acts, device, addresses, made: None });
+                }
+            }
+        }
+        segments.add(open);
+        Ok(segments)
+    }
+
+    fn add(&mut self, open: Option<Together>) {
+        self.all.extend(open.filter(|s| s.acts.len() >= FEWEST));
+    }
+
+    /// The segment to which a node belongs, and whether it is the last one there.
+    #[inline]
+    pub(super) fn at(&self, node: usize) -> Option<(usize, bool)> {
+        let s = self.all.partition_point(|s| s.nodes.end <= node);
+        let nodes = &self.all.get(s)?.nodes;
+        (nodes.start <= node).then_some((s, nodes.end == node + 1))
+    }
+
+    /// What a program is told of them.
+    pub(super) fn describe(&self) -> CudaGraphs {
+        let kernels = self.all.iter().map(|s| s.acts.len()).sum();
+        let refused = self.off.map(str::to_string);
+        let mut told = CudaGraphs { graphs: self.all.len(), kernels, captured: 0, refused };
+        for made in self.all.iter().filter_map(|s| s.made.as_ref()) {
+            match &*made.prepared() {
+                Prepared::Not => {}
+                Prepared::Ready(_) => told.captured += 1,
+                Prepared::Refused(why) => told.refused = Some(why.clone()),
+            }
+        }
+        told
+    }
+}
+
+/// The device of the program whose streams take segments, or could; none where there is none.
+fn takes(ctx: &RankCtx, lowered: &Lowered) -> Result<Option<(Device, TakesSegments)>> {
+    let mut seen: Vec<Device> = vec![];
+    for kernel in lowered.acts.iter().filter_map(|a| a.kernel()) {
+        if seen.contains(&kernel.device) {
+            continue;
+        }
+        seen.push(kernel.device);
+        match ctx.device(kernel.device)?.vm.takes_segments() {
+            TakesSegments::No => {}
+            takes => return Ok(Some((kernel.device, takes))),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a node does the same in each run.
+fn is_constant(node: &program::Node) -> bool {
+    let constant = match &node.work {
+        program::Work::Call(call) => call.host.is_none() && call.draw.is_none(),
+        program::Work::Box(_) => true,
+        program::Work::Host(_) | program::Work::Repeat(_) => false,
+    };
+    constant && node.guard.is_none()
+}
+
+/// Whether all that a kernel does is on the compute stream of the device.
+fn may_be_captured(kernel: &Kernel, device: Device) -> bool {
+    let plan = &kernel.plan;
+    kernel.device == device && plan.stream == StreamKind::Compute && plan.op.is_own() && !plan.per_node
+}
+
+/// Addresses of a kernel's views.
+fn addresses(work: &KernelWork) -> impl Iterator<Item = usize> {
+    let inputs = work.inputs.iter().flatten().chain(&work.outputs).chain(&work.workspace);
+    inputs.map(|v: &View| v.ptr().addr())
+}
+
+impl Planned {
+    /// Issues the kernels of a segment.
+    #[cold]
+    pub(super) fn segment(&mut self, ctx: &RankCtx, s: usize) -> Result<()> {
+        let mut now = std::mem::take(&mut self.segments.now);
+        now.clear();
+        let acts = self.segments.all[s].acts.clone();
+        now.extend(self.works[acts.clone()].iter().flatten().flat_map(addresses));
+        let segment = &mut self.segments.all[s];
+        let same = segment.addresses == now;
+        if !same {
+            (segment.made, segment.addresses) = (None, now.clone());
+        }
+        self.segments.now = now;
+        if !same {
+            return acts.into_iter().try_for_each(|k| self.act(ctx, k, None));
+        }
+        let works = || self.works[acts.clone()].iter().flatten();
+        let made = match &self.segments.all[s].made {
+            Some(made) => made.clone(),
+            None => Arc::new(Segment::new(works().map(KernelWork::again).collect())),
+        };
+        self.segments.all[s].made = Some(made.clone());
+        let (mut reads, mut writes) = (SmallVec::<[Storage; 4]>::new(), SmallVec::<[Storage; 2]>::new());
+        for k in acts {
+            let (read, written) = self.storages(k, |_| true)?;
+            let is_in = |all: &[Storage], s: &Storage| all.iter().any(|other| other.same_block(s));
+            written.into_iter().for_each(|s| {
+                if !is_in(&writes, &s) {
+                    writes.push(s)
+                }
+            });
+            read.into_iter().for_each(|s| {
+                if !is_in(&reads, &s) {
+                    reads.push(s)
+                }
+            });
+        }
+        let device = self.segments.all[s].device;
+        let instruction = Instruction { work: Work::Segment(made), stream: StreamKind::Compute, reads, writes };
+        ctx.device(device)?.vm.submit(instruction)
+    }
+}
