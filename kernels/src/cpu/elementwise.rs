@@ -427,9 +427,9 @@ unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c]: [*const T; 3], dst: *mut
 /// A cache line. Registers start at one: a vector that crosses lines takes twice as long to load or store.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code)] [u64; 8]);
+pub(super) struct Line(#[allow(dead_code)] [u64; 8]);
 
-type Scratch = LocalKey<Cell<Vec<Line>>>;
+pub(super) type Scratch = LocalKey<Cell<Vec<Line>>>;
 
 thread_local! {
     /// Registers, kept between calls.
@@ -437,7 +437,7 @@ thread_local! {
 }
 
 /// Calls `f` with room for `len` elements. Grows the thread's buffer where needed, else allocates nothing.
-fn with_scratch<T>(scratch: &'static Scratch, len: usize, f: impl FnOnce(*mut T)) {
+pub(super) fn with_scratch<T>(scratch: &'static Scratch, len: usize, f: impl FnOnce(*mut T)) {
     // Taken out while in use: a kernel started on this thread meanwhile gets its own.
     let mut buffer = scratch.take();
     let lines = (len * size_of::<T>()).div_ceil(64);

@@ -2,11 +2,11 @@
 
 use super::fold::{self, Total};
 use super::{Job, ROWS, Reduce, Source, run};
-use crate::cpu::elementwise::{Computed, Program};
+use crate::cpu::elementwise::{Computed, Line, Program, with_scratch};
 use crate::{KernelError, Result, View};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
-use std::mem::MaybeUninit;
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -35,43 +35,39 @@ pub fn fused<V: Borrow<View>>(
     x.checked()
 }
 
-/// Room for the elements of a block.
-#[repr(align(64))]
-struct Room([MaybeUninit<u64>; fold::BLOCK]);
+thread_local! {
+    /// Elements of a block, kept between calls.
+    static ROOM: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
 
-impl Room {
-    fn new() -> Room {
-        Room([MaybeUninit::uninit(); fold::BLOCK])
-    }
-
-    /// Computes elements of a result, at most [`fold::BLOCK`]; where they are then.
-    fn fill(&mut self, x: &Computed<'_>, elements: Range<usize>) -> *const u8 {
-        debug_assert!(elements.len() <= fold::BLOCK);
-        let to: *mut u8 = self.0.as_mut_ptr().cast();
-        // SAFETY: the walks visit elements of the result; no element is larger than 8 bytes, as reductions have no complex numbers here.
-        unsafe { x.write(elements, to) };
-        to
-    }
+/// Computes elements of a result, at most [`fold::BLOCK`], into room for as many.
+fn compute(x: &Computed<'_>, elements: Range<usize>, room: *mut u8) -> *const u8 {
+    debug_assert!(elements.len() <= fold::BLOCK);
+    // SAFETY: the walks visit elements of the result; the room is large enough.
+    unsafe { x.write(elements, room) };
+    room
 }
 
 impl Job<'_> {
     /// As `fold_lines`, of elements that are computed, as many lines at a time as fit a block.
     pub(super) fn compute_lines<T: Total>(&self, x: &Computed<'_>, outputs: Range<usize>, count: usize) {
-        let (inner, mut room) = (self.kept.inner(), Room::new());
-        let (step, most) = (count * x.dtype().size(), (fold::BLOCK / count).clamp(1, ROWS));
-        let mut at = outputs.start;
-        while at < outputs.end {
-            let (row, first) = (at / inner, at % inner);
-            let n = (inner - first).min(outputs.end - at).min(most);
-            let start = self.offset(row, first) as usize;
-            let base = room.fill(x, start..start + n * count);
-            let starts: [*const u8; ROWS] = std::array::from_fn(|i| base.wrapping_add(i * step));
-            let mut totals = [T::default(); ROWS];
-            // SAFETY: the elements of these lines have been computed.
-            unsafe { T::fold(self.op, self.dtypes[0], &starts[..n], 1, count, &mut totals[..n]) };
-            self.store(row, first, &totals[..n]);
-            at += n;
-        }
+        let (inner, size) = (self.kept.inner(), x.dtype().size());
+        let most = (fold::BLOCK / count).clamp(1, ROWS).min(outputs.len());
+        with_scratch(&ROOM, most * count * size, |room: *mut u8| {
+            let mut at = outputs.start;
+            while at < outputs.end {
+                let (row, first) = (at / inner, at % inner);
+                let n = (inner - first).min(outputs.end - at).min(most);
+                let start = self.offset(row, first) as usize;
+                let base = compute(x, start..start + n * count, room);
+                let starts: [*const u8; ROWS] = std::array::from_fn(|i| base.wrapping_add(i * count * size));
+                let mut totals = [T::default(); ROWS];
+                // SAFETY: the elements of these lines have been computed.
+                unsafe { T::fold(self.op, self.dtypes[0], &starts[..n], 1, count, &mut totals[..n]) };
+                self.store(row, first, &totals[..n]);
+                at += n;
+            }
+        });
     }
 
     /// As `fold_one`, of elements that are computed block by block.
@@ -82,16 +78,18 @@ impl Job<'_> {
         column: usize,
         elements: Range<usize>,
     ) -> T {
-        let (start, mut room) = (self.offset(row, column) as usize, Room::new());
+        let (start, most) = (self.offset(row, column) as usize, elements.len().min(fold::BLOCK));
         let mut total = T::identity(self.op);
-        for first in elements.clone().step_by(fold::BLOCK) {
-            let n = fold::BLOCK.min(elements.end - first);
-            let base = room.fill(x, start + first..start + first + n);
-            let mut part = [T::default()];
-            // SAFETY: the elements of the block have been computed.
-            unsafe { T::fold(self.op, self.dtypes[0], &[base], 1, n, &mut part) };
-            total = T::join(self.op, total, part[0]);
-        }
+        with_scratch(&ROOM, most * x.dtype().size(), |room: *mut u8| {
+            for first in elements.clone().step_by(fold::BLOCK) {
+                let n = fold::BLOCK.min(elements.end - first);
+                let base = compute(x, start + first..start + first + n, room);
+                let mut part = [T::default()];
+                // SAFETY: the elements of the block have been computed.
+                unsafe { T::fold(self.op, self.dtypes[0], &[base], 1, n, &mut part) };
+                total = T::join(self.op, total, part[0]);
+            }
+        });
         total
     }
 }
