@@ -8,7 +8,7 @@ use oflow::prelude::*;
 fn refused(f: impl FnOnce(&Tensor) -> Result<Tensor>) -> String {
     let x = from_vec(vec![1.0f32, 2.0, 3.0], [3], Device::Cpu).unwrap();
     let made = Graph::build(|g| f(&g.input("x", &x)?), GraphOptions::default());
-    made.err().expect("refused").to_string()
+    made.expect_err("refused").to_string()
 }
 
 #[test]
