@@ -1,7 +1,7 @@
 //! Boxings of graphs: small ones go together, large ones go on while others compute. They have the bits of the same calls without a graph; on a
 //! device whose boxings run on a thread of their own, too.
 
-use oflow::graph::{Graph, GraphOptions, Memory, Passes};
+use oflow::graph::{Graph, GraphOptions, Memory, Passes, scan};
 use oflow::prelude::*;
 use oflow::testing::Random;
 use oflow::{BackwardOptions, functional, take_comm_trace};
@@ -159,5 +159,48 @@ fn exchanges_that_go_on_while_others_compute_have_the_bits() {
         })
         .unwrap();
         assert!(overlapped[0] > 10, "{device} {dims:?}: {overlapped:?}");
+    }
+}
+
+/// In each iteration a sum over ranks goes on beside a product, and so does the gathering of what is carried to the next one.
+fn repeated(x: &Tensor, w: &Tensor, v: &Tensor) -> Result<Vec<Tensor>> {
+    let _quiet = no_grad();
+    let whole = NdSbp::broadcast(v.sbp()?.len());
+    let (last, all) = scan(x.shape()[0], v.mul(0.5)?, |i, carried| {
+        let sum = i.of(x)?.matmul(w)?.to_global(&whole)?;
+        let beside = carried.matmul(v)?.tanh()?;
+        let next = sum.add(&beside)?.to_global(whole.with(0, Sbp::Split(0)))?.tanh()?.to_global(&whole)?;
+        Ok((next, beside.matmul(v)?))
+    })?;
+    Ok(vec![last.mul(2.0)?, all])
+}
+
+#[test]
+fn exchanges_go_on_in_sections() {
+    const ROWS: usize = 96;
+    for (device, ranks, dims) in
+        [(Device::Async, 2, vec![2]), (Device::Async, 4, vec![2, 2]), (Device::Cpu, 2, vec![2])]
+    {
+        oflow::run_ranks(ranks, |_| {
+            let mesh = Placement::new(device, &(0..ranks).collect::<Vec<_>>(), &dims)?;
+            let (mut rng, whole) = (Random::new(3), NdSbp::broadcast(dims.len()));
+            let mut tensor = |shape: &[usize], split: usize| {
+                values(&mut rng, shape, &mesh)?.mul(0.1)?.to_global(whole.with(0, Sbp::Split(split)))
+            };
+            let (x, w) = (tensor(&[5, ROWS, ROWS], 2)?, tensor(&[ROWS, ROWS], 0)?);
+            let v = tensor(&[ROWS, ROWS], 0)?.to_global(&whole)?;
+            let options = GraphOptions::default().memory(Memory::Budget(1 << 30));
+            let mut graph = Graph::build(|g| repeated(&g.input("x", &x)?, &w, &v), options)?;
+            round_trip(graph.program());
+            let sections = graph.program().sections();
+            let overlapped = sections.iter().flat_map(|s| &s.body.nodes).filter(|n| n.overlapped).count();
+            assert!(overlapped > 1, "{}", graph.explain());
+            for n in 0..3 {
+                let x = x.mul(1.0 + n as f64)?;
+                assert_eq!(bits(graph.run(&[&x])?)?, bits(repeated(&x, &w, &v)?)?, "run {n}:\n{}", graph.explain());
+            }
+            Ok(())
+        })
+        .unwrap();
     }
 }
