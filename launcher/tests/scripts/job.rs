@@ -540,7 +540,7 @@ fn graph_differs(world: &World, how: &str) -> Result<()> {
     let usual = |x: &Tensor| x.relu()?.neg()?.exp()?.sum(());
     let step = |x: &Tensor| match (how, last) {
         ("op", true) => x.relu()?.neg()?.sigmoid()?.sum(()),
-        ("attribute", true) => x.relu()?.neg()?.exp()?.sum(0),
+        ("attribute", true) => x.relu()?.neg()?.exp()?.sum_keepdim(0),
         ("longer", true) => usual(x)?.neg(),
         _ => usual(x),
     };
