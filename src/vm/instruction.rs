@@ -5,7 +5,6 @@ use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
 use super::boxing_device_host::on_host;
 use super::listed::Listed;
-use super::segment::Segment;
 use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -16,7 +15,7 @@ use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, View};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Host memory that lives as long as the work of a kernel.
 pub struct HostBuffers(pub SmallVec<[Storage; 1]>);
@@ -78,6 +77,49 @@ impl KernelWork {
             let e = if e.is_logical() { e.as_kind(ErrorKind::Value) } else { e };
             e.in_call(|| self.plan.op.name().to_string()).at(self.site)
         })
+    }
+}
+
+/// Kernels that are issued together, again and again, always with the same memory.
+pub struct Segment {
+    kernels: Vec<KernelWork>,
+    prepared: Mutex<Prepared>,
+}
+
+/// State of a segment on its device.
+pub enum Prepared {
+    /// The streams have not seen it.
+    Not,
+    /// Work that the streams launch in its place.
+    Ready(Box<dyn Any + Send>),
+    /// Reason why the device does not take the kernels together.
+    Refused(String),
+}
+
+impl Segment {
+    /// Makes a segment.
+    pub fn new(kernels: Vec<KernelWork>) -> Segment {
+        Segment { kernels, prepared: Mutex::new(Prepared::Not) }
+    }
+
+    /// Returns the kernels, in their order.
+    pub fn kernels(&self) -> &[KernelWork] {
+        &self.kernels
+    }
+
+    /// Returns what the streams have made of it.
+    pub fn prepared(&self) -> MutexGuard<'_, Prepared> {
+        self.prepared.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Calls the kernels one after the other.
+    fn run(&self) -> Result<()> {
+        self.kernels.iter().try_for_each(|k| k.run(None))
+    }
+
+    /// The op and the user's line of a kernel, by number.
+    pub(crate) fn origin(&self, n: usize) -> Option<(&'static str, CallSite)> {
+        self.kernels.get(n).map(|k| (k.plan.op.name(), k.site))
     }
 }
 

@@ -23,15 +23,14 @@ mod boxing_device_host;
 mod instruction;
 pub(crate) mod listed;
 mod replay;
-mod segment;
 
 pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
 pub use instruction::{
-    BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, ListedWork, Stopwatch, Work,
+    BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, ListedWork, Prepared, Segment, Stopwatch,
+    Work,
 };
 pub use replay::replay;
-pub use segment::{Prepared, Segment};
 
 pub use crate::boxing::INLINE_BYTES;
 use crate::error::{Error, Result};
@@ -73,11 +72,11 @@ pub struct VmCounters {
 /// Whether streams take kernels together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakesSegments {
-    /// They have no use for it.
+    /// Streams that have no use for it.
     No,
-    /// They could, but this setting is against it.
+    /// Setting that is against it.
     Off(&'static str),
-    /// As one piece of work.
+    /// Streams that take them as one piece of work.
     Yes,
 }
 

@@ -29,6 +29,7 @@ mod repeat;
 mod reuse;
 mod scratch;
 mod section;
+mod segment_run;
 mod segments;
 mod size;
 

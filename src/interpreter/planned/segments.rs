@@ -7,20 +7,16 @@
 //! Its memory lies where it lay as a rule. A segment is made when that was so in two runs; a run in which something has moved issues the kernels one by one.
 
 use super::super::replay::Replay;
-use super::Planned;
 use super::act::{Home, Kernel, What};
 use super::arenas::Around;
 use super::lower::{Lowered, Way};
 use super::size::CudaGraphs;
 use crate::context::RankCtx;
 use crate::error::Result;
-use crate::memory::Storage;
 use crate::ops::StreamKind;
 use crate::placement::Device;
 use crate::program;
-use crate::vm::{Instruction, KernelWork, Prepared, Segment, TakesSegments, Work};
-use oflow_kernels::View;
-use smallvec::SmallVec;
+use crate::vm::{Prepared, Segment, TakesSegments};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,25 +25,25 @@ const FEWEST: usize = 2;
 
 /// A segment of a plan.
 pub(super) struct Together {
-    /// Its nodes; the last one has a kernel.
+    /// Nodes; the last one has a kernel.
     pub(super) nodes: Range<usize>,
-    /// Its kernels.
-    acts: Range<usize>,
-    device: Device,
+    /// Kernels of the nodes.
+    pub(super) acts: Range<usize>,
+    pub(super) device: Device,
     /// Addresses of its views in the last run.
-    addresses: Vec<usize>,
+    pub(super) addresses: Vec<usize>,
     /// The segment for these addresses.
-    made: Option<Arc<Segment>>,
+    pub(super) made: Option<Arc<Segment>>,
 }
 
 /// Segments of a plan, and how devices take them.
 #[derive(Default)]
 pub(super) struct Segments {
-    all: Vec<Together>,
+    pub(super) all: Vec<Together>,
     /// The setting that is against them.
     off: Option<&'static str>,
     /// Room for the addresses of a run.
-    now: Vec<usize>,
+    pub(super) now: Vec<usize>,
 }
 
 impl Segments {
@@ -109,7 +105,7 @@ impl Segments {
         (nodes.start <= node).then_some((s, nodes.end == node + 1))
     }
 
-    /// What a program is told of them.
+    /// Numbers of segments and kernels, as a program is told.
     pub(super) fn describe(&self) -> CudaGraphs {
         let kernels = self.all.iter().map(|s| s.acts.len()).sum();
         let refused = self.off.map(str::to_string);
@@ -155,54 +151,4 @@ fn is_constant(node: &program::Node) -> bool {
 fn may_be_captured(kernel: &Kernel, device: Device) -> bool {
     let plan = &kernel.plan;
     kernel.device == device && plan.stream == StreamKind::Compute && plan.op.is_own() && !plan.per_node
-}
-
-/// Addresses of a kernel's views.
-fn addresses(work: &KernelWork) -> impl Iterator<Item = usize> {
-    let inputs = work.inputs.iter().flatten().chain(&work.outputs).chain(&work.workspace);
-    inputs.map(|v: &View| v.ptr().addr())
-}
-
-impl Planned {
-    /// Issues the kernels of a segment.
-    #[cold]
-    pub(super) fn segment(&mut self, ctx: &RankCtx, s: usize) -> Result<()> {
-        let mut now = std::mem::take(&mut self.segments.now);
-        now.clear();
-        let acts = self.segments.all[s].acts.clone();
-        now.extend(self.works[acts.clone()].iter().flatten().flat_map(addresses));
-        let segment = &mut self.segments.all[s];
-        let same = segment.addresses == now;
-        if !same {
-            (segment.made, segment.addresses) = (None, now.clone());
-        }
-        self.segments.now = now;
-        if !same {
-            return acts.into_iter().try_for_each(|k| self.act(ctx, k, None));
-        }
-        let works = || self.works[acts.clone()].iter().flatten();
-        let made = match &self.segments.all[s].made {
-            Some(made) => made.clone(),
-            None => Arc::new(Segment::new(works().map(KernelWork::again).collect())),
-        };
-        self.segments.all[s].made = Some(made.clone());
-        let (mut reads, mut writes) = (SmallVec::<[Storage; 4]>::new(), SmallVec::<[Storage; 2]>::new());
-        for k in acts {
-            let (read, written) = self.storages(k, |_| true)?;
-            let is_in = |all: &[Storage], s: &Storage| all.iter().any(|other| other.same_block(s));
-            written.into_iter().for_each(|s| {
-                if !is_in(&writes, &s) {
-                    writes.push(s)
-                }
-            });
-            read.into_iter().for_each(|s| {
-                if !is_in(&reads, &s) {
-                    reads.push(s)
-                }
-            });
-        }
-        let device = self.segments.all[s].device;
-        let instruction = Instruction { work: Work::Segment(made), stream: StreamKind::Compute, reads, writes };
-        ctx.device(device)?.vm.submit(instruction)
-    }
 }

@@ -64,7 +64,7 @@ pub(super) fn offsets(lifetimes: &[Lifetime], bound: usize) -> (Vec<usize>, usiz
     best
 }
 
-/// What ranks buffers: those that live when most bytes do come first, those that live long, or those with most bytes times life.
+/// Keys that rank buffers: those that live when most bytes do come first, those that live long, or those with most bytes times life.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Most,

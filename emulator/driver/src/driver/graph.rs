@@ -113,7 +113,7 @@ extern "C" fn cuGraphDestroy(graph: usize) -> i32 {
     status(GRAPHS.remove(graph).map(drop).ok_or(INVALID_HANDLE))
 }
 
-/// What has been launched is still done.
+/// Launches that have been issued are still done.
 #[unsafe(no_mangle)]
 extern "C" fn cuGraphExecDestroy(exec: usize) -> i32 {
     status(EXECS.remove(exec).map(drop).ok_or(INVALID_HANDLE))

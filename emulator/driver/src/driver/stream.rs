@@ -35,7 +35,7 @@ pub struct Stream {
     pub gpu: &'static Gpu,
     flags: c_uint,
     queue: Mutex<Queue>,
-    /// What the stream captures in place of doing it.
+    /// Work that the stream captures in place of doing it.
     capture: Mutex<Option<Capture>>,
     /// Rung when there is work, and when some is done.
     bell: Condvar,
