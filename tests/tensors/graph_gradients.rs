@@ -207,7 +207,7 @@ fn what_has_no_gradient_is_an_error() {
     let (outs, x) = (graph.program().outputs.clone(), graph.program().input("x").unwrap());
     let other = graph.value("other").unwrap();
     let refused = |outputs: &[ValueId], inputs: &[ValueId]| -> String {
-        let e = graph.gradient(outputs, inputs).err().expect("an error").to_string();
+        let e = graph.gradient(outputs, inputs).expect_err("an error").to_string();
         assert!(e.contains("graph_gradients.rs:"), "{e}");
         e
     };

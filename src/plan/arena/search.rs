@@ -232,21 +232,21 @@ impl Search {
         // Of the last buffer that was tried; most bytes that are to be placed in a section.
         let (mut tried, mut most) = (None, None);
         loop {
-            let (mut next, mut height, mut sections) = (None, usize::MAX, usize::MAX..0);
+            let (mut next, mut height, mut from, mut to) = (None, usize::MAX, usize::MAX, 0);
             for u in range.clone().filter(|u| !self.placed[*u]) {
                 let (buffer, key) = (&self.buffers[u], (self.least[u].max(floor.0), self.rank[u], u));
                 height = height.min(key.0 + buffer.bytes);
-                sections = sections.start.min(buffer.from)..sections.end.max(buffer.to);
+                (from, to) = (from.min(buffer.from), to.max(buffer.to));
                 if (key.0, key.1) >= floor && tried.is_none_or(|t| key > t) && next.is_none_or(|n| key < n) {
                     next = Some(key);
                 }
             }
             self.work = self.work.checked_sub(range.len()).ok_or(Limit)?;
-            if sections.is_empty() {
+            if from > to {
                 return Ok(true);
             }
             let Some((at, rank, b)) = next else { return Ok(false) };
-            let most = *most.get_or_insert_with(|| self.rest[sections].iter().copied().max().unwrap_or(0));
+            let most = *most.get_or_insert_with(|| self.rest[from..to].iter().copied().max().unwrap_or(0));
             // One that reaches up to `height` only could lie below of it.
             if at >= height || at + most > capacity {
                 return Ok(false);

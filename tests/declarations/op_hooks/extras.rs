@@ -190,7 +190,7 @@ fn hooks_replace_add_to_and_refuse_the_nodes_of_a_graph() {
                 "exp" => Err(Error::argument("no exponentials here")),
                 _ => Ok(()),
             });
-            build().err().expect("an error").to_string()
+            build().expect_err("an error").to_string()
         };
         assert!(refused.contains("no exponentials here") && refused.contains("extras.rs"), "{refused}");
         // A hook of runs sees their calls, and may replace and refuse what they give.
