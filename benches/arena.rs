@@ -40,13 +40,15 @@ fn cut(count: usize) -> Vec<Lifetime> {
 }
 
 fn read(path: &Path) -> Result<Vec<Lifetime>, Box<dyn Error>> {
-    let line = |line: &str| -> Result<Lifetime, Box<dyn Error>> {
-        let numbers = line.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>()?;
-        match numbers[..] {
-            [_, first, to, bytes] if first < to => Ok(Lifetime { bytes, first, last: to - 1 }),
-            _ => Err(format!("{}: {line:?} is no buffer", path.display()).into()),
-        }
-    };
+    let line =
+        |line: &str| -> Result<Lifetime, Box<dyn Error>> {
+            let numbers = line.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>()?;
+            match numbers[..] {
+                [_, first, to, bytes] if first < to => Ok(Lifetime { bytes, first, last: to - 1 }),
+                _ => Err(format!("{}: expected number,first,end,bytes with first < end, got {line:?}", path.display())
+                    .into()),
+            }
+        };
     std::fs::read_to_string(path)?.lines().skip(1).map(line).collect()
 }
 

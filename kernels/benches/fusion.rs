@@ -90,21 +90,23 @@ fn reduction_times(text: &str, last: usize, all: &[View]) -> (f64, f64) {
     // SAFETY: the result has no more elements than the memory of the last view.
     let out = unsafe { all[3].restride(0, shape.into_iter().collect(), [1, 1].into_iter().collect()) };
     let calls = (20_000_000 / all[0].len()).clamp(1, 5000);
+    let apart = || {
+        program.run(&all[..2], &[], &all[2]).expect("runs");
+        reduce::reduce(&all[2], &out, Reduce::Sum, &reduced).expect("runs");
+    };
+    let one = || reduce::fused(&program, &all[..2], dims, &out, Reduce::Sum, (last, None)).expect("runs");
+    in_turns(calls, &apart, &one)
+}
+
+/// Processor time of a call of each, measured in turns.
+fn in_turns(calls: usize, first: &dyn Fn(), second: &dyn Fn()) -> (f64, f64) {
     let time = |f: &dyn Fn()| {
         let start = thread_nanos();
         (0..calls).for_each(|_| f());
         (thread_nanos() - start) / calls as f64
     };
-    let (mut a, mut b) = (vec![], vec![]);
-    for _ in 0..7 {
-        a.push(time(&|| {
-            program.run(&all[..2], &[], &all[2]).expect("runs");
-            reduce::reduce(&all[2], &out, Reduce::Sum, &reduced).expect("runs");
-        }));
-        b.push(time(&|| {
-            reduce::fused(&program, &all[..2], dims, &out, Reduce::Sum, (last, None)).expect("runs");
-        }));
-    }
+    let turns = (0..7).map(|_| (time(first), time(second)));
+    let (a, b) = turns.unzip();
     (median(a), median(b))
 }
 
@@ -139,19 +141,10 @@ fn times(functions: &[Expr], operands: &[View; 3], made: [&View; 2]) -> (f64, f6
     let chain = Chain::new(used.len(), functions.iter().enumerate().map(link).collect()).expect("a chain");
     let one = Program::compile_chain(&chain, &vec![dtype; used.len()], dtype, DType::F32).expect("compiles");
     let calls = (20_000_000 / (made[0].len() * functions.len())).clamp(1, 5000);
-    let time = |f: &dyn Fn()| {
-        let start = thread_nanos();
-        (0..calls).for_each(|_| f());
-        (thread_nanos() - start) / calls as f64
+    let each = || {
+        for (k, (p, inputs)) in apart.iter().enumerate() {
+            p.run(inputs, &[], made[k % 2]).expect("runs");
+        }
     };
-    let (mut a, mut b) = (vec![], vec![]);
-    for _ in 0..7 {
-        a.push(time(&|| {
-            for (k, (p, inputs)) in apart.iter().enumerate() {
-                p.run(inputs, &[], made[k % 2]).expect("runs");
-            }
-        }));
-        b.push(time(&|| one.run(&inputs, &[], made[0]).expect("runs")));
-    }
-    (median(a), median(b))
+    in_turns(calls, &each, &|| one.run(&inputs, &[], made[0]).expect("runs"))
 }

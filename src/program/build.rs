@@ -58,8 +58,12 @@ pub(crate) fn op_of(name: &str) -> Result<&'static Op> {
 
 /// A call of the op of a full name, without attributes and values.
 pub(super) fn call_of(name: &str) -> Result<CallNode> {
-    let op = op_of(name)?;
-    Ok(CallNode {
+    op_of(name).map(call)
+}
+
+/// A call of an op, without attributes and values.
+pub(super) fn call(op: &'static Op) -> CallNode {
+    CallNode {
         op,
         attrs: Attrs::new(),
         runtime: RuntimeAttrs::new(),
@@ -69,7 +73,7 @@ pub(super) fn call_of(name: &str) -> Result<CallNode> {
         into: false,
         signature: None,
         boxed_for: None,
-    })
+    }
 }
 
 /// The op for which a boxing is.

@@ -43,6 +43,16 @@ impl At {
     }
 }
 
+/// A layout of a tensor of two dims, also a partial one.
+pub fn layout(rng: &mut Random, mesh: &Placement) -> NdSbp {
+    let one = |n: usize| match n {
+        0 => Sbp::Broadcast,
+        1 | 2 => Sbp::Split(n - 1),
+        _ => Sbp::PARTIAL_SUM,
+    };
+    (0..mesh.axes()).map(|_| one(rng.below(4))).collect()
+}
+
 /// Inputs of a later run: the layouts of the first, other values.
 pub fn inputs(first: &[Tensor; 2], n: usize) -> Result<[Tensor; 2]> {
     let [a, b] = first;

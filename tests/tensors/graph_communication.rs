@@ -5,7 +5,7 @@ use oflow::graph::{Graph, GraphOptions, Memory, Passes, scan};
 use oflow::prelude::*;
 use oflow::testing::Random;
 use oflow::{BackwardOptions, functional, take_comm_trace};
-use oflow_tests::{cases, programs::round_trip};
+use oflow_tests::{cases, compared::layout, programs::round_trip};
 
 fn bits(all: Vec<Tensor>) -> Result<Vec<Vec<u64>>> {
     let of = |t: Tensor| Ok(t.detach().cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect());
@@ -78,16 +78,6 @@ fn norms_and_metrics_are_boxed_together() {
         })
         .unwrap();
     }
-}
-
-/// A layout of a tensor of two dims, also a partial one.
-fn layout(rng: &mut Random, mesh: &Placement) -> NdSbp {
-    let one = |n: usize| match n {
-        0 => Sbp::Broadcast,
-        1 | 2 => Sbp::Split(n - 1),
-        _ => Sbp::PARTIAL_SUM,
-    };
-    (0..mesh.axes()).map(|_| one(rng.below(4))).collect()
 }
 
 /// Large tensors that change their layouts among calls, with their gradients and writes.

@@ -5,7 +5,7 @@ use oflow::graph::{Graph, GraphOptions};
 use oflow::prelude::*;
 use oflow::testing::Random;
 use oflow::{BackwardOptions, functional};
-use oflow_tests::cases;
+use oflow_tests::{cases, compared::layout};
 
 fn bits(all: Vec<Tensor>) -> Result<Vec<Vec<u64>>> {
     let of = |t: Tensor| Ok(t.detach().cast(DType::F64)?.to_f64_vec()?.into_iter().map(f64::to_bits).collect());
@@ -26,16 +26,6 @@ fn same(what: &str, x: &Tensor, f: impl Fn(&Tensor) -> Result<Vec<Tensor>>) -> R
 
 fn values(rng: &mut Random, shape: &[usize], device: Device) -> Result<Tensor> {
     from_vec::<f64>((0..shape.iter().product()).map(|_| (rng.below(41) as f64 - 20.0) / 16.0).collect(), shape, device)
-}
-
-/// A layout of a tensor of two dims, also a partial one.
-fn layout(rng: &mut Random, mesh: &Placement) -> NdSbp {
-    let one = |n: usize| match n {
-        0 => Sbp::Broadcast,
-        1 | 2 => Sbp::Split(n - 1),
-        _ => Sbp::PARTIAL_SUM,
-    };
-    (0..mesh.axes()).map(|_| one(rng.below(4))).collect()
 }
 
 /// Changes of layout one after the other, on all ranks and on some.

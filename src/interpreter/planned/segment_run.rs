@@ -1,13 +1,12 @@
 //! Runs of segments: see `segments.rs`.
 
-use super::Planned;
+use super::act::RootId;
+use super::{Planned, unbound};
 use crate::context::RankCtx;
 use crate::error::Result;
-use crate::memory::Storage;
 use crate::ops::StreamKind;
 use crate::vm::{Instruction, KernelWork, Segment, Work};
 use oflow_kernels::View;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Addresses of a kernel's views.
@@ -33,29 +32,13 @@ impl Planned {
         if !same {
             return acts.into_iter().try_for_each(|k| self.act(ctx, k, None));
         }
-        let works = || self.works[acts.clone()].iter().flatten();
-        let made = match &self.segments.all[s].made {
-            Some(made) => made.clone(),
-            None => Arc::new(Segment::new(works().map(KernelWork::again).collect())),
-        };
-        self.segments.all[s].made = Some(made.clone());
-        let (mut reads, mut writes) = (SmallVec::<[Storage; 4]>::new(), SmallVec::<[Storage; 2]>::new());
-        for k in acts {
-            let (read, written) = self.storages(k, |_| true)?;
-            let is_in = |all: &[Storage], s: &Storage| all.iter().any(|other| other.same_block(s));
-            written.into_iter().for_each(|s| {
-                if !is_in(&writes, &s) {
-                    writes.push(s)
-                }
-            });
-            read.into_iter().for_each(|s| {
-                if !is_in(&reads, &s) {
-                    reads.push(s)
-                }
-            });
-        }
-        let device = self.segments.all[s].device;
+        let new = || Arc::new(Segment::new(self.works[acts].iter().flatten().map(KernelWork::again).collect()));
+        let made = self.segments.all[s].made.get_or_insert_with(new).clone();
+        let segment = &self.segments.all[s];
+        let storage = |r: &RootId| self.memory[*r].as_ref().map(|m| m.storage.clone()).ok_or_else(unbound);
+        let reads = segment.reads.iter().map(storage).collect::<Result<_>>()?;
+        let writes = segment.writes.iter().map(storage).collect::<Result<_>>()?;
         let instruction = Instruction { work: Work::Segment(made), stream: StreamKind::Compute, reads, writes };
-        ctx.device(device)?.vm.submit(instruction)
+        ctx.device(segment.device)?.vm.submit(instruction)
     }
 }

@@ -7,7 +7,7 @@
 //! Its memory lies where it lay as a rule. A segment is made when that was so in two runs; a run in which something has moved issues the kernels one by one.
 
 use super::super::replay::Replay;
-use super::act::{Home, Kernel, What};
+use super::act::{Home, Kernel, RootId, What};
 use super::arenas::Around;
 use super::lower::{Lowered, Way};
 use super::size::CudaGraphs;
@@ -30,6 +30,9 @@ pub(super) struct Together {
     /// Kernels of the nodes.
     pub(super) acts: Range<usize>,
     pub(super) device: Device,
+    /// Memory that the kernels read, and that they write or begin to use again; each once.
+    pub(super) reads: Vec<RootId>,
+    pub(super) writes: Vec<RootId>,
     /// Addresses of its views in the last run.
     pub(super) addresses: Vec<usize>,
     /// The segment for these addresses.
@@ -56,6 +59,7 @@ impl Segments {
             return Ok(segments);
         }
         let device = takes.0;
+        let uses = |open: Option<Together>| open.map(|s| s.with_uses(lowered, around));
         let in_loop = |n: usize| replay.loops().iter().any(|l| (l.head..=l.tail).contains(&n));
         let mut open: Option<Together> = None;
         for (n, node) in replay.program().nodes.iter().enumerate() {
@@ -68,7 +72,7 @@ impl Segments {
                 What::Box(_) => false,
             };
             let Some(acts) = acts.filter(|acts| acts.clone().all(fits)) else {
-                segments.add(open.take());
+                segments.add(uses(open.take()));
                 continue;
             };
             let waits = |k: usize| {
@@ -79,17 +83,17 @@ impl Segments {
                 continue;
             }
             if acts.clone().any(waits) {
-                segments.add(open.take());
+                segments.add(uses(open.take()));
             }
             match &mut open {
                 Some(open) => (open.nodes.end, open.acts.end) = (n + 1, acts.end),
                 None => {
-                    let (nodes, addresses) = (n..n + 1, vec![]);
-                    open = Some(Together { nodes, acts, device, addresses, made: None });
+                    let (reads, writes, addresses) = (vec![], vec![], vec![]);
+                    open = Some(Together { nodes: n..n + 1, acts, device, reads, writes, addresses, made: None });
                 }
             }
         }
-        segments.add(open);
+        segments.add(uses(open));
         Ok(segments)
     }
 
@@ -118,6 +122,22 @@ impl Segments {
             }
         }
         told
+    }
+}
+
+impl Together {
+    /// Notes the memory that the kernels use.
+    fn with_uses(mut self, lowered: &Lowered, around: &[Around]) -> Together {
+        for k in self.acts.clone() {
+            let again = around[k].waits.iter().filter(|(_, written)| *written).map(|(r, _)| r);
+            self.reads.extend(&lowered.acts[k].reads);
+            self.writes.extend(lowered.acts[k].writes.iter().chain(again));
+        }
+        for roots in [&mut self.reads, &mut self.writes] {
+            roots.sort_unstable();
+            roots.dedup();
+        }
+        self
     }
 }
 

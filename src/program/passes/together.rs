@@ -3,6 +3,7 @@
 //! A small boxing is one whose predicted time is for the most part the start of its collectives. What stands between the first of them and the last and
 //! needs one of them is moved behind. The elements are added in the same order, so the bits stay (see [`crate::boxing::many`]).
 
+use super::super::build::call;
 use super::super::types::{BoxedFor, CallNode, Node, Program, ValueId, Work};
 use super::changes::{Change, changes};
 use super::depends::Depends;
@@ -10,7 +11,7 @@ use super::liveness::{Liveness, Sizes};
 use super::streams::plans;
 use crate::boxing::many::predicted_together;
 use crate::boxing::{BoxingPlan, Planner};
-use crate::ops::{AttrValue, Attrs, LayoutOp, RuntimeAttrs, find};
+use crate::ops::{AttrValue, Attrs, LayoutOp, find};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,11 +64,7 @@ struct Kind {
 impl Kind {
     fn of(program: &Program, node: &Node, planner: &Planner) -> Option<Kind> {
         let moved = changes(program, node).filter(|m| !m.is_empty() && m.len() == node.outputs.len())?;
-        let why = match &node.work {
-            Work::Call(call) => call.boxed_for,
-            Work::Box(op) => Some(BoxedFor::Op(op)),
-            Work::Host(_) | Work::Repeat(_) => return None,
-        };
+        let why = reason(node);
         let change = |(from, to): &Change<'_>| {
             format!("{} {} {} to {} {}", from.ty.dtype, from.placement.id(), from.sbp, to.placement.id(), to.sbp)
         };
@@ -87,6 +84,15 @@ fn is_small(plan: &Arc<BoxingPlan>) -> bool {
     let second = predicted_together(&[plan.clone(), plan.clone()]).pop().unwrap_or(plan.cost_ps);
     let saved = plan.cost_ps.saturating_sub(second);
     saved > 0 && saved.saturating_mul(2) >= plan.cost_ps
+}
+
+/// The reason of a boxing.
+fn reason(node: &Node) -> Option<BoxedFor> {
+    match &node.work {
+        Work::Call(call) => call.boxed_for,
+        Work::Box(op) => Some(BoxedFor::Op(op)),
+        Work::Host(_) | Work::Repeat(_) => None,
+    }
 }
 
 /// Whether a boxing decides by the gradient that it is given.
@@ -207,22 +213,8 @@ fn joined(program: &Program, nodes: &[&Node]) -> Option<Node> {
             }
         }
     }
-    let boxed_for = match &first.work {
-        Work::Call(call) => call.boxed_for,
-        Work::Box(op) => Some(BoxedFor::Op(op)),
-        Work::Host(_) | Work::Repeat(_) => None,
-    };
-    let call = CallNode {
-        op,
-        attrs: columns.into_iter().map(|c| AttrValue::List(c.into())).collect::<Attrs>(),
-        runtime: RuntimeAttrs::new(),
-        draw: None,
-        host: None,
-        target: None,
-        into: false,
-        signature: None,
-        boxed_for,
-    };
+    let attrs = columns.into_iter().map(|c| AttrValue::List(c.into())).collect::<Attrs>();
+    let call = CallNode { attrs, boxed_for: reason(first), ..call(op) };
     let inputs: SmallVec<[Option<ValueId>; 4]> = nodes.iter().flat_map(|n| n.inputs.iter().copied()).collect();
     let outputs: SmallVec<[ValueId; 2]> = nodes.iter().flat_map(|n| n.outputs.iter().copied()).collect();
     Some(Node { work: Work::Call(Box::new(call)), inputs, outputs, ..first.clone() })
