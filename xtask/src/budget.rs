@@ -1,10 +1,11 @@
 //! The budget of README's first command: packages, and lines of LLVM code of the two large libraries. Both are counted, because seconds
 //! depend on the machine.
 
+use crate::root;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Packages of `oflaunch` and of all that it needs, build scripts included.
@@ -44,10 +45,6 @@ fn judge(what: &str, count: usize, ceiling: usize) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Cargo with these arguments in this checkout, without the settings of the cargo that runs this program.

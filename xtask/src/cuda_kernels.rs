@@ -6,7 +6,6 @@ use oflow::{DType, kernels};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -89,7 +88,7 @@ pub fn run(which: For) -> Result<(), Box<dyn Error>> {
         return Err(failed.join("\n").into());
     }
     if which == For::Table {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(FILE);
+        let file = crate::root().join(FILE);
         std::fs::write(&file, table).map_err(|e| format!("{}: {e}", file.display()))?;
         println!(
             "wrote {FILE}; docs/performance/cuda-kernels.md names the compiler: NVRTC {version}, {threads} compilations at a time"

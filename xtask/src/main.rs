@@ -2,8 +2,8 @@
 //! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
 //! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print;
-//! `cargo xtask house` measures how the sources are read, `cargo xtask prose` checks docs, messages and examples, and `cargo xtask budget`
-//! counts what README's first command compiles.
+//! `cargo xtask house` measures how the sources are read, `cargo xtask prose` checks docs, messages and examples, `cargo xtask budget`
+//! counts what README's first command compiles, and `cargo xtask pytorch` runs PyTorch's own samples.
 
 mod bench;
 mod budget;
@@ -14,10 +14,11 @@ mod house;
 #[cfg(test)]
 mod launch_structs;
 mod prose;
+mod pytorch;
 mod source;
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// So that the fuzzer knows what an input costs.
@@ -49,7 +50,10 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
        cargo xtask house walk FILE:FUNCTION:PARAMETER [--room DIR] [--stays] [--cold]
                                              the files that one value is followed through
        cargo xtask prose [--root DIR]
-                                             docs, messages and examples that break the rules of prose";
+                                             docs, messages and examples that break the rules of prose
+       cargo xtask pytorch [OPTIONS]
+                                             PyTorch's own samples of functions, modules and optimizers; without options all,
+                                             written to docs/pytorch.md; --help: the options";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         ["faults", rest @ ..] => faults(rest),
         ["house", rest @ ..] => house::run(rest),
         ["prose", rest @ ..] => prose::run(rest),
+        ["pytorch", rest @ ..] => pytorch::run(rest),
         ["fuzz", "--again", file, rest @ ..] if rest.is_empty() || rest.len() == 2 && rest[0] == "--only" => {
             fuzz::again(Path::new(file), rest.get(1).copied().unwrap_or_default())
         }
@@ -80,6 +85,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn fuzz(minutes: &str, rest: &[&str]) -> Result<(), Box<dyn Error>> {

@@ -7,10 +7,10 @@
 mod machine;
 mod page;
 
+use crate::root;
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -189,10 +189,6 @@ impl Bench {
         }
         Ok((text, child.wait()?))
     }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// First line that a command prints, if it succeeds.

@@ -1,8 +1,8 @@
 //! Files made from the table of functions: methods and functions of Rust by subject, code that reads the arguments of a call by
 //! name, the list on the landing page of the documentation, and the reference.
 
-use super::root;
 use super::rust_form::{Form, adapter, forms};
+use crate::root;
 use oflow::functional::{FnDef, functions};
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,6 +1,6 @@
 //! `op-abi/include/oflow_op.h`, made of the structs in `op-abi/src/abi.rs` and `calls.rs`.
 
-use super::root;
+use crate::root;
 use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
 use std::error::Error;
 

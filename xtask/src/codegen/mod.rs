@@ -9,14 +9,10 @@ mod protos;
 mod python;
 mod rust_form;
 
+use crate::root;
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The repository.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use std::path::PathBuf;
 
 /// Every generated file as (path in the repository, text). Nothing is written.
 fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {

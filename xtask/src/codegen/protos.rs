@@ -1,6 +1,6 @@
 //! The protobuf code.
 
-use super::root;
+use crate::root;
 use std::error::Error;
 use std::fs;
 

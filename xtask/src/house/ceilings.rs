@@ -93,11 +93,10 @@ fn sizes(circles: &[Circle]) -> BTreeMap<String, Size> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn circles_stay_under_their_ceilings() {
-        let source = Source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let source = Source::read(&crate::root()).unwrap();
         if let Err(wrong) = check(&source) {
             panic!("{wrong}");
         }

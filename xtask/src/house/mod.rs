@@ -14,7 +14,7 @@ use circles::{Circle, Through};
 use functions::Functions;
 use serde_json::{Value, json};
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use walk::Limits;
 
 /// A call that is followed.
@@ -76,7 +76,7 @@ const WALKS: &[Start] = &[
 /// # Errors
 /// The arguments are not understood, or the sources cannot be read.
 pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
-    let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let mut root = crate::root().canonicalize()?;
     let (mut json, mut stays, mut cold, mut words) = (false, false, false, vec![]);
     let (mut rooms, mut skips): (Vec<&str>, Vec<&str>) = (vec![], vec![]);
     let mut args = args.iter();

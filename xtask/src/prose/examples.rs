@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn examples_are_short_and_have_no_options_for_tests() {
-        let found = faults(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let found = faults(&crate::root()).unwrap();
         let text: Vec<String> = found.iter().map(|f| format!("{}:{}: {}", f.path, f.line, f.text)).collect();
         assert!(found.is_empty(), "{}", text.join("\n"));
     }

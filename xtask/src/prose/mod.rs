@@ -13,7 +13,7 @@ mod messages;
 
 use crate::source::Source;
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A place that breaks a rule.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub fn short_docs(source: &Source) -> usize {
 /// The arguments are not understood, a file cannot be read, or a rule is broken.
 pub fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
     let root = match args {
-        [] => Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?,
+        [] => crate::root().canonicalize()?,
         ["--root", root] => PathBuf::from(root).canonicalize()?,
         _ => return Err("prose takes nothing but --root DIR".into()),
     };
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn docs_and_messages_keep_the_rules() {
-        let source = Source::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let source = Source::read(&crate::root()).unwrap();
         let (found, unused) = faults(&source).unwrap();
         let text: Vec<String> =
             found.iter().map(|f| format!("{}:{}: {}: {}", f.path, f.line, says(f.rule), f.text)).collect();
