@@ -191,6 +191,12 @@ impl Section<'_> {
             // Of its own: what the next iteration writes into it nobody else sees.
             next.push(found.copy()?);
         }
+        // Handed on without a copy: all change places, or the first is new and the others move on.
+        match rng.below(4) {
+            0 => next = carried.iter().cycle().skip(1).take(carried.len()).cloned().collect(),
+            1 => next.iter_mut().skip(1).zip(&carried).for_each(|(next, c)| *next = c.clone()),
+            _ => {}
+        }
         outs.extend(pool[given..].iter().rev().take(2).map(Tensor::detach));
         Ok((next, outs))
     }
@@ -204,7 +210,7 @@ impl Section<'_> {
             // Gradients from before the loop.
             leaves[0].mul(&leaves[1])?.sum(())?.backward()?;
         }
-        let init = (0..rng.below(3)).map(|_| self.world.constant.mul(0.5)).collect::<Result<Vec<_>>>()?;
+        let init = (0..rng.below(4)).map(|n| self.world.constant.mul(0.5 + n as f64)).collect::<Result<Vec<_>>>()?;
         let init = init.iter().map(Tensor::copy).collect::<Result<Vec<_>>>()?;
         let world = World {
             inputs: inputs.clone(),

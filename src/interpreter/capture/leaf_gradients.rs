@@ -52,8 +52,21 @@ impl Capture {
                         _ => After::Same(None),
                     }
                 }
-                (None, None) => After::Same(None),
+                (None, None) => {
+                    // What the section around begins with is added to in the first iteration only.
+                    let added = s.take.is_some_and(|v| state.section_reads(v));
+                    if s.first_only || added && state.count() > 1 {
+                        state.note_first_only(&s.slot);
+                    }
+                    After::Same(None)
+                }
                 (Some(last), before) => {
+                    if s.first_only && s.take.is_some() {
+                        match state.count() > 1 {
+                            true => return Err(comes_and_goes(&s.slot, "only in the first iteration", site)),
+                            false => state.note_first_only(&s.slot),
+                        }
+                    }
                     if s.found_none && state.count() > 1 {
                         return Err(comes_and_goes(&s.slot, "from the second iteration on", site));
                     }
@@ -96,6 +109,14 @@ impl State {
             }
         }
         slots
+    }
+
+    /// Notes that the innermost section adds to the gradient with which the one around it begins in its first iteration only.
+    fn note_first_only(&mut self, slot: &Arc<LeafSlot>) {
+        if let Some(around) = self.open.iter_mut().nth_back(1) {
+            let known = around.slot(slot);
+            around.slots[known].first_only = true;
+        }
     }
 
     /// Whether a call of the innermost section reads a value.

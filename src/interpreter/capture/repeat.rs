@@ -123,7 +123,7 @@ impl Capture {
         for (slot, before, from) in slots {
             let (symbol, value) = state.take_at(depth, type_of(&before)?, Some(from))?;
             *lock(&slot) = Some(symbol);
-            let slot = Slot { slot, before: Some(before), take: Some(value), found_none: false, assigned: false };
+            let slot = Slot { before: Some(before), take: Some(value), ..Slot::new(slot) };
             state.section()?.slots.push(slot);
         }
         Ok(carried)

@@ -33,6 +33,14 @@ pub(super) struct Slot {
     pub(super) found_none: bool,
     /// Whether the section has set or cleared it.
     pub(super) assigned: bool,
+    /// Whether a section inside adds to the gradient with which this one begins in its first iteration only.
+    pub(super) first_only: bool,
+}
+
+impl Slot {
+    pub(super) fn new(slot: Arc<LeafSlot>) -> Slot {
+        Slot { slot, before: None, take: None, found_none: false, assigned: false, first_only: false }
+    }
 }
 
 /// A section that is being captured.
@@ -54,7 +62,7 @@ impl Open {
     /// Number of a leaf's slot among those that are known here.
     pub(super) fn slot(&mut self, slot: &Arc<LeafSlot>) -> usize {
         self.slots.iter().position(|s| Arc::ptr_eq(&s.slot, slot)).unwrap_or_else(|| {
-            self.slots.push(Slot { slot: slot.clone(), before: None, take: None, found_none: false, assigned: false });
+            self.slots.push(Slot::new(slot.clone()));
             self.slots.len() - 1
         })
     }
