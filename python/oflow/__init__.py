@@ -67,6 +67,7 @@ from ._modes import (  # noqa: E402
 from ._namespace import find as _find  # noqa: E402
 from ._op import SbpHints, op  # noqa: E402
 from ._session import Session  # noqa: E402
+from . import special  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
 
 Placement = placement
@@ -84,7 +85,9 @@ def __dir__():
     return sorted(set(globals()) | set(_oflow._function_names()))
 
 
-from . import _job  # noqa: E402
+from . import _job, _pytorch_forms  # noqa: E402
+
+_pytorch_forms.add_to(globals())
 
 _job.begin()
 

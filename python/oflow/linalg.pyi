@@ -30,6 +30,8 @@ def logdet(A: Tensor) -> Tensor:
     """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
 def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The X with the least |A X - B|, and of several the least one."""
+def matmul(a: Tensor, b: Tensor, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> Tensor:
+    """The same as `matmul`."""
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of square matrices."""
 @overload

@@ -1,25 +1,25 @@
 //! Python as a caller of functions: the names of its arguments, what it may leave out, and its words. `read` reads the objects.
 
 use crate::errors::Unfit;
+use crate::function::Overload;
+use crate::keywords;
 use crate::place;
 use crate::read::{self, Index, Object};
 use crate::signature::{self, PLACE};
+use crate::types::MemoryFormat;
 use oflow::functional::bind::{Language, Words};
 use oflow::functional::{Arg, FnParam, FnSig};
 use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use pyo3::Borrowed;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBool, PyList, PyTuple};
 use std::borrow::Cow;
-
-/// Words that Python programs say for `dims`.
-const FOR_DIMS: &str = "dim";
 
 /// Position of the parameter that a keyword names.
 pub fn named(sig: &FnSig, keyword: &str) -> Option<usize> {
     let all = &sig.params;
     let found = all.iter().position(|p| signature::name_of(p) == keyword && p.kind != ParamKind::Target);
-    found.or_else(|| if keyword == FOR_DIMS { all.iter().position(|p| p.name == "dims") } else { None })
+    found.or_else(|| keywords::parameter(sig, keyword))
 }
 
 /// Python as a caller of functions, in the binding of one call to one overload.
@@ -34,12 +34,22 @@ pub struct Arguments<'b, 'a, 'py> {
     /// Indices of which values are not tensors yet, with the number of each among the index arguments.
     pub unmade: Vec<(usize, Index)>,
     indices: usize,
+    /// Whether tensors may be given one by one.
+    variadic: bool,
 }
 
 impl<'b> Arguments<'b, '_, '_> {
     /// For an overload; `base` has values for parameters that the call leaves out.
-    pub fn of(makes_tensor: bool, base: &'b [Option<Arg>]) -> Self {
-        Arguments { makes_tensor, base, place: Default::default(), requires_grad: false, unmade: vec![], indices: 0 }
+    pub fn of(overload: &Overload, base: &'b [Option<Arg>]) -> Self {
+        Arguments {
+            makes_tensor: overload.makes_tensor,
+            base,
+            place: Default::default(),
+            requires_grad: false,
+            unmade: vec![],
+            indices: 0,
+            variadic: overload.variadic,
+        }
     }
 }
 
@@ -59,6 +69,13 @@ impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
         o.is_none() && !p.is_required()
     }
     fn convert(&mut self, p: &FnParam, passed: &[Object<'a, 'py>]) -> Result<Arg, Unfit> {
+        // Of a function that takes tensors one by one.
+        if p.kind == ParamKind::TensorTuple && (self.variadic || passed.len() > 1) {
+            let one_by_one = passed.len() > 1 || passed.iter().any(|o| o.is_instance_of::<crate::tensor::Tensor>());
+            if one_by_one {
+                return passed.iter().map(|o| read::tensor(*o)).collect::<Result<_, _>>().map(Arg::Tensors);
+            }
+        }
         let [o] = *passed else {
             return Ok(Arg::Attr(AttrValue::Ints(passed.iter().map(|o| read::int(*o)).collect::<Result<_, _>>()?)));
         };
@@ -77,8 +94,9 @@ impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
         let at = PLACE.iter().position(|(name, ..)| *name == keyword).filter(|_| self.makes_tensor);
         if let Some(at) = at {
             self.place[at] = Some(o).filter(|o| !o.is_none());
+            return Ok(true);
         }
-        Ok(at.is_some())
+        Ok(keywords::is_about_memory(keyword) && is_of_memory(o))
     }
     fn supplies(&self, i: usize, p: &FnParam) -> bool {
         p.kind == ParamKind::Target || self.base.get(i).is_some_and(Option::is_some)
@@ -98,6 +116,11 @@ impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
     fn describe(&self, o: Object<'a, 'py>) -> String {
         found(o).unwrap_or_else(|_| "?".into())
     }
+}
+
+/// Whether an object is one that keywords about memory take.
+fn is_of_memory(o: Object<'_, '_>) -> bool {
+    o.is_none() || o.is_instance_of::<MemoryFormat>() || o.is_instance_of::<PyBool>()
 }
 
 /// The type of an object; of a list or tuple with those of its members.

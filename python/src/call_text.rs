@@ -58,9 +58,17 @@ pub fn refused(
     given: &Given<'_, Object<'_, '_>>,
 ) -> PyErr {
     let (name, site) = (function.full_name(), site::caller(py));
-    let why = |(o, misfit): (&Overload, &Misfit)| misfit.text(&Arguments::of(o.makes_tensor, &[]), &o.def.sig, given);
-    let reasons: Vec<String> = overloads.iter().zip(misfits).map(why).collect();
-    let text = match (overloads, reasons.as_slice()) {
+    let why = |(o, misfit): (&Overload, &Misfit)| misfit.text(&Arguments::of(o, &[]), &o.def.sig, given);
+    // What only adds an option is shown where the call gives it.
+    let asked = |o: &Overload| {
+        let last = o.def.sig.params.last();
+        given.values().any(|(keyword, _)| keyword.is_some() && keyword == last.map(|p| p.name.as_str()))
+    };
+    let shown = |(o, _): &(&Overload, &Misfit)| !o.def.variant || asked(o);
+    let tried: Vec<(&Overload, &Misfit)> = overloads.iter().zip(misfits).filter(shown).collect();
+    let reasons: Vec<String> = tried.iter().map(|pair| why(*pair)).collect();
+    let overloads: Vec<&Overload> = tried.iter().map(|(o, _)| *o).collect();
+    let text = match (overloads.as_slice(), reasons.as_slice()) {
         ([overload], [reason]) => {
             format!("{name}(): {reason}\n  at {site}\n  it is: {}", words::python(name, &overload.def))
         }

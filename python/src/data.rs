@@ -294,10 +294,20 @@ pub fn to<'py>(
     args: &Bound<'py, PyTuple>,
     mut dtype: Option<Bound<'py, PyAny>>,
     mut device: Option<Bound<'py, PyAny>>,
-    copy: bool,
+    mut copy: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, inner) = (x.py(), x.get().inner());
+    let mut flags = 0;
     for arg in args {
+        // Behind what to convert to: whether without waiting, and whether to copy.
+        if let Ok(yes) = arg.cast_exact::<pyo3::types::PyBool>() {
+            flags += 1;
+            if flags > 2 {
+                return Err(PyTypeError::new_err("to() takes two truth values, non_blocking and copy"));
+            }
+            copy |= flags == 2 && yes.is_true();
+            continue;
+        }
         let place = match arg.cast::<Tensor>() {
             Ok(other) => {
                 let other = other.get().inner();

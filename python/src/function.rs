@@ -3,7 +3,7 @@
 use crate::args::{named, takes};
 use crate::errors::{OrRaise, Unfit};
 use crate::read::convert;
-use crate::{args, signature, words};
+use crate::{args, keywords, signature, words};
 use oflow::Error;
 use oflow::functional::bind::ByPosition;
 use oflow::functional::{Arg, FnDef, FnParam, functions_generation, overloads};
@@ -22,6 +22,8 @@ pub struct Overload {
     pub by_position: ByPosition,
     /// Whether a parameter says where a new tensor lives.
     pub makes_tensor: bool,
+    /// Whether its tensors may be given one by one: `meshgrid(x, y)`.
+    pub variadic: bool,
 }
 
 impl Overload {
@@ -29,9 +31,11 @@ impl Overload {
         let params = &def.sig.params;
         let by_position = |p: &&FnParam| !p.keyword_only && p.kind != ParamKind::Target;
         let count = params.iter().take_while(by_position).count();
-        let spreads = count.checked_sub(1).is_some_and(|last| signature::is_int_list(&params[last]));
+        let variadic = keywords::is_variadic(&def.sig.name);
+        let many = |p: &FnParam| signature::is_int_list(p) || variadic && p.kind == ParamKind::TensorTuple;
+        let spreads = count.checked_sub(1).is_some_and(|last| many(&params[last]));
         let makes_tensor = params.iter().any(|p| p.kind == ParamKind::Target);
-        Overload { by_position: ByPosition { count, spreads }, makes_tensor, def }
+        Overload { by_position: ByPosition { count, spreads }, makes_tensor, variadic, def }
     }
 }
 

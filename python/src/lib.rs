@@ -28,6 +28,7 @@ mod function;
 mod graph;
 mod guards;
 mod job;
+mod keywords;
 mod libraries;
 mod loader;
 mod memory;
@@ -114,6 +115,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<loader::_Loader>()?;
     m.add_class::<loader::Stream>()?;
     types::add_dtypes(m)?;
+    types::add_memory_formats(m)?;
     let functions = [
         wrap_pyfunction!(_function_names, m)?,
         wrap_pyfunction!(_signatures, m)?,

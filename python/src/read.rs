@@ -40,7 +40,8 @@ pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, Unfit> {
     }
 }
 
-fn tensor(o: Object<'_, '_>) -> Result<oflow::Tensor, Unfit> {
+/// A tensor.
+pub fn tensor(o: Object<'_, '_>) -> Result<oflow::Tensor, Unfit> {
     Ok(o.cast::<Tensor>().map_err(|_| Unfit::Type)?.get().inner().clone())
 }
 

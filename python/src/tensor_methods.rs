@@ -140,55 +140,93 @@ impl Tensor {
     }
     /// The tensor with another dtype or on another device; itself where it has both: ``x.to(oflow.float64)``, ``x.to("cpu")``,
     /// ``x.to(other)``. A global tensor changes its layout with ``to_global``.
-    #[pyo3(signature = (*args, dtype=None, device=None, copy=false))]
+    ///
+    /// ``non_blocking`` is taken and has no effect: calls are asynchronous where the device is.
+    #[pyo3(signature = (*args, dtype=None, device=None, non_blocking=false, copy=false, memory_format=None))]
     fn to<'py>(
         slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         dtype: Option<Bound<'py, PyAny>>,
         device: Option<Bound<'py, PyAny>>,
+        non_blocking: bool,
         copy: bool,
+        memory_format: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = non_blocking;
+        types::memory_format(memory_format)?;
         data::to(slf, args, dtype, device, copy)
     }
     /// The tensor as bool; itself where it is.
-    fn bool<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn bool<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::Bool)
     }
     /// The tensor as uint8; itself where it is.
-    fn byte<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn byte<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::U8)
     }
     /// The tensor as int8; itself where it is.
-    fn char<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn char<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::I8)
     }
     /// The tensor as int16; itself where it is.
-    fn short<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn short<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::I16)
     }
     /// The tensor as int32; itself where it is.
-    fn int<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn int<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::I32)
     }
     /// The tensor as int64; itself where it is.
-    fn long<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn long<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::I64)
     }
     /// The tensor as float16; itself where it is.
-    fn half<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn half<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::F16)
     }
     /// The tensor as bfloat16; itself where it is.
-    fn bfloat16<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn bfloat16<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::BF16)
     }
     /// The tensor as float32; itself where it is.
-    fn float<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn float<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::F32)
     }
     /// The tensor as float64; itself where it is.
-    fn double<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (memory_format=None))]
+    fn double<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
         data::cast(slf, oflow::DType::F64)
+    }
+    /// The tensor as complex64; itself where it is.
+    #[pyo3(signature = (memory_format=None))]
+    fn cfloat<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
+        data::cast(slf, oflow::DType::C64)
+    }
+    /// The tensor as complex128; itself where it is.
+    #[pyo3(signature = (memory_format=None))]
+    fn cdouble<'py>(slf: &Bound<'py, Self>, memory_format: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        types::memory_format(memory_format)?;
+        data::cast(slf, oflow::DType::C128)
     }
     /// The real part of complex numbers, a copy; a real tensor itself.
     #[getter(real)]
@@ -235,7 +273,9 @@ impl Tensor {
         self.inner().permute(order).or_raise(py).map(Tensor::of)
     }
     /// A copy in memory of its own; the gradient passes through.
-    fn clone(&self, py: Python<'_>) -> PyResult<Tensor> {
+    #[pyo3(signature = (*, memory_format=None))]
+    fn clone(&self, py: Python<'_>, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+        types::memory_format(memory_format)?;
         let site = site::caller(py);
         let _scope = site.scope();
         self.inner().copy().or_raise(py).map(Tensor::of)

@@ -468,3 +468,34 @@ impl Generator {
         format!("oflow.{:?}", self.inner)
     }
 }
+
+/// How elements lie in memory, as PyTorch's programs name it. It has no effect: tensors of oflow are row-major, and no value depends on it.
+#[pyclass(frozen, eq, hash, name = "memory_format", module = "oflow")]
+#[derive(PartialEq, Eq, Hash)]
+pub struct MemoryFormat(&'static str);
+
+#[pymethods]
+impl MemoryFormat {
+    fn __repr__(&self) -> String {
+        format!("oflow.{}", self.0)
+    }
+}
+
+/// Refuses what is no memory format.
+pub fn memory_format(format: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match format {
+        Some(o) if !o.is_none() && !o.is_instance_of::<MemoryFormat>() => {
+            Err(PyTypeError::new_err(format!("memory_format is {}; it is an oflow.memory_format", o.repr()?)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the memory formats to the module.
+pub fn add_memory_formats(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<MemoryFormat>()?;
+    for name in ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"] {
+        m.add(name, Py::new(m.py(), MemoryFormat(name))?)?;
+    }
+    Ok(())
+}

@@ -26,7 +26,8 @@ fn text_signature(def: &FnDef) -> String {
 
 /// The text of `ml_doc`: the signature for `inspect`, where there is one overload, and the description.
 pub fn doc(name: &str, overloads: &[&FnDef]) -> String {
-    let mut text = match overloads {
+    let plain_forms: Vec<&&FnDef> = overloads.iter().filter(|d| !d.variant).collect();
+    let mut text = match plain_forms.as_slice() {
         [one] => format!("{name}({})\n--\n\n", text_signature(one)),
         _ => String::new(),
     };

@@ -291,7 +291,7 @@ def test_an_op_with_base_attributes():
     assert flow.OpCall("concat", dim=0)([x, x]).shape == (4, 3)
     assert flow.OpCall("full", shape=[2], dtype=flow.int64, value=3)(device="cpu").tolist() == [3, 3]
     for op, attrs, error, message in (
-        ("sum", {"axis": 1}, TypeError, r"OpCall\(sum\): the op has no attribute 'axis'"),
+        ("sum", {"axle": 1}, TypeError, r"OpCall\(sum\): the op has no attribute 'axle'"),
         ("sum", {"x": 1}, TypeError, "no attribute 'x'"),
         ("sum", {"dims": "a"}, TypeError, "attribute 'dims' must be int or a tuple of ints, not str"),
         ("reshape", {}, TypeError, "the attribute 'shape' has no default and is not given"),
@@ -299,8 +299,8 @@ def test_an_op_with_base_attributes():
     ):
         with pytest.raises(error, match=message):
             flow.OpCall(op, **attrs)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'"):
-        top(x, axis=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axle'"):
+        top(x, axle=1)
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
         top()
 

@@ -44,20 +44,33 @@ by_name! {
     };
 }
 
-/// `beta x + alpha product` with ranks as the function says.
+/// `beta x + alpha (a b)` with ranks as the function says.
 fn added(
     x: &Tensor,
     [a, b]: [&Tensor; 2],
     ranks: [usize; 2],
-    [beta, alpha]: [Scalar; 2],
+    factors: [Scalar; 2],
     method: &str,
     site: CallSite,
 ) -> Result<Tensor> {
-    let text = || format!("{method}({}, {}, {})", x.short(), a.short(), b.short());
     if [a.ndim(), b.ndim()] != ranks {
+        let text = || format!("{method}({}, {}, {})", x.short(), a.short(), b.short());
         let e = Error::shape(format!("it multiplies tensors of {} and {} dims", ranks[0], ranks[1]));
         return Err(e.help("`matmul` takes any").in_call(text).at(site));
     }
+    combined(x, [a, b], factors, method, site, || nn::matmul(a, b, false, false, site))
+}
+
+/// `beta x + alpha y`, where `y` is the product of a and b that `product` makes.
+pub(super) fn combined(
+    x: &Tensor,
+    [a, b]: [&Tensor; 2],
+    [beta, alpha]: [Scalar; 2],
+    method: &str,
+    site: CallSite,
+    product: impl FnOnce() -> Result<Tensor>,
+) -> Result<Tensor> {
+    let text = || format!("{method}({}, {}, {})", x.short(), a.short(), b.short());
     for (name, s) in [("beta", beta), ("alpha", alpha)] {
         scalar_of_kind(name, s, [x, a, b].map(Tensor::dtype)).map_err(|e| e.in_call(text).at(site))?;
     }
@@ -66,7 +79,7 @@ fn added(
         _ => invoke1(op!("mul_scalar"), &[Some(t)], smallvec![], smallvec![s], site),
     };
     let inner = inner_calls();
-    let product = scaled(&nn::matmul(a, b, false, false, site)?, alpha)?;
+    let product = scaled(&product()?, alpha)?;
     // A factor of 0 ignores x, also where it is not finite.
     let y = match beta.to_complex() == (0.0, 0.0) {
         true => product.clone(),
@@ -136,6 +149,11 @@ pub(super) fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64], 
         return Err(refused(Error::argument(format!(
             "{dims_a:?} and {dims_b:?} do not pair up: expected as many dims on both sides, each once"
         ))));
+    }
+    for (x, dims) in [(a, &da), (b, &db)] {
+        if x.ndim() == 0 && !dims.is_empty() {
+            return Err(refused(Error::shape("a tensor without dims has none to sum over")));
+        }
     }
     if let Some((i, j)) = pairs().find(|(i, j)| a.shape()[**i] != b.shape()[**j]) {
         return Err(refused(Error::shape(format!(

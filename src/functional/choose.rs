@@ -72,9 +72,8 @@ pub(super) fn index_fill(x: &Tensor, dim: i64, ids: &Tensor, value: Scalar, site
             return Err(Error::shape(format!("indices {:?} must have one dim", ids.shape())));
         };
         let mut shape = x.shape().to_vec();
-        match shape.get_mut(d) {
-            Some(n) => *n = *count,
-            None => return Err(Error::shape("a tensor without dims has no slices")),
+        if let Some(n) = shape.get_mut(d) {
+            *n = *count;
         }
         let attrs = smallvec![AttrValue::from(&shape[..]), x.dtype().into()];
         let src = create(op!("full"), attrs, smallvec![value], &x.whole_target(), site)?;
@@ -131,6 +130,12 @@ pub(super) fn scatter_reduce(
 ) -> Result<Tensor> {
     let body = || {
         let d = normalize_dim(dim, x.ndim())? as i64;
+        if (x.dtype(), src.dtype()) == (DType::Bool, DType::Bool) && reduce != "mean" {
+            let wide = |t: &Tensor| t.cast(DType::I64);
+            let options = super::ScatterReduceOptions { include_self };
+            let made = wide(x)?.scatter_reduce_with(d, ids, &wide(src)?, reduce, &options)?;
+            return made.ne(0i64);
+        }
         if src.dtype() != x.dtype() || !(x.dtype().is_float() || x.dtype().kind() == DTypeKind::Int) {
             return Err(Error::dtype(format!("x is {}, src {}", x.dtype(), src.dtype()))
                 .help("both are floats or integers of one dtype"));
@@ -193,7 +198,15 @@ pub(super) fn scatter_reduce(
                 drop(inner);
                 where_(&exact, &mean.add(&rest)?, &value)
             }
-            other => Err(Error::argument(format!("unknown reduction '{other}'")).help("it is sum, mean, amax or amin")),
+            "prod" => {
+                let (products, any) = super::by_place::products(x, d, ids, &src)?;
+                let with = if include_self { x.mul(&products)? } else { products };
+                drop(inner);
+                where_(&any, &with, x)
+            }
+            other => {
+                Err(Error::argument(format!("unknown reduction '{other}'")).help("it is sum, prod, mean, amax or amin"))
+            }
         }
     };
     let text = || format!("scatter_reduce({}, {}, {})", x.short(), ids.short(), src.short());

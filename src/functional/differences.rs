@@ -247,6 +247,10 @@ pub(super) fn diff(
         if n < 0 {
             return Err(Error::argument(format!("n is {n}: expected 0 or more")));
         }
+        if n == 0 {
+            drop(inner);
+            return x.copy();
+        }
         let all: Vec<&Tensor> = prepend.into_iter().chain([x]).chain(append).collect();
         let mut y = if all.len() > 1 { super::cat(&all, d as i64)? } else { x.clone() };
         // No more times than there are elements.

@@ -132,6 +132,9 @@ pub(super) fn take_along_dim(x: &Tensor, ids: &Tensor, dim: i64, site: CallSite)
         super::shape::expand(t, &shape, site)
     };
     let (x, ids) = (wide(x)?, wide(ids)?);
+    // Negative ones count from the end.
+    let size = AttrValue::from(x.shape().get(d).copied().unwrap_or(1));
+    let ids = invoke1(op!("wrap_index"), &[Some(&ids)], smallvec![size, d.into()], smallvec![], site)?;
     drop(inner);
     gather(&x, d as i64, &ids, site)
 }
@@ -240,6 +243,11 @@ fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallS
     invoke1(op!("add"), &[Some(x), Some(&sums)], smallvec![], smallvec![], site)
 }
 
+/// Tensors without dims as lists of one element.
+fn lines<const N: usize>(all: [&Tensor; N], site: CallSite) -> Result<Vec<Tensor>> {
+    all.into_iter().map(|t| line(t, site)).collect()
+}
+
 /// Checks that `ids` is a list with an index for each slice of `src` along `dim`, and gives the dim.
 fn slices_along(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor) -> Result<usize> {
     let d = normalize_dim(dim, x.ndim())?;
@@ -272,6 +280,10 @@ pub(super) fn index_add(
     let tensors = [x, ids, src];
     let named = in_call("index_add", &tensors, site);
     let inner = inner_calls();
+    if x.ndim() == 0 {
+        let all = lines(tensors, site)?;
+        return index_add(&all[0], dim, &all[1], &all[2], alpha, site)?.reshape_at(&[], site);
+    }
     let d = slices_along(x, dim, ids, src).map_err(&named)?;
     same_dtype(x, src).map_err(&named)?;
     scalar_of_kind("alpha", alpha, [x, src].map(Tensor::dtype)).map_err(&named)?;
@@ -300,6 +312,10 @@ pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site:
     let tensors = [x, ids, src];
     let named = in_call("index_copy", &tensors, site);
     let inner = inner_calls();
+    if x.ndim() == 0 {
+        let all = lines(tensors, site)?;
+        return index_copy(&all[0], dim, &all[1], &all[2], site)?.reshape_at(&[], site);
+    }
     let d = slices_along(x, dim, ids, src).map_err(&named)?;
     if src.numel() == 0 {
         // Slices without elements: no index is left when they are spread over these.

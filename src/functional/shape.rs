@@ -94,7 +94,11 @@ pub(super) fn t(x: &Tensor, site: CallSite) -> Result<Tensor> {
         let e = Error::shape(format!("expected a tensor of at most 2 dims, not {}", x.ndim()));
         return Err(in_method("t", x, site)(e.help("transpose(dim0, dim1) exchanges any two dims")));
     }
-    exchanged(x, -1, -2, "t", site)
+    match x.ndim() {
+        2 => exchanged(x, -1, -2, "t", site),
+        // What is no matrix is its own transpose.
+        _ => x.reshape_at(x.shape(), site),
+    }
 }
 
 fn exchanged(x: &Tensor, a: i64, b: i64, method: &str, site: CallSite) -> Result<Tensor> {

@@ -7,9 +7,10 @@ use super::bind::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, choose, class_losses, complex, conv, count, create, ctc, differences, einsum,
-    forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pytorch, quantize,
-    random, recurrent, reduce, select, shape, signal, sort, statistics, values,
+    algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create,
+    ctc, derived, differences, distinct, einsum, factory_forms, forms, gates, gather, generated, grid, image, index,
+    inplace, layout, losses, nn, pieces, products, pytorch, quantize, random, recurrent, reduce, select, shape, signal,
+    sort, statistics, values, views,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -65,6 +66,8 @@ pub struct FnDef {
     pub rust: Option<RustForm>,
     /// Not shown in lists, and not to be called from Python: a function that other functions and gradients call.
     pub hidden: bool,
+    /// It adds an option to the overload before it, which messages and signatures show alone.
+    pub variant: bool,
     /// The library that it comes from; none for others.
     pub(crate) library: Option<Arc<LibraryId>>,
     /// How it calls its op; clones share it.
@@ -93,6 +96,7 @@ impl FnDef {
             body,
             rust: None,
             hidden: false,
+            variant: false,
             library: None,
             form: Arc::default(),
         }
@@ -171,6 +175,8 @@ const ROWS: &[&[Row]] = &[
     create::RANGES,
     create::LIKE,
     shape::FUNCTIONS,
+    views::FUNCTIONS,
+    views::BY_NAME,
     arrange::FUNCTIONS,
     pieces::FUNCTIONS,
     image::PADDING,
@@ -182,10 +188,13 @@ const ROWS: &[&[Row]] = &[
     differences::QUESTIONS,
     select::FUNCTIONS,
     gather::FUNCTIONS,
+    by_place::FUNCTIONS,
+    by_place::BY_NAME,
     gather::BY_NAME,
     choose::FUNCTIONS,
     sort::FUNCTIONS,
     count::FUNCTIONS,
+    distinct::BY_NAME,
     random::FUNCTIONS,
     signal::FUNCTIONS,
     index::BY_NAME,
@@ -197,6 +206,8 @@ const ROWS: &[&[Row]] = &[
     quantize::VALUES,
     algebra::FUNCTIONS,
     algebra::BY_NAME,
+    products::FUNCTIONS,
+    products::BY_NAME,
     einsum::FUNCTIONS,
     nn::NETWORKS,
     channels::FUNCTIONS,
@@ -220,16 +231,27 @@ const ROWS: &[&[Row]] = &[
     values::VALUES,
 ];
 
+/// Overloads of functions that are an op, beside the op's own.
+const OVERLOADS: &[&[Row]] = &[
+    argument_forms::BY_NAME,
+    argument_forms::CHOICE,
+    argument_forms::SHAPES,
+    factory_forms::BY_NAME,
+    factory_forms::REDUCED,
+    factory_forms::LIKE,
+];
+
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut table = Table { defs: vec![] };
-    let rows: Result<Vec<FnDef>> = ROWS.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect();
-    let filled = rows.and_then(|rows| {
+    let of = |rows: &[&[Row]]| rows.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect::<Result<Vec<_>>>();
+    let filled = of(ROWS).and_then(|rows| {
         // A row stands for the op of its name, which gives its own function only where no row does.
         let has_row = |op: &Op| op.functions.is_empty() && rows.iter().any(|row| row.sig.name == op.name());
         for op in ops::shown().into_iter().filter(|op| op.is_builtin() && !has_row(op)) {
             of_op(op)?.into_iter().try_for_each(|def| table.add(def))?;
         }
-        rows.into_iter().try_for_each(|def| table.add(def))
+        rows.into_iter().chain(of(OVERLOADS)?).try_for_each(|def| table.add(def))?;
+        derived::derived(&table.defs).into_iter().try_for_each(|def| table.add(def))
     });
     // The built-in table is checked by the first test that runs.
     if let Err(e) = filled {

@@ -1,6 +1,11 @@
 //! Properties of a tensor, by name. In Rust these are methods of [`Tensor`](crate::Tensor).
 
 use crate::ops::normalize_dim;
+use oflow_kernels::DType;
+
+fn is_signed(d: DType) -> bool {
+    d != DType::Bool && !d.is_unsigned()
+}
 
 by_name! {
     VALUES, "Properties", Value;
@@ -17,6 +22,26 @@ by_name! {
         // A tensor without dims has dims 0 and -1 of size 1, as in PyTorch.
         Ok(shape.get(dim).copied().unwrap_or(1).into())
     };
+    /// The logical shape.
+    "size(Tensor x) -> Shape" = |b| Ok(b.given(0)?.shape().into());
+    /// The number of dims.
+    "dim(Tensor x) -> Int" = |b| Ok(b.given(0)?.ndim().into());
+    /// The number of dims.
+    "ndimension(Tensor x) -> Int" = |b| Ok(b.given(0)?.ndim().into());
+    /// The number of elements.
+    "nelement(Tensor x) -> Int" = |b| Ok(b.given(0)?.numel().into());
+    /// Bytes of an element.
+    "element_size(Tensor x) -> Int" = |b| Ok(b.given(0)?.dtype().size().into());
+    /// Whether the elements are floats.
+    "is_floating_point(Tensor x) -> Bool" = |b| Ok(b.given(0)?.dtype().is_float().into());
+    /// Whether the elements are integers with a sign, floats or complex numbers.
+    "is_signed(Tensor x) -> Bool" = |b| Ok(is_signed(b.given(0)?.dtype()).into());
+    /// Whether a tensor of one element is not zero. On a global tensor a collective of the world.
+    "is_nonzero(Tensor x) -> Bool" = |b| Ok((b.given(0)?.item_at(b.site)?.to_complex() != (0.0, 0.0)).into());
+    /// Whether two tensors have the same shape.
+    "is_same_size(Tensor x, Tensor other) -> Bool" = |b| Ok((b.given(0)?.shape() == b.given(1)?.shape()).into());
+    /// Whether the elements lie in memory in row-major order without gaps.
+    "is_contiguous(Tensor x) -> Bool" = |b| Ok(b.given(0)?.is_contiguous().into());
     /// The logical shape.
     "shape(Tensor x) -> Shape" = |b| Ok(b.given(0)?.shape().into());
     /// The element type.

@@ -33,7 +33,7 @@ use super::local::LocalTensor;
 use crate::error::CallSite;
 use crate::ops::{AttrValue, TensorType, find};
 use oflow_kernels::Strides;
-use oflow_kernels::view::{contiguous_strides, copied};
+use oflow_kernels::view::{contiguous_strides, copied, is_contiguous};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -114,6 +114,11 @@ impl Tensor {
     /// `detach`; it is a value and cannot be written in place.
     pub fn is_view(&self) -> bool {
         self.inner().view.is_some() || self.is_global_view()
+    }
+
+    /// Returns whether the elements lie in memory in row-major order without gaps. Those of a global tensor do on each rank.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(self.shape(), &self.place_in_base().1)
     }
 
     /// Marks a view as one of several outputs of one function.

@@ -766,6 +766,53 @@ for reduction in ("none", "sum", "mean"):
 for d, size in (("bf16", 0.1), ("f32", 1e-3), ("f64", 1e-8)):
     case("rms_norm", lambda x: F.rms_norm(x, (4,)), values((2, 4), d) * size, note="eps of the dtype")
 
+# --- products, views and places under PyTorch's names --------------------------------------------------------------------
+
+a, b, v = values((2, 3), "f64"), values((3, 4), "f64", start=5), values((3,), "f64", start=2)
+batches = values((2, 3, 4), "f64"), values((2, 4, 2), "f64", start=4)
+case("mm", torch.mm, a, b)
+case("mv", torch.mv, a, v)
+case("bmm", torch.bmm, *batches)
+case("vdot", torch.vdot, v, values((3,), "f64", start=7))
+case("inner", torch.inner, a, values((5, 3), "f64", start=6))
+case("inner", torch.inner, a, values((), "f64"))
+for beta, alpha in ((1.0, 1.0), (0.5, 2.0), (0.0, 1.0)):
+    case("addbmm", lambda x, a, b: torch.addbmm(x, a, b, beta=beta, alpha=alpha), values((3, 2), "f64", start=9), *batches, beta=beta, alpha=alpha)
+    case("addr", lambda x, a, b: torch.addr(x, a, b, beta=beta, alpha=alpha), values((3,), "f64"), values((2,), "f64"), v, beta=beta, alpha=alpha)
+case("dist", lambda x, y: torch.dist(x, y, 3.0), a, values((3,), "f64"), 3.0)
+case("sum_to_size", lambda x: x.sum_to_size(3, 1), x, [3, 1])
+case("split", lambda x: x.split([1, 0, 3], 2), x, [1, 0, 3], 2)
+case("squeeze", lambda x: x.squeeze((0, 2)), values((1, 3, 1, 2), "f64"), [0, 2])
+for name, how in (("hsplit", 3), ("vsplit", [1]), ("dsplit", [1, 3])):
+    case(name, lambda x: getattr(torch, name)(x, how), x, how)
+for rounding in ("floor", "trunc"):
+    case("div", lambda x, y: torch.div(x, y, rounding_mode=rounding), values((4,), "f64"), values((4,), "f64", start=3), rounding_mode=rounding)
+    case("div", lambda x, y: torch.div(x, y, rounding_mode=rounding), torch.tensor([7, -7, 7, -7]), torch.tensor([2, 2, -2, -3]), rounding_mode=rounding)
+for digits in (0, 2, -1):
+    case("round", lambda x: torch.round(x, decimals=digits), values((5,), "f64") * 17.123, decimals=digits)
+case("rsub", lambda x, y: torch.rsub(x, y, alpha=2.0), a, values((2, 3), "f64", start=8), alpha=2.0)
+places = torch.tensor([[1, 0, 1], [1, 1, 2]])
+for own in (True, False):
+    src = values((2, 3), "f64", start=4)
+    case("scatter_reduce", lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=own), values((3, 3), "f64"), 0, places, src, "prod", include_self=own)
+    for reduce in ("prod", "mean", "amax"):
+        case("index_reduce", lambda x, i, s: x.index_reduce(0, i, s, reduce, include_self=own), values((3, 3), "f64"), 0, torch.tensor([2, 0, 2, 2]), values((4, 3), "f64", start=4), reduce, include_self=own)
+for add in (False, True):
+    case("put", lambda x, i, s: x.put(i, s, add), values((3, 3), "f64"), torch.tensor([[1, 5], [-1, 0]]), values((2, 2), "f64", start=6), add)
+for offset in (0, 1, -1):
+    n = 3 if offset == 0 else 3 if offset == 1 else 2
+    case("diagonal_scatter", lambda x, s: x.diagonal_scatter(s, offset), values((3, 4), "f64"), values((n,), "f64", start=5), offset)
+case("renorm", lambda x: x.renorm(2.0, 0, 1.0), values((3, 4), "f64"), 2.0, 0, 1.0)
+gaps = torch.tensor([[1.0, nan, 3.0, 2.0], [nan, nan, nan, nan], [4.0, 1.0, 2.0, 3.0]], dtype=torch.float64)
+case("nanmedian", torch.nanmedian, gaps)
+case("repeat_interleave", lambda x, n: x.repeat_interleave(n, 1), x, torch.tensor([2, 0, 3]), dim=1, backward=False)
+case("diag_embed", lambda x: torch.diag_embed(x, 1, 0, 2), values((2, 3), "f64"), 1, 0, 2)
+case("masked_fill", lambda x, m, v: x.masked_fill(m, v), a, a > 0, values((), "f64"))
+rows = torch.tensor([[2, 1], [1, 5], [2, 1], [1, 4], [1, 5]])
+case("unique", lambda x: torch.unique(x, dim=0, return_inverse=True, return_counts=True), rows, dim=0, return_inverse=True, return_counts=True)
+case("unique", lambda x: (torch.unique(x, dim=1),), rows, dim=1)
+case("unique_consecutive", lambda x: torch.unique_consecutive(x, dim=0, return_counts=True), rows, dim=0, return_counts=True)
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -32,7 +32,7 @@ REORDERED = {
     "nn.functional.embedding_bag": lambda weight, ids, **k: F.embedding_bag(ids, weight, **k),
     "polygamma": lambda x, n: oflow.polygamma(n, x),
     "special.polygamma": lambda x, n: oflow.special.polygamma(n, x),
-    "normal/number_mean": lambda std, mean, **k: oflow.normal(mean, std, **k),
+    "normal/number_mean": lambda std, mean, *a, **k: oflow.normal(mean, std, *a, **k),
     "normal/in_place": lambda x, *a, **k: x.normal_(*a, **k),
     "linalg.lstsq/grad_oriented": lambda a, b, driver: oflow.linalg.lstsq(a, b, driver=driver)[:2],
     "linalg.pinv/singular": lambda a, b: oflow.linalg.pinv(a @ b.mT),

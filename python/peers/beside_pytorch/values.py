@@ -43,6 +43,8 @@ class Giver:
             return getattr(oflow, str(value).removeprefix("torch."))
         if isinstance(value, torch.device):
             return str(value)
+        if isinstance(value, torch.memory_format):
+            return getattr(oflow, str(value).removeprefix("torch."))
         if isinstance(value, torch.Size):
             return tuple(value)
         if isinstance(value, (list, tuple)):

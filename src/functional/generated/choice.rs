@@ -38,6 +38,21 @@ impl Default for IndexAddOptions {
     }
 }
 
+/// Options of [`Tensor::index_reduce_with`](crate::Tensor::index_reduce_with).
+#[derive(Clone, Debug)]
+pub struct IndexReduceOptions {
+    /// `Bool include_self=true`. `true` by default.
+    pub include_self: bool,
+}
+
+impl Default for IndexReduceOptions {
+    fn default() -> IndexReduceOptions {
+        IndexReduceOptions {
+            include_self: true,
+        }
+    }
+}
+
 /// Options of [`Tensor::scatter_reduce_with`](crate::Tensor::scatter_reduce_with).
 #[derive(Clone, Debug)]
 pub struct ScatterReduceOptions {
@@ -473,6 +488,82 @@ impl Tensor {
         super::super::gather::min(self, dim.int(), true, CallSite::here())
     }
 
+    /// x with each slice of `src` combined with what is at its index along `dim`: `reduce` is `prod`, `mean`, `amax` or `amin`. Without
+    /// `include_self` what x has there does not count.
+    ///
+    /// ```text
+    /// index_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn index_reduce(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor, reduce: &str) -> Result<Tensor> {
+        super::super::by_place::index_reduce(self, dim.int(), ids, src, reduce, true, CallSite::here())
+    }
+
+    /// [`Tensor::index_reduce`](crate::Tensor::index_reduce) with its options.
+    #[track_caller]
+    pub fn index_reduce_with(
+        &self,
+        dim: impl IntLike,
+        ids: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        options: &crate::functional::IndexReduceOptions,
+    ) -> Result<Tensor> {
+        super::super::by_place::index_reduce(self, dim.int(), ids, src, reduce, options.include_self, CallSite::here())
+    }
+
+    /// x with the elements of `src` at these places, counted row-major; with `accumulate` they are added.
+    ///
+    /// ```text
+    /// put(Tensor x, Tensor ids, Tensor src, Bool accumulate=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn put(&self, ids: &Tensor, src: &Tensor, accumulate: bool) -> Result<Tensor> {
+        super::super::by_place::put(self, ids, src, accumulate, CallSite::here())
+    }
+
+    /// x with `src` as the diagonal of two dims.
+    ///
+    /// ```text
+    /// diagonal_scatter(Tensor x, Tensor src, Int offset=0, Int dim1=0, Int dim2=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn diagonal_scatter(
+        &self,
+        src: &Tensor,
+        offset: impl IntLike,
+        dim1: impl IntLike,
+        dim2: impl IntLike,
+    ) -> Result<Tensor> {
+        super::super::by_place::diagonal_scatter(self, src, offset.int(), dim1.int(), dim2.int(), CallSite::here())
+    }
+
+    /// x with each slice along `dim` whose p-norm is above `maxnorm` scaled to have that norm.
+    ///
+    /// ```text
+    /// renorm(Tensor x, Float p, Int dim, Float maxnorm) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn renorm(&self, p: f64, dim: impl IntLike, maxnorm: f64) -> Result<Tensor> {
+        super::super::by_place::renorm(self, p, dim.int(), maxnorm, CallSite::here())
+    }
+
+    /// The middle value along `dim` of those that are not NaN (the lower of two), and where it is; NaN where all are.
+    ///
+    /// ```text
+    /// nanmedian(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn nanmedian(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::by_place::nanmedian(self, dim.int(), false, CallSite::here())
+    }
+
+    /// [`Tensor::nanmedian`](crate::Tensor::nanmedian) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn nanmedian_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::by_place::nanmedian(self, dim.int(), true, CallSite::here())
+    }
+
     /// The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end.
     ///
     /// ```text
@@ -653,6 +744,11 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::index_copy(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::max(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::min(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("index_reduce(Tensor x, Int dim, Tensor ids, Tensor src, String reduce, *, Bool include_self=true) -> Tensor", |b| Ok(vec![super::super::by_place::index_reduce(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.text(4)?, b.bool(5)?, b.site)?])),
+    ("put(Tensor x, Tensor ids, Tensor src, Bool accumulate=false) -> Tensor", |b| Ok(vec![super::super::by_place::put(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.site)?])),
+    ("diagonal_scatter(Tensor x, Tensor src, Int offset=0, Int dim1=0, Int dim2=1) -> Tensor", |b| Ok(vec![super::super::by_place::diagonal_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3)?, b.int(4)?, b.site)?])),
+    ("renorm(Tensor x, Float p, Int dim, Float maxnorm) -> Tensor", |b| Ok(vec![super::super::by_place::renorm(b.given(0)?, b.float(1)?, b.int(2)?, b.float(3)?, b.site)?])),
+    ("nanmedian(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::by_place::nanmedian(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
     ("take(Tensor x, Tensor ids) -> Tensor", |b| Ok(vec![super::super::choose::take(b.given(0)?, b.given(1)?, b.site)?])),
     ("index_fill(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor", |b| Ok(vec![super::super::choose::index_fill(b.given(0)?, b.int(1)?, b.given(2)?, b.scalar(3)?, b.site)?])),
     ("masked_scatter(Tensor x, Tensor mask, Tensor src) -> Tensor", |b| Ok(vec![super::super::choose::masked_scatter(b.given(0)?, b.given(1)?, b.given(2)?, b.site)?])),

@@ -70,6 +70,42 @@ impl Default for BaddbmmOptions {
     }
 }
 
+/// Options of [`Tensor::addbmm_with`](crate::Tensor::addbmm_with).
+#[derive(Clone, Debug)]
+pub struct AddbmmOptions {
+    /// `Scalar beta=1`. `Scalar::Int(1)` by default.
+    pub beta: Scalar,
+    /// `Scalar alpha=1`. `Scalar::Int(1)` by default.
+    pub alpha: Scalar,
+}
+
+impl Default for AddbmmOptions {
+    fn default() -> AddbmmOptions {
+        AddbmmOptions {
+            beta: Scalar::Int(1),
+            alpha: Scalar::Int(1),
+        }
+    }
+}
+
+/// Options of [`Tensor::addr_with`](crate::Tensor::addr_with).
+#[derive(Clone, Debug)]
+pub struct AddrOptions {
+    /// `Scalar beta=1`. `Scalar::Int(1)` by default.
+    pub beta: Scalar,
+    /// `Scalar alpha=1`. `Scalar::Int(1)` by default.
+    pub alpha: Scalar,
+}
+
+impl Default for AddrOptions {
+    fn default() -> AddrOptions {
+        AddrOptions {
+            beta: Scalar::Int(1),
+            alpha: Scalar::Int(1),
+        }
+    }
+}
+
 /// The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that
 /// the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that
 /// broadcast. Without `->` the result has the letters that occur once, in alphabetical order. Products of integers keep their dtype;
@@ -243,6 +279,93 @@ impl Tensor {
     pub fn cross(&self, b: &Tensor, dim: impl IntLike) -> Result<Tensor> {
         super::super::algebra::cross(self, b, dim.int(), CallSite::here())
     }
+
+    /// The product of two matrices.
+    ///
+    /// ```text
+    /// mm(Tensor a, Tensor b) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn mm(&self, b: &Tensor) -> Result<Tensor> {
+        super::super::products::mm(self, b, CallSite::here())
+    }
+
+    /// The products of two batches of matrices, `[B, m, k]` and `[B, k, n]`.
+    ///
+    /// ```text
+    /// bmm(Tensor a, Tensor b) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bmm(&self, b: &Tensor) -> Result<Tensor> {
+        super::super::products::bmm(self, b, CallSite::here())
+    }
+
+    /// The product of a matrix and a vector.
+    ///
+    /// ```text
+    /// mv(Tensor a, Tensor v) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn mv(&self, v: &Tensor) -> Result<Tensor> {
+        super::super::products::mv(self, v, CallSite::here())
+    }
+
+    /// The sum of the products of two vectors' elements, those of `a` conjugated.
+    ///
+    /// ```text
+    /// vdot(Tensor a, Tensor b) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn vdot(&self, b: &Tensor) -> Result<Tensor> {
+        super::super::products::vdot(self, b, CallSite::here())
+    }
+
+    /// `beta` x + `alpha` times the sum of the products of two batches of matrices.
+    ///
+    /// ```text
+    /// addbmm(Tensor x, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn addbmm(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        super::super::products::addbmm(self, a, b, Scalar::Int(1), Scalar::Int(1), CallSite::here())
+    }
+
+    /// [`Tensor::addbmm`](crate::Tensor::addbmm) with its options.
+    #[track_caller]
+    pub fn addbmm_with(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        options: &crate::functional::AddbmmOptions,
+    ) -> Result<Tensor> {
+        super::super::products::addbmm(self, a, b, options.beta, options.alpha, CallSite::here())
+    }
+
+    /// `beta` x + `alpha` times the outer product of two vectors.
+    ///
+    /// ```text
+    /// addr(Tensor x, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn addr(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        super::super::products::addr(self, a, b, Scalar::Int(1), Scalar::Int(1), CallSite::here())
+    }
+
+    /// [`Tensor::addr`](crate::Tensor::addr) with its options.
+    #[track_caller]
+    pub fn addr_with(&self, a: &Tensor, b: &Tensor, options: &crate::functional::AddrOptions) -> Result<Tensor> {
+        super::super::products::addr(self, a, b, options.beta, options.alpha, CallSite::here())
+    }
+
+    /// The p-norm of the difference of two tensors.
+    ///
+    /// ```text
+    /// dist(Tensor x, Tensor other, Float p=2.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn dist(&self, other: &Tensor, p: f64) -> Result<Tensor> {
+        super::super::products::dist(self, other, p, CallSite::here())
+    }
 }
 
 /// By name.
@@ -258,5 +381,12 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("tensordot(Tensor a, Tensor b, IntList dims_a, IntList dims_b) -> Tensor", |b| Ok(vec![super::super::algebra::tensordot(b.given(0)?, b.given(1)?, b.ints(2)?, b.ints(3)?, b.site)?])),
     ("kron(Tensor a, Tensor b) -> Tensor", |b| Ok(vec![super::super::algebra::kron(b.given(0)?, b.given(1)?, b.site)?])),
     ("cross(Tensor a, Tensor b, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::algebra::cross(b.given(0)?, b.given(1)?, b.int(2)?, b.site)?])),
+    ("mm(Tensor a, Tensor b) -> Tensor", |b| Ok(vec![super::super::products::mm(b.given(0)?, b.given(1)?, b.site)?])),
+    ("bmm(Tensor a, Tensor b) -> Tensor", |b| Ok(vec![super::super::products::bmm(b.given(0)?, b.given(1)?, b.site)?])),
+    ("mv(Tensor a, Tensor v) -> Tensor", |b| Ok(vec![super::super::products::mv(b.given(0)?, b.given(1)?, b.site)?])),
+    ("vdot(Tensor a, Tensor b) -> Tensor", |b| Ok(vec![super::super::products::vdot(b.given(0)?, b.given(1)?, b.site)?])),
+    ("addbmm(Tensor x, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |b| Ok(vec![super::super::products::addbmm(b.given(0)?, b.given(1)?, b.given(2)?, b.scalar(3)?, b.scalar(4)?, b.site)?])),
+    ("addr(Tensor x, Tensor a, Tensor b, *, Scalar beta=1, Scalar alpha=1) -> Tensor", |b| Ok(vec![super::super::products::addr(b.given(0)?, b.given(1)?, b.given(2)?, b.scalar(3)?, b.scalar(4)?, b.site)?])),
+    ("dist(Tensor x, Tensor other, Float p=2.0) -> Tensor", |b| Ok(vec![super::super::products::dist(b.given(0)?, b.given(1)?, b.float(2)?, b.site)?])),
     ("einsum(String equation, TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::einsum::einsum(b.text(0)?, &b.tensors(1)?.iter().collect::<Vec<_>>(), b.site)?])),
 ];

@@ -92,6 +92,56 @@ pub fn stack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>, dim: impl IntLike) -> Resul
     super::super::shape::stack(&xs, dim.int(), CallSite::here())
 }
 
+/// Parts of a dim with these sizes, which add up to its size.
+///
+/// ```text
+/// split(Tensor x, IntList sizes, Int dim=0) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn split_sizes(x: &Tensor, sizes: impl IntList, dim: impl IntLike) -> Result<Vec<Tensor>> {
+    super::super::views::split_sizes(x, &sizes.ints(), dim.int(), CallSite::here())
+}
+
+/// Without those of the dims that have size 1.
+///
+/// ```text
+/// squeeze(Tensor x, IntList dims) -> Tensor
+/// ```
+#[track_caller]
+pub fn squeeze_dims(x: &Tensor, dims: impl IntList) -> Result<Tensor> {
+    super::super::views::squeeze_dims(x, &dims.ints(), CallSite::here())
+}
+
+/// The parts along dim 1 between these places, or along dim 0 of a tensor with one dim.
+///
+/// ```text
+/// hsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn hsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::views::hsplit_at(x, &indices.ints(), CallSite::here())
+}
+
+/// The parts along dim 0 between these places.
+///
+/// ```text
+/// vsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn vsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::views::vsplit_at(x, &indices.ints(), CallSite::here())
+}
+
+/// The parts along dim 2 between these places.
+///
+/// ```text
+/// dsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn dsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::views::dsplit_at(x, &indices.ints(), CallSite::here())
+}
+
 /// Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are
 /// exchanged.
 ///
@@ -417,6 +467,119 @@ impl Tensor {
         super::super::shape::chunk(self, parts.int(), dim.int(), CallSite::here())
     }
 
+    /// The same elements as another shape, without a copy: a view. One size may be -1.
+    ///
+    /// ```text
+    /// view(Tensor x, IntList shape) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// As `reshape`; and where a local tensor lies in memory in an order of which the shape is no view.
+    #[track_caller]
+    pub fn view(&self, shape: impl IntList) -> Result<Tensor> {
+        super::super::views::view(self, &shape.ints(), CallSite::here())
+    }
+
+    /// `view` with the shape of another tensor.
+    ///
+    /// ```text
+    /// view_as(Tensor x, Tensor other) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
+        super::super::views::view_as(self, other, CallSite::here())
+    }
+
+    /// `reshape` to the shape of another tensor.
+    ///
+    /// ```text
+    /// reshape_as(Tensor x, Tensor other) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
+        super::super::views::reshape_as(self, other, CallSite::here())
+    }
+
+    /// `expand` to the shape of another tensor.
+    ///
+    /// ```text
+    /// expand_as(Tensor x, Tensor other) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
+        super::super::views::expand_as(self, other, CallSite::here())
+    }
+
+    /// Dims of size 1 repeated up to a shape.
+    ///
+    /// ```text
+    /// broadcast_to(Tensor x, IntList shape) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: impl IntList) -> Result<Tensor> {
+        super::super::views::broadcast_to(self, &shape.ints(), CallSite::here())
+    }
+
+    /// All elements as one dim.
+    ///
+    /// ```text
+    /// ravel(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn ravel(&self) -> Result<Tensor> {
+        super::super::views::ravel(self, CallSite::here())
+    }
+
+    /// The tensor in memory in row-major order: itself where it is, else a copy.
+    ///
+    /// ```text
+    /// contiguous(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn contiguous(&self) -> Result<Tensor> {
+        super::super::views::contiguous(self, CallSite::here())
+    }
+
+    /// x summed over the dims along which a tensor of that shape would be repeated to have the shape of x.
+    ///
+    /// ```text
+    /// sum_to_size(Tensor x, IntList size) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn sum_to_size(&self, size: impl IntList) -> Result<Tensor> {
+        super::super::views::sum_to_size(self, &size.ints(), CallSite::here())
+    }
+
+    /// So many parts along dim 1, or along dim 0 of a tensor with one dim.
+    ///
+    /// ```text
+    /// hsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn hsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::views::hsplit(self, sections.int(), CallSite::here())
+    }
+
+    /// So many parts along dim 0.
+    ///
+    /// ```text
+    /// vsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn vsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::views::vsplit(self, sections.int(), CallSite::here())
+    }
+
+    /// So many parts along dim 2.
+    ///
+    /// ```text
+    /// dsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn dsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::views::dsplit(self, sections.int(), CallSite::here())
+    }
+
     /// The dims `source` at the places `destination`; the others keep their order.
     ///
     /// ```text
@@ -707,6 +870,22 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("split(Tensor x, Int size, Int dim=0) -> TensorTuple", |b| super::super::shape::split(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
     ("chunk(Tensor x, Int parts, Int dim=0) -> TensorTuple", |b| super::super::shape::chunk(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
     ("stack(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::stack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
+    ("view(Tensor x, IntList shape) -> Tensor", |b| Ok(vec![super::super::views::view(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("view_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::view_as(b.given(0)?, b.given(1)?, b.site)?])),
+    ("reshape_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::reshape_as(b.given(0)?, b.given(1)?, b.site)?])),
+    ("expand_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::expand_as(b.given(0)?, b.given(1)?, b.site)?])),
+    ("broadcast_to(Tensor x, IntList shape) -> Tensor", |b| Ok(vec![super::super::views::broadcast_to(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("ravel(Tensor x) -> Tensor", |b| Ok(vec![super::super::views::ravel(b.given(0)?, b.site)?])),
+    ("contiguous(Tensor x) -> Tensor", |b| Ok(vec![super::super::views::contiguous(b.given(0)?, b.site)?])),
+    ("sum_to_size(Tensor x, IntList size) -> Tensor", |b| Ok(vec![super::super::views::sum_to_size(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("split(Tensor x, IntList sizes, Int dim=0) -> TensorTuple", |b| super::super::views::split_sizes(b.given(0)?, b.ints(1)?, b.int(2)?, b.site)),
+    ("squeeze(Tensor x, IntList dims) -> Tensor", |b| Ok(vec![super::super::views::squeeze_dims(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("hsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::hsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("hsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::hsplit_at(b.given(0)?, b.ints(1)?, b.site)),
+    ("vsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::vsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("vsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::vsplit_at(b.given(0)?, b.ints(1)?, b.site)),
+    ("dsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::dsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("dsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::dsplit_at(b.given(0)?, b.ints(1)?, b.site)),
     ("movedim(Tensor x, IntList source, IntList destination) -> Tensor", |b| Ok(vec![super::super::arrange::movedim(b.given(0)?, b.ints(1)?, b.ints(2)?, b.site)?])),
     ("unflatten(Tensor x, Int dim, IntList sizes) -> Tensor", |b| Ok(vec![super::super::arrange::unflatten(b.given(0)?, b.int(1)?, b.ints(2)?, b.site)?])),
     ("repeat(Tensor x, IntList repeats) -> Tensor", |b| Ok(vec![super::super::arrange::repeat(b.given(0)?, b.ints(1)?, b.site)?])),
