@@ -7,9 +7,9 @@ use super::bind::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, arrange, attend, channels, choose, class_losses, complex, conv, count, create, ctc, differences, einsum,
-    forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pytorch, quantize,
-    random, recurrent, reduce, select, shape, signal, sort, statistics, values,
+    algebra, arrange, attend, channels, choose, class_losses, complex, conv, count, create, ctc, differences, drops,
+    einsum, forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pools, pytorch,
+    quantize, random, recurrent, reduce, select, shape, signal, sort, statistics, values,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -187,6 +187,7 @@ const ROWS: &[&[Row]] = &[
     sort::FUNCTIONS,
     count::FUNCTIONS,
     random::FUNCTIONS,
+    drops::FUNCTIONS,
     signal::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
@@ -204,6 +205,7 @@ const ROWS: &[&[Row]] = &[
     conv::CONVOLUTIONS,
     conv::POOLING,
     conv::BY_NAME,
+    pools::FUNCTIONS,
     image::FUNCTIONS,
     grid::FUNCTIONS,
     attend::FUNCTIONS,
