@@ -260,11 +260,43 @@ def test_a_module_of_complex_numbers():
     near(ours.weight.grad.imag, theirs.weight.grad.imag)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("how", [{"batch_chunk_size": 2}, {"batch_chunk_size": 9}, {"chunking_method": "aspect_ratio:2"}, {}])
+def test_chunks_of_a_linear_cross_entropy_change_nothing(how, reduction):
+    x, w, b = (flow.randn(s, dtype=flow.float64).requires_grad_(True) for s in ((7, 3), (5, 2, 3), (5, 2)))
+    options, found = nn.LinearCrossEntropyOptions(**how), []
+    indices = flow.tensor([[n % 5, -100 if n == 3 else (3 * n) % 5] for n in range(7)])
+    for t, weight in ((indices, None), (indices, flow.rand(5, dtype=flow.float64)), (flow.rand((7, 5, 2), dtype=flow.float64), None)):
+        found = []
+        for chunks in (None, options):
+            y = F.linear_cross_entropy(x, w, t, linear_bias=b, weight=weight, reduction=reduction, label_smoothing=0.1, options=chunks)
+            found.append([y, *flow.autograd.grad([(y * y).sum()], [x, w, b])])
+        for mine, other in zip(*found):
+            near(mine, other, 1e-9)
+
+
+def test_options_of_chunks_that_mean_nothing_are_refused():
+    for wrong in ({"batch_chunk_size": 0}, {"chunking_method": "aspect_ratio:0"}, {"chunking_method": "rows"}, {"batch_chunk_size": 2, "chunking_method": "aspect_ratio"}):
+        with pytest.raises(ValueError):
+            nn.LinearCrossEntropyOptions(**wrong)
+
+
 def test_the_softmax_without_a_dim_is_pytorchs():
     for shape in ((4,), (2, 3), (2, 3, 4), (2, 3, 4, 2)):
         x = torch.randn(shape)
         with pytest.warns(UserWarning):
             near(nn.Softmax()(given(x)), torch.nn.Softmax()(x))
+
+
+def test_a_dict_of_parameters():
+    made = {name: nn.Parameter(flow.ones(n)) for n, name in enumerate("ab", 1)}
+    net = nn.ParameterDict(made)
+    net["c"] = nn.Parameter(flow.zeros(3))
+    assert list(net) == ["a", "b", "c"] and "b" in net and len(net) == 3 and [n for n, _ in net.named_parameters()] == ["a", "b", "c"]
+    del net["a"]
+    assert set(net.state_dict()) == {"b", "c"} and net["b"].shape == (2,) and dict(net.items()).keys() == net.keys()
+    with pytest.raises(NotImplementedError):
+        net()
 
 
 def test_a_deep_copy_of_a_lazy_layer_is_lazy():

@@ -38,7 +38,7 @@ CHANNELS = {1: 6, 2: 4, 3: 2}
 # Name: the layer, its inputs, and the dim of them that may be split (None: their layout is B).
 LAYERS = {}
 # Classes that run no forward of their own; lazy layers become others at their first call.
-NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "Parameter", "Replicas"}
+NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "ParameterDict", "Parameter", "Replicas", "LinearCrossEntropyOptions"}
 NO_LAYERS |= {name for name in nn.__all__ if name.startswith("Lazy")}
 # Where the elements of pools of two are, and these.
 POOLED = {
@@ -126,6 +126,7 @@ layer("CosineEmbeddingLoss", 0.3, inputs=(ROW, OTHER, ROWS)), layer("PoissonNLLL
 layer("GaussianNLLLoss", inputs=(ROW, OTHER, positive(4, 1)))
 layer("TripletMarginLoss", inputs=(ROW, OTHER, THIRD)), layer("TripletMarginWithDistanceLoss", swap=True, inputs=(ROW, OTHER, THIRD))
 layer("LinearCrossEntropyLoss", 6, 5, bias=True, inputs=(ROW, CLASSES))
+layer("LinearCrossEntropyLoss", 6, 5, options=nn.LinearCrossEntropyOptions(batch_chunk_size=3), inputs=(ROW, CLASSES))
 
 FUNCTIONS = {}
 
@@ -201,7 +202,8 @@ for reduction in ("mean", "sum", "none"):
     function("cosine_embedding_loss", ROW, OTHER, ROWS, 0.3, **how), function("poisson_nll_loss", ROW, positive(4, 6), full=True, **how)
     function("gaussian_nll_loss", ROW, OTHER, positive(4, 1), **how), function("triplet_margin_loss", ROW, OTHER, THIRD, swap=True, **how)
     function("triplet_margin_with_distance_loss", ROW, OTHER, THIRD, **how)
-    function("linear_cross_entropy", ROW, floats(5, 6), CLASSES, linear_bias=floats(5), split=None, **how)
+    for options in (None, nn.LinearCrossEntropyOptions(batch_chunk_size=3)):
+        function("linear_cross_entropy", ROW, floats(5, 6), CLASSES, linear_bias=floats(5), options=options, split=None, **how)
 
 
 def test_each_class_and_function_has_a_row():

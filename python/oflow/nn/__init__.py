@@ -53,7 +53,7 @@ from .activation import (
     TripletMarginWithDistanceLoss,
 )
 from .attention import MultiheadAttention, RotaryEmbedding
-from .containers import ModuleDict, ModuleList, ParameterList, Sequential
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .encoder import Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer
@@ -111,6 +111,7 @@ from .lazy import (
     LazyInstanceNorm3d,
     LazyLinear,
 )
+from .linear_cross_entropy import LinearCrossEntropyOptions
 from .module import Module
 from .norms import (
     BatchNorm1d,
@@ -150,7 +151,7 @@ from .transformer import MLP, SelfAttention, TransformerBlock
 from .zero_redundancy import Replicas, zero
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "activation", "attention", "containers", "conv", "dropout", "dropping", "encoder", "image", "layers", "lazy",
+    "activation", "attention", "containers", "conv", "dropout", "dropping", "encoder", "image", "layers", "lazy", "linear_cross_entropy",
     "losses", "module", "multihead", "norms", "parameter", "pooling", "pools", "recurrent", "tables", "transformer",
     "zero_redundancy",
 )]

@@ -3,6 +3,7 @@
 import oflow
 
 from .dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout  # noqa: F401
+from .linear_cross_entropy import linear_cross_entropy  # noqa: F401
 from .losses import (  # noqa: F401
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -14,7 +15,6 @@ from .losses import (  # noqa: F401
     huber_loss,
     kl_div,
     l1_loss,
-    linear_cross_entropy,
     margin_ranking_loss,
     mse_loss,
     multi_margin_loss,

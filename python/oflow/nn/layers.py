@@ -79,6 +79,7 @@ class LinearCrossEntropyLoss(Module):
         weight=None,
         ignore_index=None,
         label_smoothing=0.0,
+        options=None,
         device=None,
         placement=None,
         sbp=None,
@@ -89,6 +90,7 @@ class LinearCrossEntropyLoss(Module):
             raise ValueError(f"the weight has shape {list(weight.shape)} for {num_classes} classes")
         self.num_classes, self.out_features = _size("num_classes", num_classes), tuple(out_features)
         self.reduction, self.ignore_index, self.label_smoothing = reduction, ignore_index, label_smoothing
+        self.options = options
         self.register_buffer("weight", weight)
         layout = init.where(device, placement, sbp, dtype)
         self.linear = Linear(in_features, math.prod(self.out_features, start=num_classes), bias, **layout)
@@ -104,6 +106,7 @@ class LinearCrossEntropyLoss(Module):
             reduction=self.reduction,
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
 

@@ -19,15 +19,15 @@ class _Lazy(Module):
     # The place of the features or channels in the shape of the input.
     _dim = None
     # Options that are other ones than those of the class, as in PyTorch.
-    _defaults = {}
+    _other_defaults = {}
 
     def __init__(self, *args, **kwargs):
         super().__init__()
         signature = inspect.signature(self._becomes.__init__)
         given = signature.bind(None, 1, *args, **kwargs).arguments
-        kwargs = {**{name: value for name, value in self._defaults.items() if name not in given}, **kwargs}
+        kwargs = {**{name: value for name, value in self._other_defaults.items() if name not in given}, **kwargs}
         bound = signature.bind(None, 1, *args, **kwargs)
-        bound.apply_defaults()
+        bound.apply_other_defaults()
         self._given, self._arguments, self._targets = (args, kwargs), bound.arguments, []
 
     @staticmethod
@@ -85,7 +85,7 @@ def _of_channels(state, _):
 def _lazy(becomes, dim, from_state, **defaults):
     name = f"Lazy{becomes.__name__}"
     doc = f"``{becomes.__name__}`` whose number of inputs is that of its first input."
-    members = {"_becomes": becomes, "_dim": dim, "_from_state": staticmethod(from_state), "_defaults": defaults}
+    members = {"_becomes": becomes, "_dim": dim, "_from_state": staticmethod(from_state), "_other_defaults": defaults}
     return type(name, (_Lazy,), {**members, "__doc__": doc, "__module__": __name__})
 
 

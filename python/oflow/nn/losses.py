@@ -125,28 +125,6 @@ def triplet_margin_with_distance_loss(
     return _reduced((near - far + margin).relu(), reduction)
 
 
-def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
-    *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
-):
-    """Cross entropy of the logits that a linear layer of weight ``[C, ..., in]`` and bias ``[C, ...]`` gives."""
-    classes = linear_weight.shape[:-1]
-    bias = None if linear_bias is None else linear_bias.reshape([-1])
-    logits = oflow.linear(input, linear_weight.reshape([-1, linear_weight.shape[-1]]), bias)
-    logits = logits.reshape([*input.shape[:-1], *classes])
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(
-        logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
-    )
-
-
 def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """Negative log likelihood of log probabilities ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows
     that are not ignored, by their weights."""

@@ -413,8 +413,8 @@ class Module:
         return self
 
     def to(self, target):
-        """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype. Returns the module. Parameters that
-        are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
+        """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype. Returns the
+        module. Parameters that are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
         was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
         return self._to(target, "to")
 

@@ -48,6 +48,9 @@ class Giver:
             return module(value)
         if callable(value) and getattr(F, getattr(value, "__name__", ""), None) is value:
             return getattr(oflow.nn.functional, value.__name__)
+        if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+            names = ("allow_retain_graph", "batch_chunk_size", "chunking_method")
+            return oflow.nn.LinearCrossEntropyOptions(**{name: getattr(value, name) for name in names})
         if isinstance(value, torch.Size):
             return tuple(value)
         if isinstance(value, (list, tuple)):
