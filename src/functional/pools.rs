@@ -78,25 +78,40 @@ fn adaptive_max(call: &Spatial<'_>, output_size: &[i64]) -> Result<Vec<Tensor>> 
     Ok(vec![pooled(op!("adaptive_max_pool"), call, size()?)?, ids])
 }
 
-fn lp_pool(call: &Spatial<'_>, n: usize, p: f64, kernel: &[i64], stride: &[i64], ceil: bool) -> Result<Tensor> {
+/// Runs the calls that a function is made of, whose errors name it too.
+fn made_of<T>(name: &str, x: &Tensor, site: CallSite, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    site.run(body).map_err(|e| e.within(|| format!("{name}({})", x.short())))
+}
+
+fn lp_pool(
+    name: &'static str,
+    n: usize,
+    x: &Tensor,
+    p: f64,
+    [kernel, stride]: [&[i64]; 2],
+    ceil: bool,
+    site: CallSite,
+) -> Result<Tensor> {
+    let call = Spatial::new(name, n, &[x], site)?;
     if p == 0.0 || p.is_nan() {
         return Err(call.bad(format!("norm_type is {p}; it is a number other than 0")));
     }
     let kernel = call.list("kernel_size", kernel, 1)?;
-    let x = call.x();
-    let inner = inner_calls();
-    if p.is_infinite() {
-        let size = x.abs()?;
-        let size = if p > 0.0 { size } else { size.neg()? };
-        let y = largest(&size, n, &kernel, stride, ceil)?;
+    made_of(name, x, site, || {
+        let inner = inner_calls();
+        if p.is_infinite() {
+            let size = x.abs()?;
+            let size = if p > 0.0 { size } else { size.neg()? };
+            let y = largest(&size, n, &kernel, stride, ceil)?;
+            drop(inner);
+            return if p > 0.0 { Ok(y) } else { y.neg() };
+        }
+        let mean = averages(&x.pow(p)?, n, &kernel, stride, ceil)?;
+        // PyTorch's form: the gradient of a window of zeros is that of its relu.
+        let sum = mean.sign()?.mul(&mean.abs()?.relu()?)?.mul(kernel.iter().product::<i64>() as f64)?;
         drop(inner);
-        return if p > 0.0 { Ok(y) } else { y.neg() };
-    }
-    let mean = averages(&x.pow(p)?, n, &kernel, stride, ceil)?;
-    // PyTorch's form: the gradient of a window of zeros is that of its relu.
-    let sum = mean.sign()?.mul(&mean.abs()?.relu()?)?.mul(kernel.iter().product::<i64>() as f64)?;
-    drop(inner);
-    sum.pow(1.0 / p)
+        sum.pow(1.0 / p)
+    })
 }
 
 /// The sizes that an image had before it was pooled.
@@ -118,24 +133,33 @@ fn unpooled_size(call: &Spatial<'_>, lists: [&[i64]; 4]) -> Result<List> {
     }
 }
 
-fn max_unpool(call: &Spatial<'_>, n: usize, indices: &Tensor, lists: [&[i64]; 4], site: CallSite) -> Result<Tensor> {
-    let x = call.x();
+fn max_unpool(
+    name: &'static str,
+    n: usize,
+    x: &Tensor,
+    indices: &Tensor,
+    lists: [&[i64]; 4],
+    site: CallSite,
+) -> Result<Tensor> {
+    let call = Spatial::new(name, n, &[x], site)?;
     if indices.shape() != x.shape() {
         let e = Error::shape(format!("the indices have shape {:?}", indices.shape()));
         return Err(call.refused(e.help("they have the shape of x: each says where its element was")));
     }
-    let size = unpooled_size(call, lists)?;
+    let size = unpooled_size(&call, lists)?;
     let size: Vec<usize> = size.iter().map(|s| *s as usize).collect();
     let lead = &x.shape()[..x.ndim() - n];
     let flat = |t: &Tensor| -> Result<Tensor> {
         let shape = [lead, &[t.shape()[lead.len()..].iter().product()]].concat();
         Ok(t.reshape_at(&shape, site)?.into_result())
     };
-    let inner = inner_calls();
-    let zeros = filled(&[lead, &[size.iter().product()]].concat(), Scalar::Float(0.0), x.dtype(), x, site)?;
-    let y = zeros.scatter(-1, &flat(indices)?, &flat(x)?)?;
-    drop(inner);
-    Ok(y.reshape_at(&[lead, &size].concat(), site)?.into_result())
+    made_of(name, x, site, || {
+        let inner = inner_calls();
+        let zeros = filled(&[lead, &[size.iter().product()]].concat(), Scalar::Float(0.0), x.dtype(), x, site)?;
+        let y = zeros.scatter(-1, &flat(indices)?, &flat(x)?)?;
+        drop(inner);
+        Ok(y.reshape_at(&[lead, &size].concat(), site)?.into_result())
+    })
 }
 
 /// Where the windows of a dim of `n` elements begin, for each channel of each image: `[batch, channels, out]`.
@@ -150,12 +174,14 @@ fn starts(sample: &Tensor, n: usize, kernel: usize, out: usize, site: CallSite) 
 }
 
 fn fractional(
-    call: &Spatial<'_>,
+    name: &'static str,
     n: usize,
+    x: &Tensor,
     [kernel, out]: [&[i64]; 2],
     samples: &Tensor,
     site: CallSite,
 ) -> Result<Vec<Tensor>> {
+    let call = Spatial::new(name, n, &[x], site)?;
     call.has_elements(n + 1)?;
     let (kernel, out, size) = (call.list("kernel_size", kernel, 1)?, call.list("output_size", out, 1)?, call.size());
     if let Some(d) = (0..n).find(|d| kernel[*d] + out[*d] - 1 > size[*d]) {
@@ -164,15 +190,26 @@ fn fractional(
             size[d], out[d], kernel[d]
         ))));
     }
-    let inner = inner_calls();
-    let batched = call.x().ndim() == n + 2;
-    let x = if batched { call.x().clone() } else { call.x().unsqueeze(0)? };
-    let fits = matches!(samples.shape(), [b, c, d] if *b >= x.shape()[0] && *c == x.shape()[1] && *d == n);
+    let batched = x.ndim() == n + 2;
+    let (images, channels) = if batched { (x.shape()[0], x.shape()[1]) } else { (1, x.shape()[0]) };
+    let fits = matches!(samples.shape(), [b, c, d] if *b >= images && *c == channels && *d == n);
     if !fits || !samples.dtype().is_float() {
         let e = Error::shape(format!("the samples are {}", samples.short()));
         return Err(call.refused(e.help(format!("they are floats [batch, channels, {n}] from 0 to 1"))));
     }
-    let samples = samples.detach().narrow(0, 0, x.shape()[0])?;
+    made_of(name, x, site, || {
+        let inner = inner_calls();
+        let image = if batched { x.clone() } else { x.unsqueeze(0)? };
+        let [values, at] = at_places(&image, [&kernel, &out, &size], &samples.detach(), site)?;
+        drop(inner);
+        if batched { Ok(vec![values, at]) } else { Ok(vec![values.squeeze(0)?, at.squeeze(0)?]) }
+    })
+}
+
+/// The largest elements of windows at random places, and where they are.
+fn at_places(x: &Tensor, [kernel, out, size]: [&List; 3], samples: &Tensor, site: CallSite) -> Result<[Tensor; 2]> {
+    let n = size.len();
+    let samples = samples.narrow(0, 0, x.shape()[0])?;
     let samples = if samples.dtype().is_half() { samples.cast_at(DType::F32, site)? } else { samples };
     let (mut windows, mut at) = (x.clone(), None::<Tensor>);
     let mut apart: Vec<usize> = x.shape()[..2].into();
@@ -192,7 +229,7 @@ fn fractional(
         });
         apart.extend([o, k]);
     }
-    let Some(at) = at else { return Err(call.bad("no dims are pooled".into())) };
+    let Some(at) = at else { return Err(Error::argument("no dims are pooled")) };
     // Windows and their elements as the last two dims.
     let order: Vec<i64> = [0, 1]
         .into_iter()
@@ -208,9 +245,7 @@ fn fractional(
     };
     let windows = rows(&windows)?;
     let first = windows.detach().argmax_keepdim(-1)?;
-    let (values, at) = (windows.gather(-1, &first)?.squeeze(-1)?, rows(&at)?.gather(-1, &first)?.squeeze(-1)?);
-    drop(inner);
-    if batched { Ok(vec![values, at]) } else { Ok(vec![values.squeeze(0)?, at.squeeze(0)?]) }
+    Ok([windows.gather(-1, &first)?.squeeze(-1)?, rows(&at)?.gather(-1, &first)?.squeeze(-1)?])
 }
 
 macro_rules! of_dims {
@@ -221,14 +256,12 @@ macro_rules! of_dims {
         pub(super) fn $lp(
             x: &Tensor, norm_type: f64, kernel: &[i64], stride: &[i64], ceil: bool, site: CallSite,
         ) -> Result<Tensor> {
-            let call = Spatial::new(stringify!($lp), $n, &[x], site)?;
-            site.run(|| lp_pool(&call, $n, norm_type, kernel, stride, ceil))
+            lp_pool(stringify!($lp), $n, x, norm_type, [kernel, stride], ceil, site)
         }
         pub(super) fn $unpool(
             x: &Tensor, indices: &Tensor, kernel: &[i64], stride: &[i64], padding: &[i64], size: &[i64], site: CallSite,
         ) -> Result<Tensor> {
-            let call = Spatial::new(stringify!($unpool), $n, &[x], site)?;
-            site.run(|| max_unpool(&call, $n, indices, [kernel, stride, padding, size], site))
+            max_unpool(stringify!($unpool), $n, x, indices, [kernel, stride, padding, size], site)
         }
     )*};
 }
@@ -243,8 +276,7 @@ macro_rules! at_random {
         pub(super) fn $name(
             x: &Tensor, kernel: &[i64], output_size: &[i64], samples: &Tensor, site: CallSite,
         ) -> Result<Vec<Tensor>> {
-            let call = Spatial::new(stringify!($name), $n, &[x], site)?;
-            site.run(|| fractional(&call, $n, [kernel, output_size], samples, site))
+            fractional(stringify!($name), $n, x, [kernel, output_size], samples, site)
         }
     )*};
 }
