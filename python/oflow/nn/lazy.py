@@ -27,7 +27,7 @@ class _Lazy(Module):
         given = signature.bind(None, 1, *args, **kwargs).arguments
         kwargs = {**{name: value for name, value in self._other_defaults.items() if name not in given}, **kwargs}
         bound = signature.bind(None, 1, *args, **kwargs)
-        bound.apply_other_defaults()
+        bound.apply_defaults()
         self._given, self._arguments, self._targets = (args, kwargs), bound.arguments, []
 
     @staticmethod
