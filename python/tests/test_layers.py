@@ -225,6 +225,20 @@ def test_random_slopes():
     near(x.grad, flow.tensor([-y[0].item(), 1.0]))
 
 
+def test_what_is_dropped_in_place_has_a_gradient():
+    for drop in (F.dropout, F.alpha_dropout, F.feature_alpha_dropout, F.dropout1d, F.rrelu):
+        grads = []
+        for inplace in (False, True):
+            flow.manual_seed(7)
+            x = flow.randn((3, 4, 5)).requires_grad_(True)
+            y = x * 2
+            z = drop(y, training=True, inplace=inplace)
+            assert (z is y) == inplace
+            (z * z).sum().backward()
+            grads.append(x.grad)
+        near(*grads)
+
+
 def test_activations_in_place():
     for name in ("relu", "silu", "mish", "hardsigmoid", "hardswish", "selu", "relu6", "leaky_relu", "elu", "celu", "hardtanh"):
         x = flow.randn((3, 4))

@@ -177,7 +177,7 @@ function("multilabel_margin_loss", ROW, np.array([[1, 3, -1, 0, 0, 0]] * 4)), fu
 function("ctc_loss", LOGS, LABELS, [6, 5, 4, 6], [2, 1, 2, 2], split=None)
 function("ctc_loss", LOGS, LABELS, (6, 5, 4, 6), (2, 1, 2, 2), split=None)
 function("ctc_loss", LOGS, LABELS, np.array([6, 5, 4, 6]), np.array([2, 1, 2, 2]), split=None)
-for name in ("relu_", "selu_", "celu_", "elu_", "hardtanh_", "leaky_relu_", "softmin", "rrelu", "pairwise_distance", "cosine_similarity"):
+for name in ("relu_", "selu_", "celu_", "elu_", "hardtanh_", "leaky_relu_", "rrelu_", "softmin", "rrelu", "pairwise_distance", "cosine_similarity"):
     function(name, ROW, *((OTHER,) if name[0] in "pc" and name != "celu_" else ()), **({"dim": 1} if name == "softmin" else {}))
 function("threshold_", ROW, 0.1, -1.0)
 # So hot that the noise does not matter.

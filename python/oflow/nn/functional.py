@@ -119,8 +119,14 @@ def leaky_relu_(input, negative_slope=0.01):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False, *, generator=None):
     """x, or a slope times x where x is not above 0: with ``training`` each element has a random one between the two bounds, else all
     have their mean."""
-    y = oflow.rrelu(input, lower, upper, training, generator=generator)
+    # Backward reads what is written over.
+    y = oflow.rrelu(input.copy() if inplace else input, lower, upper, training, generator=generator)
     return input.copy_(y) if inplace else y
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """``rrelu``, written over the input."""
+    return rrelu(input, lower, upper, training, True)
 
 
 def prelu(input, weight):
