@@ -66,7 +66,7 @@ def relayout(names, tensors, placement, rules):
 
 
 def _kind(dtype):
-    return "floating point" if dtype.is_floating_point else "bool" if dtype == oflow.bool else "integer"
+    return "floating point" if dtype.is_floating_point else "complex" if dtype.is_complex else "bool" if dtype == oflow.bool else "integer"
 
 
 def copy_into(target, value):

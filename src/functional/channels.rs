@@ -23,7 +23,7 @@ functions! {
     /// ```
     ///
     /// # Errors
-    /// With `training`, if a channel has fewer than 2 elements; without `training`, if a running statistic is missing.
+    /// With `training`, if a channel has one element; without `training`, if a running statistic is missing.
     "batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor" = batch_norm;
     /// Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised
     /// to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel.
@@ -160,7 +160,11 @@ pub(super) fn batch_norm(
         return with_statistics(name, x, running, weight, bias, eps, site);
     }
     let n = x.numel() / channels.max(1);
-    if n < 2 && channels > 0 {
+    if n == 0 {
+        // There is nothing to normalise, and no statistics to keep.
+        return affine(x, weight, bias, site);
+    }
+    if n < 2 {
         let e = Error::shape(format!("a channel has {n} elements; training needs 2 or more"));
         return Err(refused(name, x, site, e));
     }

@@ -286,6 +286,13 @@ pub(super) fn multi_margin_loss(
     if !(1..=2).contains(&p) {
         return Err(call.refused(Error::argument(format!("p is {p}")).help("it is 1 or 2")));
     }
+    // One row may have a target with or without a dim, and a number is a row of one class.
+    let shaped = |t: &Tensor, shape: &[usize]| Ok::<_, Error>(t.reshape_at(shape, site)?.into_result());
+    let (x, target) = match (x.ndim(), target.ndim()) {
+        (0, 0) => (&shaped(x, &[1])?, target),
+        (1, 1) if target.numel() == 1 => (x, &shaped(target, &[])?),
+        _ => (x, target),
+    };
     let x = classes_last(&call, x, LAST)?;
     of_classes(&call, &x, weight)?;
     of_rows(&call, &x, target)?;
@@ -309,7 +316,15 @@ pub(super) fn multi_margin_loss(
 pub(super) fn multilabel_margin_loss(x: &Tensor, target: &Tensor, reduction: &str, site: CallSite) -> Result<Tensor> {
     let both = [x, target];
     let call = Loss::of("multilabel_margin_loss", &both, site).same_shapes()?;
-    let x = classes_last(&call, x, LAST)?;
+    // A number is a row of one class.
+    let row = |t: &Tensor| -> Result<Tensor> {
+        match t.ndim() {
+            0 => Ok(t.reshape_at(&[1], site)?.into_result()),
+            _ => Ok(t.clone()),
+        }
+    };
+    let (x, target) = (row(x)?, row(target)?);
+    let (x, target) = (classes_last(&call, &x, LAST)?, &target);
     let classes = x.shape()[x.ndim() - 1].max(1) as f64;
     let losses = {
         let _scope = site.scope();
@@ -347,7 +362,9 @@ pub(super) fn multilabel_soft_margin_loss(
     if x.ndim() == 0 {
         return Err(call.refused(Error::shape("a tensor without dims has no labels")));
     }
-    let each = call.each(op!("bce_logits_each"), &both, smallvec![])?;
+    // Labels may be integers.
+    let target = if target.dtype().is_float() { target.clone() } else { target.cast_at(x.dtype(), site)? };
+    let each = call.each(op!("bce_logits_each"), &[x, &target], smallvec![])?;
     let each = super::losses::weighted(&call, each, weight)?;
     let losses = {
         let _scope = site.scope();

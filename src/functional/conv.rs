@@ -117,7 +117,7 @@ impl<'a> Spatial<'a> {
     pub(super) fn of(name: &'static str, n: usize, tensors: &[&'a Tensor], site: CallSite) -> Spatial<'a> {
         Spatial { name, n, tensors: tensors.into(), site }
     }
-    fn x(&self) -> &'a Tensor {
+    pub(super) fn x(&self) -> &'a Tensor {
         self.tensors[0]
     }
     pub(super) fn refused(&self, e: Error) -> Error {
@@ -133,7 +133,7 @@ impl<'a> Spatial<'a> {
         self.x().shape()[self.x().ndim() - self.n..].iter().map(|d| *d as i64).collect()
     }
     /// An error where one of the last `dims` dims is empty: pooling needs elements.
-    fn has_elements(&self, dims: usize) -> Result<()> {
+    pub(super) fn has_elements(&self, dims: usize) -> Result<()> {
         let shape = self.x().shape();
         let first = shape.len() - dims;
         match shape[first..].iter().position(|d| *d == 0) {
@@ -372,7 +372,11 @@ fn sliding(
     Ok(([kernel, stride, padding, dilation], size))
 }
 
-fn pooled(op: Result<&'static Op>, call: &Spatial<'_>, lists: impl IntoIterator<Item = AttrValue>) -> Result<Tensor> {
+pub(super) fn pooled(
+    op: Result<&'static Op>,
+    call: &Spatial<'_>,
+    lists: impl IntoIterator<Item = AttrValue>,
+) -> Result<Tensor> {
     invoke1(op, &[Some(call.x())], lists.into_iter().collect(), smallvec![], call.site)
 }
 

@@ -94,7 +94,7 @@ pub(super) fn copy_(x: &Tensor, other: &Tensor, site: CallSite) -> Result<()> {
 
 impl Tensor {
     /// Where the tensor lies, with the whole of it on each rank.
-    pub(super) fn whole_target(&self) -> Target {
+    pub(crate) fn whole_target(&self) -> Target {
         match self.global() {
             Some(g) => Target::Global(g.placement.clone(), NdSbp::broadcast(g.placement.axes())),
             None => Target::Local(self.device()),

@@ -3,9 +3,9 @@
 use super::{invoke1, op};
 use crate::context::{FromNumber, inner_calls};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{Op, RuntimeAttrs};
+use crate::ops::{Op, RuntimeAttrs, broadcast_shapes};
 use crate::tensor::Tensor;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 functions! {
     FUNCTIONS, "Losses";
@@ -33,15 +33,15 @@ functions! {
     "kl_div(Tensor x, Tensor target, *, String reduction=\"mean\", Bool log_target=false) -> Tensor" = kl_div;
     /// log(1 + e^(-target x)), for targets 1 and -1.
     "soft_margin_loss(Tensor x, Tensor target, *, String reduction=\"mean\") -> Tensor" = soft_margin_loss;
-    /// x where the target is 1, else max(0, margin - x).
+    /// x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere.
     "hinge_embedding_loss(Tensor x, Tensor target, *, Float margin=1.0, String reduction=\"mean\") -> Tensor" = hinge_embedding_loss;
     /// max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`.
     "margin_ranking_loss(Tensor x1, Tensor x2, Tensor target, *, Float margin=0.0, String reduction=\"mean\") -> Tensor" = margin_ranking_loss;
     /// The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds
     /// Stirling's approximation for targets above 1.
     "poisson_nll_loss(Tensor x, Tensor target, *, Bool log_input=true, Bool full=false, Float eps=1e-8, String reduction=\"mean\") -> Tensor" = poisson_nll_loss;
-    /// The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant
-    /// log(2π) / 2.
+    /// The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the
+    /// variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2.
     "gaussian_nll_loss(Tensor x, Tensor target, Tensor var, *, Bool full=false, Float eps=1e-6, String reduction=\"mean\") -> Tensor" = gaussian_nll_loss;
     /// The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`.
     "cosine_similarity(Tensor x1, Tensor x2, Int dim=1, *, Float eps=1e-8) -> Tensor" = cosine_similarity;
@@ -130,7 +130,15 @@ fn of_elements(
     site: CallSite,
 ) -> Result<Tensor> {
     let call = Loss::of(name, tensors, site).same_shapes()?;
-    let y = call.each(op, tensors, runtime)?;
+    // Targets may be integers.
+    let (first, last) = (tensors[0].dtype(), tensors[tensors.len() - 1]);
+    let target = match first.is_float() && !last.dtype().is_float() {
+        true => last.cast_at(first, site)?,
+        false => last.clone(),
+    };
+    let mut given: SmallVec<[&Tensor; 3]> = tensors.into();
+    given[tensors.len() - 1] = &target;
+    let y = call.each(op, &given, runtime)?;
     call.reduced(y, reduction)
 }
 
@@ -295,10 +303,17 @@ pub(super) fn gaussian_nll_loss(
     reduction: &str,
     site: CallSite,
 ) -> Result<Tensor> {
-    let all = [x, target, var];
-    let call = Loss::of("gaussian_nll_loss", &all, site).same_shapes()?;
+    let both = [x, target];
+    let call = Loss::of("gaussian_nll_loss", &both, site);
+    let fits = |v: &[usize]| v.len() == x.ndim() && v.iter().zip(x.shape()).all(|(v, n)| v == n || *v == 1);
+    let lacks_last = x.ndim() > 0 && var.shape() == &x.shape()[..x.ndim() - 1];
+    if !lacks_last && !fits(var.shape()) {
+        let e = Error::shape(format!("the variances have shape {:?}", var.shape()));
+        return Err(call.refused(e.help("they have the shape of x, without its last dim, or with dims of size 1")));
+    }
     let y = {
         let _scope = site.scope();
+        let var = &if lacks_last { var.unsqueeze(-1)? } else { var.clone() };
         // The gradient of the variance passes also where it was raised to eps, as in PyTorch.
         let raised = var.add(&var.detach().clamp_min(eps)?.sub(&var.detach())?)?;
         let y = raised.log()?.add(&x.sub(target)?.square()?.div(&raised)?)?.mul(0.5)?;
@@ -310,13 +325,21 @@ pub(super) fn gaussian_nll_loss(
 pub(super) fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64, site: CallSite) -> Result<Tensor> {
     let _scope = site.scope();
     let inner = inner_calls();
-    let product = x1.mul(x2)?.sum(dim)?;
+    // What broadcasts counts as often as it is repeated.
+    let (mut x1, mut x2) = (x1.clone(), x2.clone());
+    if x1.shape() != x2.shape() {
+        let named = |e: Error| e.in_call(|| format!("cosine_similarity({}, {})", x1.short(), x2.short())).at(site);
+        let shape: Vec<i64> =
+            broadcast_shapes([x1.shape(), x2.shape()]).map_err(named)?.iter().map(|n| *n as i64).collect();
+        (x1, x2) = (x1.expand(&shape[..])?, x2.expand(&shape[..])?);
+    }
+    let product = x1.mul(&x2)?.sum(dim)?;
     let length = |x: &Tensor| {
         let squares = x.square()?.sum(dim)?;
         let length = invoke1(op!("root"), &[Some(&squares)], smallvec![], smallvec![], site)?;
         length.clamp_min(eps)
     };
-    let lengths = length(x1)?.mul(&length(x2)?)?;
+    let lengths = length(&x1)?.mul(&length(&x2)?)?;
     drop(inner);
     product.div(&lengths)
 }

@@ -93,6 +93,13 @@ fn with_vector(a: &Tensor, b: &Tensor, turned: [bool; 2], site: CallSite) -> Res
 
 pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, site: CallSite) -> Result<Tensor> {
     let Some(bias) = bias else { return matmul_t(x, weight, site) };
+    if !(x.dtype().is_float() || x.dtype().is_complex()) {
+        // The op with a bias computes with floats.
+        let inner = inner_calls();
+        let y = matmul_t(x, weight, site)?;
+        drop(inner);
+        return invoke1(op!("add"), &[Some(&y), Some(bias)], smallvec![], smallvec![], site);
+    }
     // A vector is a matrix of one row; bias and weight are vectors and matrices, whatever x is.
     if x.ndim() == 1 {
         let inner = inner_calls();

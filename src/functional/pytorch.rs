@@ -26,7 +26,7 @@ const HERE: &[(&str, &str)] = &[
 
 /// Functions of PyTorch that no function here composes.
 const ABSENT: &[&str] =
-    &["as_strided", "digamma", "eig", "eigvals", "erfinv", "gcd", "lcm", "lgamma", "lu", "poisson", "rnn", "rrelu"];
+    &["as_strided", "digamma", "eig", "eigvals", "erfinv", "gcd", "lcm", "lgamma", "lu", "poisson", "rnn"];
 
 /// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
 const LINALG: &[&str] = &[

@@ -193,7 +193,7 @@ pub(super) fn normal_of(mean: &Tensor, std: &Tensor, generator: Option<&Generato
 }
 
 /// Numbers of a distribution, of the dtype and shape of x and where x lies: split as x is, whole where x is partial.
-fn numbers_like(
+pub(super) fn numbers_like(
     op: Result<&'static crate::ops::Op>,
     x: &Tensor,
     numbers: &[f64],

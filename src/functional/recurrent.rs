@@ -15,6 +15,7 @@ functions! {
     /// A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states
     /// `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with
     /// `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set.
+    /// If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with.
     "lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)" = lstm;
     /// Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n.
     "gru(Tensor x, Tensor hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n)" = gru;
@@ -115,11 +116,15 @@ fn over_time(
         let shown = [x].into_iter().chain(states.iter().copied()).map(|t| t.short()).collect::<Vec<_>>().join(", ");
         e.in_call(|| format!("{}({shown})", kind.name())).at(site)
     };
-    let (directions, per) = (1 + usize::from(net.bidirectional), if net.biases { 4 } else { 2 });
+    let last = |s: &Tensor| s.shape().last().copied().unwrap_or(0);
+    // The width of h, and that of the gates.
+    let (width, hidden) = (last(states[0]), states.get(1).map_or_else(|| last(states[0]), |c| last(c)));
+    let narrower = usize::from(width != hidden);
+    let (directions, per) = (1 + usize::from(net.bidirectional), narrower + if net.biases { 4 } else { 2 });
     let wanted = (net.layers.max(0) as usize).saturating_mul(directions * per);
     if net.layers < 1 || params.len() != wanted {
         let e = Error::argument(format!("there are {} weights; {} layers have {wanted}", params.len(), net.layers));
-        return Err(refused(e.help("each layer and direction has w_ih, w_hh and, with biases, b_ih and b_hh")));
+        return Err(refused(e.help("each layer and direction has w_ih, w_hh and, with biases, b_ih and b_hh; then w_hr where h is narrower than c")));
     }
     if !(0.0..=1.0).contains(&net.dropout) {
         return Err(refused(Error::argument(format!("the dropout is {}", net.dropout)).help("it is within 0 and 1")));
@@ -142,10 +147,11 @@ fn over_time(
     }
     let states: Vec<Tensor> =
         states.iter().map(|s| if batched { Ok((*s).clone()) } else { s.unsqueeze(1) }).collect::<Result<_>>()?;
-    let hidden = states[0].shape().last().copied().unwrap_or(0);
-    if let Some(s) = states.iter().find(|s| s.shape() != [layers * directions, batch, hidden]) {
-        let e = Error::shape(format!("a state has shape {:?}", s.shape()));
-        return Err(refused(e.help(format!("it is [{}, {batch}, {hidden}] here", layers * directions))));
+    for (s, n) in states.iter().zip([width, hidden]) {
+        if s.shape() != [layers * directions, batch, n] {
+            let e = Error::shape(format!("a state has shape {:?}", s.shape()));
+            return Err(refused(e.help(format!("it is [{}, {batch}, {n}] here", layers * directions))));
+        }
     }
     let rows = kind.gates() * hidden;
     let mut ends: Vec<Vec<Tensor>> = vec![vec![]; states.len()];
@@ -154,23 +160,33 @@ fn over_time(
         for direction in 0..directions {
             let at = layer * directions + direction;
             let own = &params[at * per..(at + 1) * per];
-            let width = input.shape()[2];
-            if own[0].shape() != [rows, width] || own[1].shape() != [rows, hidden] {
+            let given = input.shape()[2];
+            let narrow = own.last().filter(|_| narrower == 1);
+            if own[0].shape() != [rows, given] || own[1].shape() != [rows, width] {
                 let e = Error::shape(format!(
-                    "the weights of layer {layer} have shapes {:?} and {:?}, not [{rows}, {width}] and [{rows}, {hidden}]",
+                    "the weights of layer {layer} have shapes {:?} and {:?}, not [{rows}, {given}] and [{rows}, {width}]",
                     own[0].shape(),
                     own[1].shape()
                 ));
                 return Err(refused(e));
             }
-            let from_x = product(&input, own[0], own.get(2).copied(), site)?;
+            if let Some(w) = narrow.filter(|w| w.shape() != [width, hidden]) {
+                let e =
+                    Error::shape(format!("w_hr of layer {layer} has shape {:?}, not [{width}, {hidden}]", w.shape()));
+                return Err(refused(e));
+            }
+            let bias = |i: usize| own.get(i).copied().filter(|_| net.biases);
+            let from_x = product(&input, own[0], bias(2), site)?;
             let mut h = states[0].select(0, at)?;
             let mut c = states.get(1).map(|c| c.select(0, at)).transpose()?;
             let mut seen = vec![];
             for n in 0..steps {
                 let t = if direction == 0 { n } else { steps - 1 - n };
-                let from_h = product(&h, own[1], own.get(3).copied(), site)?;
+                let from_h = product(&h, own[1], bias(3), site)?;
                 (h, c) = kind.step(&from_x.select(0, t)?, &from_h, &h, c.as_ref())?;
+                if let Some(w) = narrow {
+                    h = product(&h, w, None, site)?;
+                }
                 seen.push(h.clone());
             }
             if direction == 1 {

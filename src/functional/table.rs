@@ -7,10 +7,7 @@ use super::bind::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create,
-    ctc, derived, differences, distinct, einsum, factory_forms, forms, gates, gather, generated, grid, image, index,
-    inplace, layout, losses, nn, pieces, products, pytorch, quantize, random, recurrent, reduce, select, shape, signal,
-    sort, statistics, values, views,
+    algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create, ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random, recurrent, reduce, select, shape, signal, sort, statistics, values, views,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -196,6 +193,7 @@ const ROWS: &[&[Row]] = &[
     count::FUNCTIONS,
     distinct::BY_NAME,
     random::FUNCTIONS,
+    drops::FUNCTIONS,
     signal::FUNCTIONS,
     index::BY_NAME,
     nn::PRODUCTS,
@@ -215,6 +213,7 @@ const ROWS: &[&[Row]] = &[
     conv::CONVOLUTIONS,
     conv::POOLING,
     conv::BY_NAME,
+    pools::FUNCTIONS,
     image::FUNCTIONS,
     grid::FUNCTIONS,
     attend::FUNCTIONS,

@@ -2,8 +2,9 @@
 
 use super::{Buffer, init};
 use crate::error::{CallSite, Error, Result};
-use crate::functional::{IntoTarget, full};
+use crate::functional::{IntoTarget, full, zeros};
 use crate::tensor::Tensor;
+use oflow_kernels::DType;
 
 /// Batch norm: normalises each channel, dim 1 of `[batch, channels, …]`, to mean 0 and variance 1, then scales and shifts it. Training
 /// mode uses mean and variance of the whole logical batch, whatever its SBP, and updates the running statistics; evaluation mode
@@ -17,6 +18,8 @@ pub struct BatchNorm {
     pub running_mean: Buffer,
     /// The running variance, unbiased; ones at first.
     pub running_var: Buffer,
+    /// How many batches the running statistics have seen: an i64 without dims.
+    pub num_batches_tracked: Buffer,
     /// Weight of the new batch when the running statistics are updated; 0.1 at first.
     pub momentum: f64,
     /// Added to the variance; 1e-5 at first.
@@ -24,18 +27,21 @@ pub struct BatchNorm {
     /// Whether the statistics of the batch are used, or the running ones.
     pub training: Mode,
 }
-crate::module!(BatchNorm { weight, bias, running_mean, running_var, training });
+crate::module!(BatchNorm { weight, bias, running_mean, running_var, num_batches_tracked, training });
 
 impl BatchNorm {
     /// Makes a norm for `channels` channels, in training mode.
     #[track_caller]
     pub fn new(channels: usize, target: impl IntoTarget) -> Result<BatchNorm> {
         let t = target.into_target();
+        let mean = full([channels], 0.0, &t)?;
+        let count = zeros([], mean.whole_target().dtype(DType::I64))?;
         Ok(BatchNorm {
             weight: init::constant([channels], 1.0, &t)?,
             bias: init::constant([channels], 0.0, &t)?,
-            running_mean: Buffer::new(full([channels], 0.0, &t)?),
+            running_mean: Buffer::new(mean),
             running_var: Buffer::new(full([channels], 1.0, &t)?),
+            num_batches_tracked: Buffer::new(count),
             momentum: 0.1,
             eps: 1e-5,
             training: Mode(true),
@@ -46,6 +52,9 @@ impl BatchNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (mean, var) = (self.running_mean.tensor(), self.running_var.tensor());
         let (weight, bias) = (Some(&self.weight), Some(&self.bias));
+        if self.training.0 {
+            self.num_batches_tracked.tensor().add_(1)?;
+        }
         x.batch_norm(Some(mean), Some(var), weight, bias, self.training.0, self.momentum, self.eps)
     }
 }

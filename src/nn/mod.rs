@@ -6,6 +6,7 @@
 
 mod attention;
 mod bag;
+mod bilinear;
 mod block;
 mod buffer;
 mod channels;
@@ -32,12 +33,13 @@ mod zero_redundancy;
 
 pub use attention::SelfAttention;
 pub use bag::{BagMode, EmbeddingBag};
+pub use bilinear::Bilinear;
 pub use block::{Block, BlockOptions};
 pub use buffer::Buffer;
 pub use channels::{BatchNorm, GroupNorm, Mode};
 pub use checkpointing::checkpoint;
 pub use conv::{Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, PaddingMode};
-pub use dropout::Dropout;
+pub use dropout::{AlphaDropout, Dropout, FeatureDropout};
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use load::Unmatched;

@@ -2,8 +2,8 @@
 
 use super::module::{Module, Part, part_at};
 use super::{
-    BatchNorm, Block, Buffer, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Dropout,
-    Embedding, GroupNorm, LayerNorm, Linear, Mlp, Prelu, RmsNorm, SelfAttention,
+    AlphaDropout, BatchNorm, Block, Buffer, Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
+    Dropout, Embedding, FeatureDropout, GroupNorm, LayerNorm, Linear, Mlp, Prelu, RmsNorm, SelfAttention,
 };
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
@@ -27,6 +27,7 @@ macro_rules! layers {
     )*};
 }
 layers!(
+    AlphaDropout,
     BatchNorm,
     Block,
     Conv1d,
@@ -37,6 +38,7 @@ layers!(
     ConvTranspose3d,
     Dropout,
     Embedding,
+    FeatureDropout,
     GroupNorm,
     LayerNorm,
     Linear,

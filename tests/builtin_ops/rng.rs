@@ -19,13 +19,17 @@ fn layouts(axes: usize) -> Vec<NdSbp> {
 type Draw = fn(&Placement, &NdSbp) -> Result<Tensor>;
 
 /// Each random function, global.
-const DRAWS: [(&str, Draw); 16] = [
+const DRAWS: [(&str, Draw); 20] = [
     ("rand", |p, s| rand([7, 5], (p, s))),
     ("randn", |p, s| randn([7, 5], (p, s))),
     ("randn bf16", |p, s| randn([7, 5], (p, s).dtype(DType::BF16))),
     ("bernoulli", |p, s| bernoulli([7, 5], 0.3, (p, s))),
     ("randint", |p, s| randint(-3, 9, [7, 5], (p, s))),
     ("dropout", |p, s| ones([7, 5], (p, s))?.dropout(0.4)),
+    ("feature_dropout", |p, s| ones([7, 5], (p, s))?.feature_dropout(0.4)?.to_global((p, s))),
+    ("alpha_dropout", |p, s| ones([7, 5], (p, s))?.alpha_dropout(0.4)?.to_global((p, s))),
+    ("feature_alpha_dropout", |p, s| ones([7, 5], (p, s))?.feature_alpha_dropout(0.4)?.to_global((p, s))),
+    ("rrelu", |p, s| ones([7, 5], (p, s))?.neg()?.rrelu(0.1, 0.3, true)?.to_global((p, s))),
     ("multinomial", |p, s| rand([7, 5], (p, s))?.multinomial(5, false)?.to_global((p, s))),
     ("multinomial with replacement", |p, s| rand([7, 5], (p, s))?.multinomial(5, true)?.to_global((p, s))),
     ("normal", |p, s| normal(2.0, 0.5, [7, 5], (p, s))),

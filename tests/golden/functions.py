@@ -813,6 +813,52 @@ case("unique", lambda x: torch.unique(x, dim=0, return_inverse=True, return_coun
 case("unique", lambda x: (torch.unique(x, dim=1),), rows, dim=1)
 case("unique_consecutive", lambda x: torch.unique_consecutive(x, dim=0, return_counts=True), rows, dim=0, return_counts=True)
 
+# --- pooling and losses of more kinds ------------------------------------------------------------------------------------
+
+for n, (widest, norms, pool, back) in enumerate((
+    (F.adaptive_max_pool1d, F.lp_pool1d, F.max_pool1d, F.max_unpool1d),
+    (F.adaptive_max_pool2d, F.lp_pool2d, F.max_pool2d, F.max_unpool2d),
+    (F.adaptive_max_pool3d, F.lp_pool3d, F.max_pool3d, F.max_unpool3d),
+), 1):
+    image = values((2, 2, *(5, 4, 6)[:n]), "f64")
+    case(f"adaptive_max_pool{n}d_with_indices", lambda x: widest(x, 3, return_indices=True), image, [3])
+    case(f"lp_pool{n}d", lambda x: norms(x, 2.0, 2), image, 2.0, [2])
+    case(f"lp_pool{n}d", lambda x: norms(x, 3.0, 3, 2, True), image.abs(), 3.0, [3], [2], True)
+    case(f"lp_pool{n}d", lambda x: norms(x, inf, 2), image, inf, [2])
+    small, at = pool(image, 2, return_indices=True)
+    case(f"max_unpool{n}d", lambda x, at: back(x, at, 2), small, at, [2])
+    case(f"max_unpool{n}d", lambda x, at: back(x, at, 2, output_size=image.shape[2:]), small, at, [2], output_size=list(image.shape[2:]))
+samples = values((2, 2, 3), "f64").abs() % 1
+image = values((2, 2, 6, 5, 7), "f64")
+case("fractional_max_pool2d", lambda x, u: F.fractional_max_pool2d(x, 2, (3, 4), return_indices=True, _random_samples=u.detach()), image[:, :, 0], [2], [3, 4], samples[..., :2])
+case("fractional_max_pool2d", lambda x, u: F.fractional_max_pool2d(x, (3, 2), (1, 4), return_indices=True, _random_samples=u.detach()), image[0, :, 0], [3, 2], [1, 4], samples[:1, :, :2])
+case("fractional_max_pool3d", lambda x, u: F.fractional_max_pool3d(x, 2, (3, 2, 4), return_indices=True, _random_samples=u.detach()), image, [2], [3, 2, 4], samples)
+for size, shape in ((2, (2, 5, 3)), (3, (2, 4, 3, 2)), (5, (1, 3, 2, 2, 2))):
+    case("local_response_norm", lambda x: F.local_response_norm(x, size, 0.1, 0.6, 2.0), values(shape, "f64"), size, 0.1, 0.6, 2.0)
+case("rrelu", lambda x: F.rrelu(x, 0.1, 0.5), values((3, 4), "f64"), 0.1, 0.5)
+for shape in ((3,), (3, 1), (1, 4)):
+    v = values(shape, "f64").abs() + 0.1
+    case("gaussian_nll_loss", lambda x, t, v: F.gaussian_nll_loss(x, t, v), values((3, 4), "f64"), values((3, 4), "f64", start=5), v)
+for a, b, dim in (((1, 2, 3), (2, 1, 3), -2), ((2, 3), (3,), 1), ((4,), (2, 4), 0)):
+    case("cosine_similarity", lambda x, y: F.cosine_similarity(x, y, dim), values(a, "f64"), values(b, "f64", start=4), dim)
+case("hinge_embedding_loss", lambda x, t: F.hinge_embedding_loss(x, t, 0.7), values((5,), "f64"), torch.tensor([1.0, -1.0, 0.5, -1.0, 1.0], dtype=torch.float64), margin=0.7, note="targets that are neither")
+signs = torch.tensor([1, -1, -1, 1])
+case("margin_ranking_loss", lambda x, y, t: F.margin_ranking_loss(x, y, t, 0.2), values((4,), "f64"), values((4,), "f64", start=3), signs, margin=0.2, note="integers as targets")
+case("soft_margin_loss", lambda x, t: F.soft_margin_loss(x, t), values((4,), "f64"), signs, note="integers as targets")
+case("multilabel_soft_margin_loss", lambda x, t: F.multilabel_soft_margin_loss(x, t), values((3, 4), "f64"), values((3, 4), "i64", below=2), note="integers as targets")
+case("multi_margin_loss", lambda x, t: F.multi_margin_loss(x, t), values((), "f64"), torch.tensor(0), note="one class")
+case("multi_margin_loss", lambda x, t: F.multi_margin_loss(x, t), values((4,), "f64"), torch.tensor([2]), note="one row, the target with a dim")
+case("multilabel_margin_loss", lambda x, t: F.multilabel_margin_loss(x, t), values((), "f64"), torch.tensor(0), note="one class")
+case("linear", lambda x, w, b: F.linear(x, w, b), values((2, 3), "i64"), values((4, 3), "i64", start=2), values((4,), "i64"), note="integers")
+for bias, layers, both in ((True, 1, False), (False, 2, False), (True, 2, True)):
+    torch.manual_seed(1)
+    net = torch.nn.LSTM(3, 4, layers, bias, proj_size=2, bidirectional=both).double()
+    n = layers * (2 if both else 1)
+    x, states = values((5, 2, 3), "f64"), [values((n, 2, 2), "f64", start=7), values((n, 2, 4), "f64", start=9)]
+    weights = [w.detach().clone() for w in net._flat_weights]
+    run = lambda x, h, c, *w: (lambda y: (y[0], y[1], y[2]))(torch.lstm(x, (h, c), list(w), bias, layers, 0.0, False, both, False))
+    case("lstm", run, x, states, weights, has_biases=bias, num_layers=layers, bidirectional=both, note="h narrower than c")
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

@@ -8,6 +8,7 @@ from . import functional as F
 from . import init
 from .layers import Linear, _size
 from .module import Module
+from .multihead import attended, projected, reported
 
 
 class MultiheadAttention(Module):
@@ -20,10 +21,12 @@ class MultiheadAttention(Module):
         num_heads,
         dropout=0.0,
         bias=True,
-        *,
+        add_bias_kv=False,
+        add_zero_attn=False,
         kdim=None,
         vdim=None,
         batch_first=False,
+        *,
         device=None,
         placement=None,
         sbp=None,
@@ -35,14 +38,14 @@ class MultiheadAttention(Module):
             raise ValueError(f"a width of {embed_dim} cannot be cut into {num_heads} heads")
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"the probability of dropping is between 0 and 1, not {dropout}")
-        self.dropout, self.batch_first = float(dropout), bool(batch_first)
+        self.dropout, self.batch_first, self.add_zero_attn = float(dropout), bool(batch_first), bool(add_zero_attn)
         self.kdim, self.vdim = kdim if kdim is not None else embed_dim, vdim if vdim is not None else embed_dim
         layout = init.where(device, placement, sbp, dtype)
 
         def xavier(rows, columns):
             return init.uniform([rows, columns], math.sqrt(6.0 / (rows + columns)), **layout)
 
-        if kdim is None and vdim is None:
+        if self.kdim == self.vdim == embed_dim:
             self.in_proj_weight = xavier(3 * embed_dim, embed_dim)
         else:
             self.q_proj_weight = xavier(embed_dim, embed_dim)
@@ -52,29 +55,9 @@ class MultiheadAttention(Module):
         self.out_proj = Linear(embed_dim, embed_dim, bias=False, **layout)
         if bias:
             self.out_proj.bias = init.constant([embed_dim], 0.0, **init.of_vectors(layout))
-
-    def _projected(self, query, key, value):
-        packed = self._parameters.get("in_proj_weight")
-        if packed is not None and key is query and value is query:
-            return F.linear(query, packed, self.in_proj_bias).chunk(3, -1)
-        weights = packed.chunk(3, 0) if packed is not None else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        biases = self.in_proj_bias.chunk(3, 0) if self.in_proj_bias is not None else (None,) * 3
-        return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
-
-    def _mask(self, attn_mask, key_padding_mask, b, tq, tk, dtype):
-        """Both masks as one that attention takes: True where a query sees a key, or floats that are added."""
-        if attn_mask is not None:
-            attn_mask = attn_mask.reshape([b, self.num_heads, tq, tk] if attn_mask.ndim == 3 else [1, 1, tq, tk])
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.reshape([b, 1, 1, tk])
-        masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
-        if not masks:
-            return None
-        if all(m.dtype == oflow.bool for m in masks):
-            hidden = masks[0] if len(masks) == 1 else masks[0].logical_or(masks[1])
-            return hidden.logical_not()
-        added = [(m.cast(dtype) * 0).masked_fill(m, -math.inf) if m.dtype == oflow.bool else m for m in masks]
-        return added[0] if len(added) == 1 else added[0] + added[1]
+        for name in ("bias_k", "bias_v"):
+            made = init.normal([1, 1, embed_dim], embed_dim**-0.5, **init.of_vectors(layout)) if add_bias_kv else None
+            self.register_parameter(name, made)
 
     def forward(
         self,
@@ -97,27 +80,27 @@ class MultiheadAttention(Module):
 
         query = turned(query)
         key, value = (query, query) if same else (turned(key), turned(value))
-        q, k, v = self._projected(query, key, value)
-        b, tq, tk = q.shape[0], q.shape[1], k.shape[1]
-        q, k, v = (
-            x.reshape([b, t, self.num_heads, -1]).permute([0, 2, 1, 3]) for x, t in ((q, tq), (k, tk), (v, tk))
+        packed = self._parameters.get("in_proj_weight")
+        separate = None if packed is not None else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        q, k, v = projected(query, key, value, packed, self.in_proj_bias, separate)
+        y, weights = attended(
+            q,
+            k,
+            v,
+            self.num_heads,
+            attn_mask,
+            key_padding_mask,
+            need_weights,
+            # PyTorch's is_causal says of the mask that it is the causal one; without a mask it is one here.
+            is_causal and attn_mask is None,
+            self.dropout if self.training else 0.0,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
         )
-        # PyTorch's is_causal says of the mask that it is the causal one; without a mask it is one here.
-        mask = self._mask(attn_mask, key_padding_mask, b, tq, tk, q.dtype)
-        causal = is_causal and attn_mask is None
-        dropout = self.dropout if self.training else 0.0
-        weights = None
-        if not need_weights and not (causal and mask is not None):
-            y = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
-        else:
-            weights = F._attention_weights(q, k, mask, dropout, causal)
-            y = weights @ v
-        y = self.out_proj(y.permute([0, 2, 1, 3]).reshape([b, tq, -1]))
+        y = self.out_proj(y)
         y = y.squeeze(0) if not batched else y if self.batch_first else y.transpose(0, 1)
-        if weights is None or not need_weights:
-            return y, None
-        weights = weights.mean(1) if average_attn_weights else weights
-        return y, weights if batched else weights.squeeze(0)
+        return y, reported(weights, batched, need_weights, average_attn_weights)
 
     def extra_repr(self):
         return f"{self.embed_dim}, num_heads={self.num_heads}, dropout={self.dropout}, batch_first={self.batch_first}"

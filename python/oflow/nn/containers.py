@@ -1,4 +1,4 @@
-"""Modules made of lists and dicts of modules."""
+"""Modules made of lists and dicts of modules and parameters."""
 
 import operator
 
@@ -153,3 +153,49 @@ class ParameterList(Module):
 
     def forward(self, *_):
         raise NotImplementedError("a ParameterList is not called")
+
+
+class ParameterDict(Module):
+    """A dict of parameters, which belong to the module that has the dict."""
+
+    def __init__(self, parameters=()):
+        super().__init__()
+        self.update(parameters)
+
+    def update(self, parameters):
+        """Adds parameters by name."""
+        for name, parameter in parameters.items() if hasattr(parameters, "items") else parameters:
+            self[name] = parameter
+
+    def __setitem__(self, name, parameter):
+        self.register_parameter(name, parameter)
+
+    def __getitem__(self, name):
+        return self._parameters[name]
+
+    def __delitem__(self, name):
+        del self._parameters[name]
+
+    def __contains__(self, name):
+        return name in self._parameters
+
+    def __len__(self):
+        return len(self._parameters)
+
+    def __iter__(self):
+        return iter(self._parameters)
+
+    def keys(self):
+        """The names."""
+        return self._parameters.keys()
+
+    def values(self):
+        """The parameters."""
+        return self._parameters.values()
+
+    def items(self):
+        """Names and parameters."""
+        return self._parameters.items()
+
+    def forward(self, *_):
+        raise NotImplementedError("a ParameterDict is not called")

@@ -1,10 +1,61 @@
 """The functions of networks under PyTorch's names and with its arguments. All of them take local and global tensors."""
 
-import math
-
 import oflow
 
-from .. import _core
+from .dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout  # noqa: F401
+from .linear_cross_entropy import linear_cross_entropy  # noqa: F401
+from .losses import (  # noqa: F401
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from .multihead import multi_head_attention_forward  # noqa: F401
+from .pools import (  # noqa: F401
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from .tables import embedding, embedding_bag  # noqa: F401
+
+
+def _call(name, input, inplace, **options):
+    """The function of that name of the table, or its form in place."""
+    return getattr(oflow, f"{name}_" if inplace else name)(input, **options)
 
 
 def _same(name, *, also=None):
@@ -18,18 +69,34 @@ def _same(name, *, also=None):
     return function
 
 
-relu = _same("relu")
-silu = _same("silu")
-mish = _same("mish")
+def _also_in_place(name):
+    """The function of that name, which also writes its result over the input."""
+
+    def function(input, inplace=False):
+        return _call(name, input, inplace)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``{name}`` of each element; with ``inplace`` it is written over the input."
+    return function
+
+
+relu = _also_in_place("relu")
+silu = _also_in_place("silu")
+mish = _also_in_place("mish")
+hardsigmoid = _also_in_place("hardsigmoid")
+hardswish = _also_in_place("hardswish")
+selu = _also_in_place("selu")
+relu6 = _also_in_place("relu6")
 sigmoid = _same("sigmoid")
 tanh = _same("tanh")
-softsign = _same("softsign")
-hardsigmoid = _same("hardsigmoid")
-hardswish = _same("hardswish")
 tanhshrink = _same("tanhshrink")
-selu = _same("selu")
-relu6 = _same("relu6")
 logsigmoid = _same("logsigmoid", also="log_sigmoid")
+relu_, selu_ = oflow.relu_, oflow.selu_
+
+
+def softsign(input):
+    """x / (1 + |x|)."""
+    return oflow.softsign(input) if input.dtype.is_floating_point else input / (input.abs() + 1)
 
 
 def gelu(input, approximate="none"):
@@ -39,9 +106,27 @@ def gelu(input, approximate="none"):
     return oflow.gelu(input) if approximate == "none" else oflow.gelu_tanh(input)
 
 
-def leaky_relu(input, negative_slope=0.01):
+def leaky_relu(input, negative_slope=0.01, inplace=False):
     """x, or ``negative_slope`` x where x is negative."""
-    return oflow.leaky_relu(input, alpha=negative_slope)
+    return _call("leaky_relu", input, inplace, alpha=negative_slope)
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """``leaky_relu``, written over the input."""
+    return leaky_relu(input, negative_slope, True)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False, *, generator=None):
+    """x, or a slope times x where x is not above 0: with ``training`` each element has a random one between the two bounds, else all
+    have their mean."""
+    # Backward reads what is written over.
+    y = oflow.rrelu(input.copy() if inplace else input, lower, upper, training, generator=generator)
+    return input.copy_(y) if inplace else y
+
+
+def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    """``rrelu``, written over the input."""
+    return rrelu(input, lower, upper, training, True)
 
 
 def prelu(input, weight):
@@ -54,19 +139,32 @@ def glu(input, dim=-1):
     return oflow.glu(input, dim)
 
 
-def celu(input, alpha=1.0):
+def celu(input, alpha=1.0, inplace=False):
     """x, or ``alpha`` (exp(x / alpha) - 1) where x is negative."""
-    return oflow.celu(input, alpha=alpha)
+    return _call("celu", input, inplace, alpha=alpha)
 
 
-def threshold(input, threshold, value):
+def celu_(input, alpha=1.0):
+    """``celu``, written over the input."""
+    return celu(input, alpha, True)
+
+
+def threshold(input, threshold, value, inplace=False):
     """x where it is above ``threshold``, else ``value``."""
-    return oflow.threshold(input, threshold, value)
+    return _call("threshold", input, inplace, threshold=threshold, value=value)
 
 
-def elu(input, alpha=1.0):
+threshold_ = oflow.threshold_
+
+
+def elu(input, alpha=1.0, inplace=False):
     """x, or ``alpha`` (exp(x) - 1) where x is negative."""
-    return oflow.elu(input, alpha=alpha)
+    return _call("elu", input, inplace, alpha=alpha)
+
+
+def elu_(input, alpha=1.0):
+    """``elu``, written over the input."""
+    return elu(input, alpha, True)
 
 
 def softplus(input, beta=1.0, threshold=20.0):
@@ -74,9 +172,14 @@ def softplus(input, beta=1.0, threshold=20.0):
     return oflow.softplus(input, beta=beta, threshold=threshold)
 
 
-def hardtanh(input, min_val=-1.0, max_val=1.0):
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """x within the two values."""
-    return oflow.hardtanh(input, lo=min_val, hi=max_val)
+    return _call("hardtanh", input, inplace, lo=min_val, hi=max_val)
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """``hardtanh``, written over the input."""
+    return hardtanh(input, min_val, max_val, True)
 
 
 def hardshrink(input, lambd=0.5):
@@ -89,23 +192,31 @@ def softshrink(input, lambd=0.5):
     return oflow.softshrink(input, lambd=lambd)
 
 
-def softmax(input, dim):
-    """Softmax over a dim."""
-    return oflow.softmax(input, dim=dim)
+def _over(name, input, dim, dtype):
+    # Without a dim it is the one that PyTorch takes: of classes.
+    dim = (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim
+    return getattr(oflow, name)(input if dtype is None else input.cast(dtype), dim=dim)
 
 
-def log_softmax(input, dim):
-    """Logarithm of softmax over a dim."""
-    return oflow.log_softmax(input, dim=dim)
+def softmax(input, dim=None, *, dtype=None):
+    """Softmax over a dim: without one over dim 0 of tensors of 0, 1 or 3 dims, and dim 1 of others. ``dtype`` converts the input first."""
+    return _over("softmax", input, dim, dtype)
 
 
-def dropout(input, p=0.5, training=True, *, generator=None):
-    """Sets elements to zero with probability ``p`` and scales the others by 1 / (1 - p). Without ``training`` returns the input."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"the probability of dropping is between 0 and 1, not {p}")
-    if not training:
-        return input
-    return oflow.dropout(input, p) if generator is None else oflow.dropout(input, p, generator=generator)
+def softmin(input, dim=None, *, dtype=None):
+    """Softmax of the negative input, with the arguments of ``softmax``."""
+    return _over("softmax", -input, dim, dtype)
+
+
+def log_softmax(input, dim=None, *, dtype=None):
+    """Logarithm of softmax, with the arguments of ``softmax``."""
+    return _over("log_softmax", input, dim, dtype)
+
+
+def gumbel_softmax(logits, tau=1.0, hard=False, *, dim=-1, generator=None):
+    """Random choices among the categories along ``dim``: the softmax of (logits + Gumbel noise) / ``tau``. With ``hard`` the result is
+    one-hot, and the gradient is that of the softmax."""
+    return oflow.gumbel_softmax(logits, tau, hard, dim, generator=generator)
 
 
 def linear(input, weight, bias=None):
@@ -113,17 +224,17 @@ def linear(input, weight, bias=None):
     return oflow.linear(input, weight, bias)
 
 
-def embedding(input, weight, padding_idx=None):
-    """The rows of ``weight`` at the indices ``input``. The row at ``padding_idx`` gets no gradient."""
-    y = oflow.embedding(weight, input)
-    if padding_idx is None:
-        return y
-    padding_idx = padding_idx + weight.shape[0] if padding_idx < 0 else padding_idx
-    return oflow.where((input == padding_idx).unsqueeze(-1), y.detach(), y)
+def bilinear(input1, input2, weight, bias=None):
+    """``input1ᵀ W input2`` for each matrix W of ``weight``, plus ``bias``, row by row."""
+    return oflow.bilinear(input1, input2, weight, bias)
 
 
-def one_hot(tensor, num_classes):
-    """A last dim of ``num_classes`` with 1 at the index and 0 elsewhere."""
+def one_hot(tensor, num_classes=-1):
+    """A last dim of ``num_classes`` with 1 at the index and 0 elsewhere. -1 is one more than the largest index, which is read."""
+    if num_classes == -1:
+        if tensor.numel() == 0:
+            raise ValueError("no classes can be counted in a tensor without elements; give num_classes")
+        num_classes = int(tensor.amax().item()) + 1
     return oflow.one_hot(tensor, num_classes)
 
 
@@ -158,128 +269,30 @@ def scaled_dot_product_attention(
     )
 
 
-def _attention_weights(query, key, mask, dropout_p, causal):
-    """The weights of attention, of which dropout sets some to 0."""
-    scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
-    if causal:
-        seen = (scores.detach() * 0 + 1).tril(0) != 0
-        scores = scores.masked_fill(seen.logical_not(), -math.inf)
-    if mask is not None:
-        scores = scores.masked_fill(mask.logical_not(), -math.inf) if mask.dtype == oflow.bool else scores + mask
-    if causal or mask is not None:
-        # Queries that see nothing: their softmax would be NaN.
-        blind = scores.detach().amax(-1, keepdim=True) == -math.inf
-        weights = oflow.softmax(scores.masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
-    else:
-        weights = oflow.softmax(scores, dim=-1)
-    return oflow.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
-
-
-def embedding_bag(
-    input,
-    weight,
-    offsets=None,
-    *,
-    mode="mean",
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
-    """The rows of ``weight`` that each bag names, reduced: rows of ``input`` of two dims, or a list of ids and the ``offsets`` at which
-    bags start."""
-    return oflow.embedding_bag(
-        weight,
-        input,
-        offsets,
-        mode=mode,
-        per_sample_weights=per_sample_weights,
-        include_last_offset=include_last_offset,
-        padding_idx=padding_idx,
-    )
-
-
-def _reduced(loss, reduction):
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
-
-
-def cross_entropy(input, target, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-    """Cross entropy of logits ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices (``[N, ...]``) or probabilities (of the shape of
-    the logits). ``"mean"`` is over the rows that are not ignored, by their weights. ``oflow.cross_entropy`` is the same with another
-    dim of classes, its ``dim``, where one is given, and ignores no index unless told."""
-    return oflow.cross_entropy(
-        input,
-        target,
-        weight=weight,
-        ignore_index=ignore_index,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
-
-
-def mse_loss(input, target, *, reduction="mean"):
-    """(input - target)² of each element, reduced."""
-    return _reduced((input - target) ** 2, reduction)
-
-
-def l1_loss(input, target, *, reduction="mean"):
-    """|input - target| of each element, reduced."""
-    return _reduced((input - target).abs(), reduction)
-
-
-def huber_loss(input, target, reduction="mean", delta=1.0):
-    """Half of the squared difference within ``delta``, and linear beyond, reduced."""
-    if delta <= 0:
-        raise ValueError(f"delta is above 0, not {delta}")
-    apart = (input - target).abs()
-    near = apart.clamp(0.0, delta)
-    return _reduced(near * (apart - near * 0.5), reduction)
-
-
-def smooth_l1_loss(input, target, *, reduction="mean", beta=1.0):
-    """``huber_loss`` divided by ``beta``; ``l1_loss`` where beta is 0."""
-    if beta == 0:
-        return l1_loss(input, target, reduction=reduction)
-    return huber_loss(input, target, reduction, beta) / beta
-
-
-def binary_cross_entropy_with_logits(input, target, *, reduction="mean"):
-    """Binary cross entropy of logits and probabilities, reduced."""
-    return _reduced(softplus(input) - input * target, reduction)
-
-
-def nll_loss(input, target, weight=None, *, ignore_index=-100, reduction="mean"):
-    """Negative log likelihood of log probabilities ``[C]``, ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows
-    that are not ignored, by their weights."""
-    return oflow.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
-
-
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, *, reduction="mean"):
-    """The mean over all classes but the target of max(0, margin - x[target] + x) to the power p, reduced over rows."""
-    return oflow.multi_margin_loss(input, target, p=p, margin=margin, weight=weight, reduction=reduction)
-
-
-def multilabel_margin_loss(input, target, *, reduction="mean"):
-    """max(0, 1 - x[y] + x[c]) of labels y and classes c that are none, divided by the number of classes, reduced over rows. Labels
-    end at the first -1 of a row."""
-    return oflow.multilabel_margin_loss(input, target, reduction=reduction)
-
-
-def multilabel_soft_margin_loss(input, target, weight=None, *, reduction="mean"):
-    """Binary cross entropy of logits, its mean over the last dim, reduced over rows."""
-    return oflow.multilabel_soft_margin_loss(input, target, weight=weight, reduction=reduction)
-
-
 def normalize(input, p=2.0, dim=1, eps=1e-12):
-    """Divides by the norm over a dim, at least ``eps``; only the norm of p = 2."""
-    if p != 2.0:
-        raise NotImplementedError(f"normalize knows the norm of p = 2, not of p = {p}")
-    return input / (input * input).sum(dim, keepdim=True).sqrt().clamp(eps, float("inf"))
+    """Divides by the p-norm over a dim, at least ``eps``."""
+    return oflow.normalize(input, p, dim, eps=eps)
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Divides each element of ``[batch, channels, ...]`` by (k + alpha a)^beta, where a is the mean of the squares at its place in ``size``
+    channels around its own."""
+    return oflow.local_response_norm(input, size, alpha, beta, k)
+
+
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """The cosine of the angle between two tensors along a dim; norms below ``eps`` count as ``eps``."""
+    return oflow.cosine_similarity(x1, x2, dim, eps=eps)
+
+
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of x1 - x2 + eps along the last dim."""
+    return oflow.pairwise_distance(x1, x2, p=p, eps=eps, keepdim=keepdim)
+
+
+def pdist(input, p=2.0):
+    """The p-norms of the differences of each two rows of a matrix: the upper triangle of ``cdist(x, x)``, row by row."""
+    return oflow.pdist(input, p)
 
 
 def _named(name):
@@ -310,38 +323,8 @@ def _transposed(name):
     return function
 
 
-def _max_pool(name):
-    @_named(name)
-    def function(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        call = getattr(oflow, f"{name}_with_indices" if return_indices else name)
-        return call(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
-
-    return function
-
-
-def _avg_pool(name):
-    @_named(name)
-    def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, *divisor_override):
-        stride = [] if stride is None else stride
-        return getattr(oflow, name)(input, kernel_size, stride, padding, ceil_mode, count_include_pad, *divisor_override)
-
-    return function
-
-
-def _adaptive(name):
-    @_named(name)
-    def function(input, output_size):
-        return getattr(oflow, name)(input, output_size)
-
-    return function
-
-
 conv1d, conv2d, conv3d = (_convolution(f"conv{n}d") for n in (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (_transposed(f"conv_transpose{n}d") for n in (1, 2, 3))
-max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d") for n in (1, 2, 3))
-avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(f"avg_pool{n}d") for n in (1, 2, 3))
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive(f"adaptive_max_pool{n}d") for n in (1, 2, 3))
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive(f"adaptive_avg_pool{n}d") for n in (1, 2, 3))
 
 
 def pad(input, pad, mode="constant", value=None):
@@ -370,6 +353,21 @@ def interpolate(
         recompute_scale_factor=recompute_scale_factor,
         antialias=antialias,
     )
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """``interpolate``."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """``interpolate`` by the nearest element."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """``interpolate`` by weights of four pixels; the corners lie on each other."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
@@ -430,24 +428,3 @@ def instance_norm(
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Each group of channels of each image with mean 0 and variance 1."""
     return oflow.group_norm(input, num_groups, weight, bias, eps)
-def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
-):
-    """The negative log likelihood of targets under all their alignments with log-probabilities ``[T, N, C]``. Lengths are tensors,
-    lists or tuples. The gradient is that of the log-probabilities as they are."""
-
-    def lengths(of):
-        if isinstance(of, oflow.Tensor):
-            return of
-        made = oflow.tensor(list(of) if hasattr(of, "__iter__") else of, dtype=oflow.int64)
-        return oflow.distribute(made, **_core.beside(log_probs)) if log_probs.is_global else made
-
-    return oflow.ctc_loss(
-        log_probs,
-        targets,
-        lengths(input_lengths),
-        lengths(target_lengths),
-        blank=blank,
-        reduction=reduction,
-        zero_infinity=zero_infinity,
-    )

@@ -14,8 +14,8 @@ class _Pad(Module):
         if len(self.padding) != n:
             raise ValueError(f"padding is {padding}; it needs 1 number, or {n}: before and after of each dim, the last first")
 
-    def forward(self, x):
-        return F.pad(x, self.padding, self._mode)
+    def forward(self, input):
+        return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self):
         return f"{tuple(self.padding)}"
@@ -26,8 +26,8 @@ class _ConstantPad(_Pad):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, x):
-        return F.pad(x, self.padding, "constant", self.value)
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self):
         return f"padding={tuple(self.padding)}, value={self.value}"
@@ -60,8 +60,8 @@ class Upsample(Module):
         self.size, self.scale_factor, self.mode = size, scale_factor, mode
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def forward(self, x):
-        return F.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+    def forward(self, input):
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
     def extra_repr(self):
         to = f"size={self.size}" if self.scale_factor is None else f"scale_factor={self.scale_factor}"
@@ -89,8 +89,8 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, x):
-        return F.pixel_shuffle(x, self.upscale_factor)
+    def forward(self, input):
+        return F.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self):
         return f"upscale_factor={self.upscale_factor}"
@@ -103,8 +103,8 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, x):
-        return F.pixel_unshuffle(x, self.downscale_factor)
+    def forward(self, input):
+        return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self):
         return f"downscale_factor={self.downscale_factor}"
@@ -117,8 +117,8 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, x):
-        return F.channel_shuffle(x, self.groups)
+    def forward(self, input):
+        return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):
         return f"groups={self.groups}"
@@ -131,8 +131,8 @@ class Unfold(Module):
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
-    def forward(self, x):
-        return F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input):
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
@@ -146,8 +146,8 @@ class Fold(Module):
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
-    def forward(self, x):
-        return F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input):
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
         sizes = f"output_size={self.output_size}, kernel_size={self.kernel_size}"

@@ -1,5 +1,7 @@
-"""Layers with parameters, and dropout. Parameters have the initial values of PyTorch's layers, and for the same seed those of the
+"""Layers with parameters. Parameters have the initial values of PyTorch's layers, and for the same seed those of the
 layers of the same names in Rust."""
+
+import math
 
 import oflow
 
@@ -33,11 +35,79 @@ class Linear(Module):
         else:
             self.register_parameter("bias", None)
 
-    def forward(self, x):
-        return F.linear(x, self.weight, self.bias)
+    def forward(self, input):
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """``input1ᵀ W input2`` for each matrix W of the weight ``[out_features, in1_features, in2_features]``, plus bias, which are uniform in
+    ±1/√in1_features."""
+
+    def __init__(
+        self, in1_features, in2_features, out_features, bias=True, *, device=None, placement=None, sbp=None, dtype=None
+    ):
+        super().__init__()
+        self.in1_features, self.in2_features = _size("in1_features", in1_features, 1), _size("in2_features", in2_features, 1)
+        self.out_features = _size("out_features", out_features)
+        layout, bound = init.where(device, placement, sbp, dtype), in1_features**-0.5
+        self.weight = init.uniform([out_features, in1_features, in2_features], bound, **layout)
+        self.register_parameter("bias", init.uniform([out_features], bound, **init.of_vectors(layout)) if bias else None)
+
+    def forward(self, input1, input2):
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}"
+        return f"{sizes}, bias={self.bias is not None}"
+
+
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of the logits that its linear layer ``linear`` gives: of ``num_classes`` classes, for each place of
+    ``out_features``."""
+
+    def __init__(
+        self,
+        in_features,
+        num_classes,
+        *,
+        out_features=(),
+        bias=False,
+        reduction="mean",
+        weight=None,
+        ignore_index=None,
+        label_smoothing=0.0,
+        options=None,
+        device=None,
+        placement=None,
+        sbp=None,
+        dtype=None,
+    ):
+        super().__init__()
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise ValueError(f"the weight has shape {list(weight.shape)} for {num_classes} classes")
+        self.num_classes, self.out_features = _size("num_classes", num_classes), tuple(out_features)
+        self.reduction, self.ignore_index, self.label_smoothing = reduction, ignore_index, label_smoothing
+        self.options = options
+        self.register_buffer("weight", weight)
+        layout = init.where(device, placement, sbp, dtype)
+        self.linear = Linear(in_features, math.prod(self.out_features, start=num_classes), bias, **layout)
+
+    def forward(self, input, target):
+        shape, bias = [self.num_classes, *self.out_features], self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape([*shape, self.linear.in_features]),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
 
 
 class Embedding(Module):
@@ -51,6 +121,10 @@ class Embedding(Module):
         num_embeddings,
         embedding_dim,
         padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
         *,
         std=1.0,
         device=None,
@@ -62,12 +136,16 @@ class Embedding(Module):
         self.num_embeddings = _size("num_embeddings", num_embeddings)
         self.embedding_dim = _size("embedding_dim", embedding_dim)
         self.padding_idx = _padding(padding_idx, num_embeddings)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         layout = init.where(device, placement, sbp, dtype)
         self.weight = init.normal([num_embeddings, embedding_dim], std, **layout)
         _without(self.weight, self.padding_idx)
 
-    def forward(self, ids):
-        return F.embedding(ids, self.weight, self.padding_idx)
+    def forward(self, input):
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
 
     def extra_repr(self):
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -99,8 +177,12 @@ class EmbeddingBag(Module):
         self,
         num_embeddings,
         embedding_dim,
-        *,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
         mode="mean",
+        sparse=False,
+        *,
         include_last_offset=False,
         padding_idx=None,
         device=None,
@@ -114,6 +196,8 @@ class EmbeddingBag(Module):
         self.num_embeddings = _size("num_embeddings", num_embeddings)
         self.embedding_dim = _size("embedding_dim", embedding_dim)
         self.mode, self.include_last_offset = mode, bool(include_last_offset)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.padding_idx = _padding(padding_idx, num_embeddings)
         self.weight = init.normal([num_embeddings, embedding_dim], 1.0, **init.where(device, placement, sbp, dtype))
         _without(self.weight, self.padding_idx)
@@ -123,7 +207,11 @@ class EmbeddingBag(Module):
             input,
             self.weight,
             offsets,
-            mode=self.mode,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,
@@ -162,8 +250,8 @@ class LayerNorm(Module):
             made = init.constant(self.normalized_shape, value, **layout) if elementwise_affine and wanted else None
             self.register_parameter(name, made)
 
-    def forward(self, x):
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def forward(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
         return f"{self.normalized_shape}, eps={self.eps}"
@@ -182,8 +270,8 @@ class RMSNorm(Module):
         made = init.constant(self.normalized_shape, 1.0, **layout) if elementwise_affine else None
         self.register_parameter("weight", made)
 
-    def forward(self, x):
-        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    def forward(self, input):
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self):
         return f"{self.normalized_shape}, eps={self.eps}"
@@ -212,36 +300,15 @@ class PReLU(Module):
 class Threshold(Module):
     """x where it is above ``threshold``, else ``value``."""
 
-    def __init__(self, threshold, value):
+    def __init__(self, threshold, value, inplace=False):
         super().__init__()
-        self.threshold, self.value = threshold, value
+        self.threshold, self.value, self.inplace = threshold, value, inplace
 
     def forward(self, input):
-        return F.threshold(input, self.threshold, self.value)
+        return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self):
         return f"threshold={self.threshold}, value={self.value}"
-
-
-class Dropout(Module):
-    """In training mode sets elements to zero with probability ``p`` and multiplies the others by 1 / (1 - p); in evaluation mode
-    returns its input. The mask does not depend on placement or SBP."""
-
-    def __init__(self, p=0.5):
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"the probability of dropping is between 0 and 1, not {p}")
-        self.p = p
-
-    def forward(self, x):
-        if self.training and self.p == 0.0:
-            # The number is drawn all the same: later ones must not depend on a rate being zero.
-            _core.draw(x)
-            return x
-        return F.dropout(x, self.p, self.training)
-
-    def extra_repr(self):
-        return f"p={self.p}"
 
 
 class Identity(Module):
@@ -250,8 +317,8 @@ class Identity(Module):
     def __init__(self, *_args, **_kwargs):
         super().__init__()
 
-    def forward(self, x):
-        return x
+    def forward(self, input):
+        return input
 
 
 class Flatten(Module):
@@ -261,8 +328,22 @@ class Flatten(Module):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x):
-        return x.flatten(self.start_dim, self.end_dim)
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Makes of one dim the dims of ``unflattened_size``."""
+
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self):
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

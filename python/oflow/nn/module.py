@@ -62,6 +62,8 @@ class Module:
     _scope = None
     # Lists are not called: their modules are named by both names.
     _is_list = False
+    # A layer whose parameters are made at its first call.
+    _is_lazy = False
 
     def __init__(self):
         for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
@@ -234,7 +236,15 @@ class Module:
                 if tensor is not None and (transient or name not in module._transient):
                     yield module, name, _joined(prefix, name)
 
+    def _sizes_known(self):
+        """Refuses a module of which a layer has no parameters yet: they would be left out without a word."""
+        for name, module in self.named_modules():
+            if module._is_lazy:
+                what = f"the part '{name}'" if name else "this module"
+                raise RuntimeError(f"{what} is a {type(module).__name__}, whose parameters are made at its first call: call the module once before")
+
     def _named(self, table, prefix, recurse, transient=True):
+        self._sizes_known()
         seen = set()
         for module, name, dotted in self._slots(table, recurse, transient):
             tensor = getattr(module, table)[name]
@@ -403,8 +413,8 @@ class Module:
         return self
 
     def to(self, target):
-        """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Parameters that
-        are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
+        """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype. Returns the
+        module. Parameters that are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
         was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
         return self._to(target, "to")
 
@@ -419,9 +429,10 @@ class Module:
             device = oflow.device(target)
         except (TypeError, ValueError):
             dtype = oflow.dtype(target)
-            if not dtype.is_floating_point:
-                raise TypeError(f"a module is converted to a floating point dtype, not to {dtype}") from None
-            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point and t.dtype != dtype else t, apart)
+            if not (dtype.is_floating_point or dtype.is_complex):
+                raise TypeError(f"a module is converted to a floating point or complex dtype, not to {dtype}") from None
+            numbers = lambda d: d.is_floating_point or d.is_complex  # noqa: E731
+            return self._map(lambda t: t.cast(dtype) if numbers(t.dtype) and t.dtype != dtype else t, apart)
         return self._map(lambda t: t.to_device(device) if t.device != device else t, apart)
 
     def float(self):
@@ -455,6 +466,7 @@ class Module:
         SBP. In a pattern ``*`` matches any characters, dots included, and ``?`` one. Without a rule ``sbp`` applies, and without
         it B on all axes. Of a local parameter the value of the placement's first rank counts. Make optimizers after this call.
         """
+        self._sizes_known()
         rules = list(rules.items()) if hasattr(rules, "items") else list(rules)
         if sbp is not None:
             rules.append(("*", sbp))
@@ -480,6 +492,7 @@ class Module:
         begin with ``prefix``. With ``keep_vars`` the dict has the parameters themselves, without it they are detached."""
         if destination is None:
             destination = OrderedDict()
+            self._sizes_known()
             # Refuses a module that contains itself.
             all(True for _ in self._saved())
         self._save_to_state_dict(destination, prefix, keep_vars)

@@ -11,6 +11,8 @@ from .module import Module
 class _Recurrent(Module):
     _function = None
     _gates = 1
+    # Whether h may be narrower than the gates.
+    _projects = False
 
     def __init__(
         self,
@@ -21,6 +23,7 @@ class _Recurrent(Module):
         batch_first=False,
         dropout=0.0,
         bidirectional=False,
+        proj_size=0,
         *,
         device=None,
         placement=None,
@@ -28,34 +31,46 @@ class _Recurrent(Module):
         dtype=None,
     ):
         super().__init__()
+        if proj_size and not self._projects:
+            raise ValueError(f"proj_size is for LSTM, not for {type(self).__name__}")
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f"the probability of dropping is between 0 and 1, not {dropout}")
         self.input_size, self.hidden_size = _size("input_size", input_size), _size("hidden_size", hidden_size, 1)
         self.num_layers, self.bias, self.batch_first = _size("num_layers", num_layers, 1), bool(bias), bool(batch_first)
         self.dropout, self.bidirectional = float(dropout), bool(bidirectional)
+        self.proj_size = _size("proj_size", proj_size)
+        if proj_size >= hidden_size:
+            raise ValueError(f"proj_size {proj_size} is not less than hidden_size {hidden_size}")
         layout, bound = init.where(device, placement, sbp, dtype), 1.0 / hidden_size**0.5
         rows = self._gates * hidden_size
         for layer, end, width in self._parts():
-            shapes = {"weight_ih": [rows, width], "weight_hh": [rows, hidden_size]}
+            shapes = {"weight_ih": [rows, width], "weight_hh": [rows, self._output]}
             if bias:
                 shapes.update(bias_ih=[rows], bias_hh=[rows])
+            if proj_size:
+                shapes["weight_hr"] = [proj_size, hidden_size]
             for kind, shape in shapes.items():
                 place = layout if len(shape) > 1 else init.of_vectors(layout)
                 setattr(self, f"{kind}_l{layer}{end}", init.uniform(shape, bound, **place))
 
+    @property
+    def _output(self):
+        """The width of the output of one direction, and of h."""
+        return self.proj_size or self.hidden_size
+
     def _parts(self):
         ends = ("", "_reverse") if self.bidirectional else ("",)
         for layer in range(self.num_layers):
-            width = self.input_size if layer == 0 else self.hidden_size * len(ends)
+            width = self.input_size if layer == 0 else self._output * len(ends)
             for end in ends:
                 yield layer, end, width
 
     def _weights(self):
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.bias else ("weight_ih", "weight_hh")
+        kinds = ["weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if self.bias else ()), *(("weight_hr",) if self.proj_size else ())]
         return [getattr(self, f"{kind}_l{layer}{end}") for layer, end, _ in self._parts() for kind in kinds]
 
-    def _zeros(self, x):
-        shape = [self.num_layers * (2 if self.bidirectional else 1), self.hidden_size]
+    def _zeros(self, x, width):
+        shape = [self.num_layers * (2 if self.bidirectional else 1), width]
         if len(x.shape) == 3:
             shape.insert(1, x.shape[0 if self.batch_first else 1])
         return oflow.zeros(shape, dtype=self.weight_ih_l0.dtype, **_core.beside(x))
@@ -82,12 +97,12 @@ class _Recurrent(Module):
 
 class LSTM(_Recurrent):
     """A long short-term memory over sequences ``[T, B, input]`` (``batch_first``: ``[B, T, input]``), or ``[T, input]``: gives the output
-    and the states ``(h, c)`` behind the last step."""
+    and the states ``(h, c)`` behind the last step. With ``proj_size`` a matrix ``weight_hr`` takes h to that width."""
 
-    _function, _gates = "lstm", 4
+    _function, _gates, _projects = "lstm", 4, True
 
     def forward(self, input, hx=None):
-        h, c = hx if hx is not None else [self._zeros(input)] * 2
+        h, c = hx if hx is not None else [self._zeros(input, self._output), self._zeros(input, self.hidden_size)]
         output, h, c = self._run(input, [h, c])
         return output, (h, c)
 
@@ -98,7 +113,7 @@ class GRU(_Recurrent):
     _function, _gates = "gru", 3
 
     def forward(self, input, hx=None):
-        return self._run(input, hx if hx is not None else self._zeros(input))
+        return self._run(input, hx if hx is not None else self._zeros(input, self.hidden_size))
 
 
 class RNN(_Recurrent):
@@ -115,7 +130,7 @@ class RNN(_Recurrent):
         return "rnn_" + self.nonlinearity
 
     def forward(self, input, hx=None):
-        return self._run(input, hx if hx is not None else self._zeros(input))
+        return self._run(input, hx if hx is not None else self._zeros(input, self.hidden_size))
 
 
 class _Cell(Module):

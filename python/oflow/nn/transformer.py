@@ -4,7 +4,8 @@ the same names of parameters."""
 from .. import _core
 from . import functional as F
 from . import init
-from .layers import Dropout, LayerNorm, Linear
+from .dropout import Dropout
+from .layers import LayerNorm, Linear
 from .module import Module
 
 

@@ -1,6 +1,7 @@
 """Values of PyTorch as values of oflow, and back."""
 
 import torch
+import torch.nn.functional as F
 
 import oflow
 
@@ -45,6 +46,13 @@ class Giver:
             return str(value)
         if isinstance(value, torch.memory_format):
             return getattr(oflow, str(value).removeprefix("torch."))
+        if isinstance(value, torch.nn.Module):
+            return module(value)
+        if callable(value) and getattr(F, getattr(value, "__name__", ""), None) is value:
+            return getattr(oflow.nn.functional, value.__name__)
+        if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+            names = ("allow_retain_graph", "batch_chunk_size", "chunking_method")
+            return oflow.nn.LinearCrossEntropyOptions(**{name: getattr(value, name) for name in names})
         if isinstance(value, torch.Size):
             return tuple(value)
         if isinstance(value, (list, tuple)):
@@ -53,6 +61,30 @@ class Giver:
         if isinstance(value, dict):
             return {key: self(v, differentiable) for key, v in value.items()}
         return value
+
+
+def module(value):
+    """The module of oflow of the same class and options: layers and distances, which are arguments of modules and functions."""
+    here = getattr(oflow.nn, type(value).__name__)
+    if isinstance(value, (torch.nn.TransformerEncoderLayer, torch.nn.TransformerDecoderLayer)):
+        attention, one = value.self_attn, value.linear1
+        return here(
+            attention.embed_dim,
+            attention.num_heads,
+            one.out_features,
+            value.dropout.p,
+            Giver()(value.activation),
+            value.norm1.eps,
+            attention.batch_first,
+            value.norm_first,
+            one.bias is not None,
+        )
+    if isinstance(value, torch.nn.LayerNorm):
+        return here(value.normalized_shape, value.eps, value.elementwise_affine, value.bias is not None)
+    if isinstance(value, torch.nn.PairwiseDistance):
+        return here(value.norm, value.eps, value.keepdim)
+    # Without parameters: activations.
+    return here()
 
 
 def back(value):

@@ -108,7 +108,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is not a tensor of float.
+    /// If `x` is not a tensor of float or complex.
     #[track_caller]
     pub fn silu(&self) -> Result<Tensor> {
         invoke1(op!("silu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -291,9 +291,6 @@ impl Tensor {
     /// ```text
     /// tanhshrink(Tensor x) -> Tensor
     /// ```
-    ///
-    /// # Errors
-    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn tanhshrink(&self) -> Result<Tensor> {
         invoke1(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
@@ -317,9 +314,6 @@ impl Tensor {
     /// ```text
     /// threshold(Tensor x, Scalar threshold, Scalar value) -> Tensor
     /// ```
-    ///
-    /// # Errors
-    /// If `x` is not a tensor of float.
     #[track_caller]
     pub fn threshold(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<Tensor> {
         invoke1(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())

@@ -618,7 +618,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is not a tensor of float, or the result has another shape or dtype.
+    /// If `x` is not a tensor of float or complex, or the result has another shape or dtype.
     #[track_caller]
     pub fn silu_(&self) -> Result<&Tensor> {
         write_over(op!("silu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -821,7 +821,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is not a tensor of float, or the result has another shape or dtype.
+    /// If the result has another shape or dtype.
     #[track_caller]
     pub fn tanhshrink_(&self) -> Result<&Tensor> {
         write_over(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
@@ -849,7 +849,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `x` is not a tensor of float, or the result has another shape or dtype.
+    /// If the result has another shape or dtype.
     #[track_caller]
     pub fn threshold_(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<&Tensor> {
         write_over(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())?;

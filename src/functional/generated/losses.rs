@@ -587,7 +587,7 @@ impl Tensor {
         super::super::losses::soft_margin_loss(self, target, options.reduction, CallSite::here())
     }
 
-    /// x where the target is 1, else max(0, margin - x).
+    /// x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere.
     ///
     /// ```text
     /// hinge_embedding_loss(Tensor x, Tensor target, *, Float margin=1.0, String reduction="mean") -> Tensor
@@ -649,8 +649,8 @@ impl Tensor {
         super::super::losses::poisson_nll_loss(self, target, options.log_input, options.full, options.eps, options.reduction, CallSite::here())
     }
 
-    /// The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant
-    /// log(2π) / 2.
+    /// The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the
+    /// variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2.
     ///
     /// ```text
     /// gaussian_nll_loss(Tensor x, Tensor target, Tensor var, *, Bool full=false, Float eps=1e-6, String reduction="mean") -> Tensor

@@ -440,7 +440,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// With `training`, if a channel has fewer than 2 elements; without `training`, if a running statistic is missing.
+    /// With `training`, if a channel has one element; without `training`, if a running statistic is missing.
     #[track_caller]
     pub fn batch_norm(
         &self,
@@ -844,6 +844,190 @@ impl Tensor {
         super::super::conv::adaptive_avg_pool3d(self, &output_size.ints(), CallSite::here())
     }
 
+    /// `adaptive_max_pool1d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// adaptive_max_pool1d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool1d_with_indices(&self, output_size: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::pools::adaptive_max_pool1d_with_indices(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// `adaptive_max_pool2d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// adaptive_max_pool2d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool2d_with_indices(&self, output_size: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::pools::adaptive_max_pool2d_with_indices(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// `adaptive_max_pool3d`, and where the elements are, counted over the spatial dims.
+    ///
+    /// ```text
+    /// adaptive_max_pool3d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn adaptive_max_pool3d_with_indices(&self, output_size: impl IntList) -> Result<Vec<Tensor>> {
+        super::super::pools::adaptive_max_pool3d_with_indices(self, &output_size.ints(), CallSite::here())
+    }
+
+    /// The p-norm of each window of the last dim, p = `norm_type`: the p-th root of the sum of xᵖ. `stride` is the kernel's size unless given.
+    ///
+    /// ```text
+    /// lp_pool1d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn lp_pool1d(
+        &self,
+        norm_type: f64,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::pools::lp_pool1d(self, norm_type, &kernel_size.ints(), &stride.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// As `lp_pool1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// lp_pool2d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn lp_pool2d(
+        &self,
+        norm_type: f64,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::pools::lp_pool2d(self, norm_type, &kernel_size.ints(), &stride.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// As `lp_pool1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// lp_pool3d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn lp_pool3d(
+        &self,
+        norm_type: f64,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        super::super::pools::lp_pool3d(self, norm_type, &kernel_size.ints(), &stride.ints(), ceil_mode, CallSite::here())
+    }
+
+    /// The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that
+    /// of an image whose windows end with it, unless given.
+    ///
+    /// ```text
+    /// max_unpool1d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 4.0, 3.0, 2.0], [1, 1, 4], Device::Cpu)?;
+    /// let pooled = x.max_pool1d_with_indices(2, (), 0, 1, false)?;
+    /// assert_eq!(pooled[0].max_unpool1d(&pooled[1], 2, (), 0, ())?.to_vec::<f32>()?, [0.0, 4.0, 3.0, 0.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If `output_size` is no size that the pooling could have been of.
+    #[track_caller]
+    pub fn max_unpool1d(
+        &self,
+        indices: &Tensor,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_size: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::pools::max_unpool1d(self, indices, &kernel_size.ints(), &stride.ints(), &padding.ints(), &output_size.ints(), CallSite::here())
+    }
+
+    /// As `max_unpool1d` for 2 spatial dims.
+    ///
+    /// ```text
+    /// max_unpool2d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn max_unpool2d(
+        &self,
+        indices: &Tensor,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_size: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::pools::max_unpool2d(self, indices, &kernel_size.ints(), &stride.ints(), &padding.ints(), &output_size.ints(), CallSite::here())
+    }
+
+    /// As `max_unpool1d` for 3 spatial dims.
+    ///
+    /// ```text
+    /// max_unpool3d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn max_unpool3d(
+        &self,
+        indices: &Tensor,
+        kernel_size: impl IntList,
+        stride: impl IntList,
+        padding: impl IntList,
+        output_size: impl IntList,
+    ) -> Result<Tensor> {
+        super::super::pools::max_unpool3d(self, indices, &kernel_size.ints(), &stride.ints(), &padding.ints(), &output_size.ints(), CallSite::here())
+    }
+
+    /// The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims.
+    /// `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the
+    /// first for the last dim.
+    ///
+    /// ```text
+    /// fractional_max_pool2d(Tensor x, IntList kernel_size, IntList output_size, Tensor samples) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn fractional_max_pool2d(
+        &self,
+        kernel_size: impl IntList,
+        output_size: impl IntList,
+        samples: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        super::super::pools::fractional_max_pool2d(self, &kernel_size.ints(), &output_size.ints(), samples, CallSite::here())
+    }
+
+    /// As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims.
+    ///
+    /// ```text
+    /// fractional_max_pool3d(Tensor x, IntList kernel_size, IntList output_size, Tensor samples) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn fractional_max_pool3d(
+        &self,
+        kernel_size: impl IntList,
+        output_size: impl IntList,
+        samples: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        super::super::pools::fractional_max_pool3d(self, &kernel_size.ints(), &output_size.ints(), samples, CallSite::here())
+    }
+
+    /// Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels
+    /// around its own; channels that are not there count as 0.
+    ///
+    /// ```text
+    /// local_response_norm(Tensor x, Int size, Float alpha=0.0001, Float beta=0.75, Float k=1.0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn local_response_norm(&self, size: impl IntLike, alpha: f64, beta: f64, k: f64) -> Result<Tensor> {
+        super::super::pools::local_response_norm(self, size.int(), alpha, beta, k, CallSite::here())
+    }
+
     /// An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a
     /// dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or
     /// `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with
@@ -1075,6 +1259,7 @@ impl Tensor {
     /// A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states
     /// `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with
     /// `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set.
+    /// If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with.
     ///
     /// ```text
     /// lstm(Tensor x, TensorTuple hx, TensorTuple params, *, Bool has_biases=true, Int num_layers=1, Float dropout=0.0, Bool train=false, Bool bidirectional=false, Bool batch_first=false) -> (Tensor output, Tensor h_n, Tensor c_n)
@@ -1271,6 +1456,18 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("adaptive_avg_pool1d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool1d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool2d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool2d(b.given(0)?, b.ints(1)?, b.site)?])),
     ("adaptive_avg_pool3d(Tensor x, IntList output_size) -> Tensor", |b| Ok(vec![super::super::conv::adaptive_avg_pool3d(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("adaptive_max_pool1d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)", |b| super::super::pools::adaptive_max_pool1d_with_indices(b.given(0)?, b.ints(1)?, b.site)),
+    ("adaptive_max_pool2d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)", |b| super::super::pools::adaptive_max_pool2d_with_indices(b.given(0)?, b.ints(1)?, b.site)),
+    ("adaptive_max_pool3d_with_indices(Tensor x, IntList output_size) -> (Tensor values, Tensor indices)", |b| super::super::pools::adaptive_max_pool3d_with_indices(b.given(0)?, b.ints(1)?, b.site)),
+    ("lp_pool1d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::pools::lp_pool1d(b.given(0)?, b.float(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.site)?])),
+    ("lp_pool2d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::pools::lp_pool2d(b.given(0)?, b.float(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.site)?])),
+    ("lp_pool3d(Tensor x, Float norm_type, IntList kernel_size, IntList stride=[], Bool ceil_mode=false) -> Tensor", |b| Ok(vec![super::super::pools::lp_pool3d(b.given(0)?, b.float(1)?, b.ints(2)?, b.ints(3)?, b.bool(4)?, b.site)?])),
+    ("max_unpool1d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor", |b| Ok(vec![super::super::pools::max_unpool1d(b.given(0)?, b.given(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.ints(5)?, b.site)?])),
+    ("max_unpool2d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor", |b| Ok(vec![super::super::pools::max_unpool2d(b.given(0)?, b.given(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.ints(5)?, b.site)?])),
+    ("max_unpool3d(Tensor x, Tensor indices, IntList kernel_size, IntList stride=[], IntList padding=[0], IntList output_size=[]) -> Tensor", |b| Ok(vec![super::super::pools::max_unpool3d(b.given(0)?, b.given(1)?, b.ints(2)?, b.ints(3)?, b.ints(4)?, b.ints(5)?, b.site)?])),
+    ("fractional_max_pool2d(Tensor x, IntList kernel_size, IntList output_size, Tensor samples) -> (Tensor values, Tensor indices)", |b| super::super::pools::fractional_max_pool2d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.given(3)?, b.site)),
+    ("fractional_max_pool3d(Tensor x, IntList kernel_size, IntList output_size, Tensor samples) -> (Tensor values, Tensor indices)", |b| super::super::pools::fractional_max_pool3d(b.given(0)?, b.ints(1)?, b.ints(2)?, b.given(3)?, b.site)),
+    ("local_response_norm(Tensor x, Int size, Float alpha=0.0001, Float beta=0.75, Float k=1.0) -> Tensor", |b| Ok(vec![super::super::pools::local_response_norm(b.given(0)?, b.int(1)?, b.float(2)?, b.float(3)?, b.float(4)?, b.site)?])),
     ("interpolate(Tensor x, IntList size=[], *, FloatList scale_factor=[], String mode=\"nearest\", Bool? align_corners, Bool? recompute_scale_factor, Bool antialias=false) -> Tensor", |b| Ok(vec![super::super::image::interpolate(b.given(0)?, b.ints(1)?, b.floats(2)?, b.text(3)?, b.bool(4).ok(), b.bool(5).ok(), b.bool(6)?, b.site)?])),
     ("pixel_shuffle(Tensor x, Int upscale_factor) -> Tensor", |b| Ok(vec![super::super::image::pixel_shuffle(b.given(0)?, b.int(1)?, b.site)?])),
     ("pixel_unshuffle(Tensor x, Int downscale_factor) -> Tensor", |b| Ok(vec![super::super::image::pixel_unshuffle(b.given(0)?, b.int(1)?, b.site)?])),

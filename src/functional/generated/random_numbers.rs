@@ -72,6 +72,34 @@ pub struct GumbelSoftmaxOptions {
     pub generator: Option<Generator>,
 }
 
+/// Options of [`Tensor::feature_dropout_with`](crate::Tensor::feature_dropout_with).
+#[derive(Clone, Debug, Default)]
+pub struct FeatureDropoutOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
+/// Options of [`Tensor::alpha_dropout_with`](crate::Tensor::alpha_dropout_with).
+#[derive(Clone, Debug, Default)]
+pub struct AlphaDropoutOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
+/// Options of [`Tensor::feature_alpha_dropout_with`](crate::Tensor::feature_alpha_dropout_with).
+#[derive(Clone, Debug, Default)]
+pub struct FeatureAlphaDropoutOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
+/// Options of [`Tensor::rrelu_with`](crate::Tensor::rrelu_with).
+#[derive(Clone, Debug, Default)]
+pub struct RreluOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
 /// Uniform numbers in [lo, hi).
 ///
 /// ```text
@@ -272,6 +300,87 @@ impl Tensor {
     ) -> Result<Tensor> {
         super::super::random::gumbel_softmax(self, tau, hard, dim.int(), options.generator.as_ref(), CallSite::here())
     }
+
+    /// Dropout of whole channels of `[batch, channels, …]`: each channel of each sample becomes 0 with probability `p`, the others are
+    /// divided by 1 - p. What is dropped does not depend on placement or SBP.
+    ///
+    /// ```text
+    /// feature_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn feature_dropout(&self, p: f64) -> Result<Tensor> {
+        super::super::drops::feature_dropout(self, p, None, CallSite::here())
+    }
+
+    /// [`Tensor::feature_dropout`](crate::Tensor::feature_dropout) with its options.
+    #[track_caller]
+    pub fn feature_dropout_with(
+        &self,
+        p: f64,
+        options: &crate::functional::FeatureDropoutOptions,
+    ) -> Result<Tensor> {
+        super::super::drops::feature_dropout(self, p, options.generator.as_ref(), CallSite::here())
+    }
+
+    /// Elements become the negative limit of SELU with probability `p`; then all are scaled and shifted, so that mean 0 and variance 1 stay
+    /// (Klambauer et al., 2017). With p = 1 all are 0.
+    ///
+    /// ```text
+    /// alpha_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn alpha_dropout(&self, p: f64) -> Result<Tensor> {
+        super::super::drops::alpha_dropout(self, p, None, CallSite::here())
+    }
+
+    /// [`Tensor::alpha_dropout`](crate::Tensor::alpha_dropout) with its options.
+    #[track_caller]
+    pub fn alpha_dropout_with(&self, p: f64, options: &crate::functional::AlphaDropoutOptions) -> Result<Tensor> {
+        super::super::drops::alpha_dropout(self, p, options.generator.as_ref(), CallSite::here())
+    }
+
+    /// `alpha_dropout` of whole channels of `[batch, channels, …]`.
+    ///
+    /// ```text
+    /// feature_alpha_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn feature_alpha_dropout(&self, p: f64) -> Result<Tensor> {
+        super::super::drops::feature_alpha_dropout(self, p, None, CallSite::here())
+    }
+
+    /// [`Tensor::feature_alpha_dropout`](crate::Tensor::feature_alpha_dropout) with its options.
+    #[track_caller]
+    pub fn feature_alpha_dropout_with(
+        &self,
+        p: f64,
+        options: &crate::functional::FeatureAlphaDropoutOptions,
+    ) -> Result<Tensor> {
+        super::super::drops::feature_alpha_dropout(self, p, options.generator.as_ref(), CallSite::here())
+    }
+
+    /// x, or a slope times x where x is not above 0: with `training` each element has a random slope from `lower` to `upper`, else all have
+    /// their mean.
+    ///
+    /// ```text
+    /// rrelu(Tensor x, Float lower=0.125, Float upper=0.3333333333333333, Bool training=false, *, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rrelu(&self, lower: f64, upper: f64, training: bool) -> Result<Tensor> {
+        super::super::drops::rrelu(self, lower, upper, training, None, CallSite::here())
+    }
+
+    /// [`Tensor::rrelu`](crate::Tensor::rrelu) with its options.
+    #[track_caller]
+    pub fn rrelu_with(
+        &self,
+        lower: f64,
+        upper: f64,
+        training: bool,
+        options: &crate::functional::RreluOptions,
+    ) -> Result<Tensor> {
+        super::super::drops::rrelu(self, lower, upper, training, options.generator.as_ref(), CallSite::here())
+    }
 }
 
 /// By name.
@@ -281,4 +390,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal(b.float(0)?, b.float(1)?, &b.shape(2)?, &b.drawing_target_of(3, Some(4), 5)?, b.site)?])),
     ("normal(Tensor mean, Tensor std, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal_of(b.given(0)?, b.given(1)?, b.generator(2), b.site)?])),
     ("gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::gumbel_softmax(b.given(0)?, b.float(1)?, b.bool(2)?, b.int(3)?, b.generator(4), b.site)?])),
+    ("feature_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::drops::feature_dropout(b.given(0)?, b.float(1)?, b.generator(2), b.site)?])),
+    ("alpha_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::drops::alpha_dropout(b.given(0)?, b.float(1)?, b.generator(2), b.site)?])),
+    ("feature_alpha_dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::drops::feature_alpha_dropout(b.given(0)?, b.float(1)?, b.generator(2), b.site)?])),
+    ("rrelu(Tensor x, Float lower=0.125, Float upper=0.3333333333333333, Bool training=false, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::drops::rrelu(b.given(0)?, b.float(1)?, b.float(2)?, b.bool(3)?, b.generator(4), b.site)?])),
 ];

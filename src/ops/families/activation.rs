@@ -24,6 +24,7 @@ assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
 // Integers become f32, as in PyTorch.
 const SIGMOID: &str = "sigmoid(x: number) -> y";
 const TANH: &str = "tanh(x: number) -> y";
+const TANHSHRINK: &str = "tanhshrink(x: number) -> y";
 
 /// `(declaration, expression, derivative or "", doc)`.
 const TABLE: &[(&str, &str, &str, &str)] = &[
@@ -33,7 +34,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     ("gelu(x: float) -> y", GELU, "", "x Φ(x), with the exact normal distribution function Φ (by erf)."),
     ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by its tanh approximation."),
     ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "x σ(1.702 x), the sigmoid approximation of GELU."),
-    ("silu(x: float) -> y", "x * sigmoid(x)", "", "x σ(x)."),
+    ("silu(x: float|complex) -> y", "x * sigmoid(x)", "", "x σ(x)."),
     ("mish(x: float) -> y", "x * tanh(select(x > 20, x, log1p(exp(x))))", "", "x tanh(softplus(x))."),
     (
         "leaky_relu(x: float; alpha: runtime float = 0.01) -> y",
@@ -87,7 +88,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "select(x <= 0, exp(x / alpha), 1)",
         "x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step.",
     ),
-    ("tanhshrink(x: float) -> y", "x - tanh(x)", "square(tanh(x))", "x - tanh(x)."),
+    (TANHSHRINK, "x - tanh(x)", "square(tanh(x))", "x - tanh(x)."),
     (
         "hardswish(x: float) -> y",
         "x * min(max(x / 6 + 0.5, 0), 1)",
@@ -98,7 +99,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let threshold = OpDef::elementwise(
-        "threshold(x: float; threshold: runtime scalar, value: runtime scalar) -> y",
+        "threshold(x; threshold: runtime scalar, value: runtime scalar) -> y",
         "select(x <= threshold, value, x)",
     );
     let threshold = threshold.and_then(|op| op.derivative(0, "select(x <= threshold, 0, 1)")).map(|op| {
@@ -110,7 +111,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|(text, expr, derivative, doc)| {
             let op = OpDef::elementwise(text, expr)?.doc(doc).samples(&["f32[3, 5]", "f64[4, 2]", "bf16[2, 3]"]);
             let op = match *text {
-                SIGMOID | TANH => op.dtype(DTypeRule::PromoteFloat),
+                SIGMOID | TANH | TANHSHRINK => op.dtype(DTypeRule::PromoteFloat),
                 HARDTANH => op.values(|v| match (v.runtime[0].to_f64(), v.runtime[1].to_f64()) {
                     (lo, hi) if lo > hi => {
                         Err(Error::argument(format!("expected lo at most hi, not lo = {lo} and hi = {hi}")))

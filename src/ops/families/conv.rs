@@ -248,6 +248,7 @@ fn conv() -> Result<OpDef> {
     let text = format!("conv(x: float, weight: float, bias?: float; {SLIDES}) -> y");
     let doc = "The sums of x, weighted by a kernel that slides over its spatial dims.";
     Ok(family(&text, doc, out, Slides::Conv, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
+        .product_by_parts("x", "weight")?
         .adds("bias")?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;
@@ -288,6 +289,7 @@ fn conv_transpose() -> Result<OpDef> {
     let doc =
         "The transposed convolution: each element of x adds the kernel, times it, at its place. The gradient of conv.";
     Ok(family(&text, doc, out, Slides::Transpose, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
+        .product_by_parts("x", "weight")?
         .adds("bias")?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;

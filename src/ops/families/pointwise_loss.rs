@@ -86,9 +86,9 @@ const TABLE: &[Row] = &[
     ),
     (
         "hinge_each(x: float, t: float; margin: runtime float = 1.0) -> y",
-        "select(t == 1, x, max(margin - x, 0))",
-        &["select(t == 1, 1, select(margin - x > 0, -1, 0))", "0"],
-        "x where t is 1, else max(0, margin - x).",
+        "select(t == 1, 0, max(margin - x, 0)) + select(t == -1, 0, x)",
+        &["select(t == -1, 0, 1) - select(and(t != 1, margin - x > 0), 1, 0)", "0"],
+        "x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere.",
         PAIR,
     ),
     (

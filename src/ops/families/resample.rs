@@ -138,6 +138,7 @@ fn op(text: &str, doc: &str, back: bool, gradient: &'static str) -> Result<OpDef
     Ok(OpDef::new(text)?
         .doc(doc)
         .by_name_only()
+        .linear_by_parts()
         .check(move |c| check(c, back))
         .shape1(sized)
         .dtype(DTypeRule::Input(0))
