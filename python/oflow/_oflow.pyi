@@ -1898,6 +1898,14 @@ class _Optimizer:
     def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
     def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
 
+class _Lbfgs:
+    def __init__(self, parameters: Sequence[Tensor], settings: str) -> None: ...
+    def set(self, settings: str, notes: str) -> None: ...
+    def settings(self) -> list[tuple[str, str]]: ...
+    def step(self, closure: Callable[[], Any]) -> Any: ...
+    def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
+    def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
+
 class _Ema:
     def __init__(self, parameters: Sequence[Tensor], decay: builtins.float) -> None: ...
     def update(self) -> None: ...
@@ -1970,6 +1978,8 @@ def adagrad_many(tensors: Sequence[Tensor], lr: builtins.float, eps: builtins.fl
     """One step of Adagrad (Duchi et al.), PyTorch's formula, of many parameters that lie alike."""
 def adam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of Adam (Kingma and Ba), PyTorch's formula, of many parameters that lie alike; with `largest` AMSGrad."""
+def adamax_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
+    """One step of Adamax (Kingma and Ba), PyTorch's formula, of many parameters that lie alike."""
 def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
@@ -2118,6 +2128,8 @@ def argmin(x: Tensor, *, keepdim: builtins.bool = False) -> Tensor:
     """The position of the smallest element of all, counted row-major."""
 def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
     """The indices that sort each line along `dim`: those of `sort`."""
+def asgd_many(tensors: Sequence[Tensor], rate: builtins.float, lambd: builtins.float = 0.0001, weight_decay: builtins.float = 0.0, mix: builtins.float = 1.0) -> None:
+    """One step of averaged SGD (Polyak and Juditsky), PyTorch's formula, of many parameters that lie alike; `mix` is the parameter's part in the average."""
 def asin(x: Tensor) -> Tensor:
     """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
 def asin_(x: Tensor) -> Tensor:
@@ -2983,6 +2995,8 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | N
     """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -3109,6 +3123,8 @@ def rad2deg(x: Tensor) -> Tensor:
     """Radians in degrees."""
 def rad2deg_(x: Tensor) -> Tensor:
     """`rad2deg` in place: the result is written over the first argument."""
+def radam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of RAdam (Liu et al.), PyTorch's formula, of many parameters that lie alike."""
 @overload
 def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi)."""
@@ -3229,6 +3245,8 @@ def rpow(x: Tensor, s: Number) -> Tensor:
     """s to the power x."""
 def rpow_(x: Tensor, s: Number) -> Tensor:
     """`rpow` in place: the result is written over the first argument."""
+def rprop_many(tensors: Sequence[Tensor], shrink: builtins.float = 0.5, grow: builtins.float = 1.2, least: builtins.float = 1e-6, most: builtins.float = 50.0) -> None:
+    """One step of Rprop (Riedmiller and Braun), PyTorch's formula, of many parameters that lie alike."""
 def rsqrt(x: Tensor) -> Tensor:
     """1 / √x."""
 def rsqrt_(x: Tensor) -> Tensor:

@@ -1,13 +1,11 @@
 //! Steps of further optimizers in place: each is the rule of one element, and one pass over all state carries it out.
 
-use multiversion::multiversion;
-use smallvec::SmallVec;
+mod rules;
 
-use super::acc::{Acc, with_acc};
-use super::optim::{check, cut};
-use super::rows::{Buffered, Buffers, Rows};
-use crate::parallel::parallel_for;
+use super::acc::with_acc;
+use super::optim::check;
 use crate::{KernelError, View};
+use rules::{chosen, subtracted};
 
 type Result<T, E = KernelError> = std::result::Result<T, E>;
 
@@ -60,6 +58,80 @@ pub enum Step {
         /// Weight decay, added to the gradient.
         weight_decay: f64,
     },
+    /// RAdam with PyTorch's formula: Adam whose step is corrected for the variance of the second moment. State: first moment, second
+    /// moment.
+    RAdam {
+        /// Learning rate.
+        lr: f64,
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// Weight decay.
+        weight_decay: f64,
+        /// Whether the decay scales the parameter instead of entering the gradient.
+        decoupled: bool,
+        /// Number of this step, from 1.
+        step: u64,
+    },
+    /// NAdam with PyTorch's formula: Adam with Nesterov momentum. State: first moment, second moment.
+    NAdam {
+        /// Learning rate.
+        lr: f64,
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// Weight decay.
+        weight_decay: f64,
+        /// Growth of the momentum from half of `beta1` to `beta1`.
+        momentum_decay: f64,
+        /// Whether the decay scales the parameter instead of entering the gradient.
+        decoupled: bool,
+        /// Number of this step, from 1.
+        step: u64,
+    },
+    /// Adamax with PyTorch's formula. State: first moment, largest decayed magnitude.
+    Adamax {
+        /// Learning rate.
+        lr: f64,
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the largest magnitude.
+        beta2: f64,
+        /// Added to the magnitude of each gradient.
+        eps: f64,
+        /// Weight decay, added to the gradient.
+        weight_decay: f64,
+        /// Number of this step, from 1.
+        step: u64,
+    },
+    /// Averaged SGD with PyTorch's formula. State: the average of the parameter.
+    Asgd {
+        /// Learning rate of this step.
+        rate: f64,
+        /// Part of the parameter that decays for a rate of 1.
+        lambd: f64,
+        /// Weight decay, added to the gradient.
+        weight_decay: f64,
+        /// Part of the parameter in the new average; 1 makes the average the parameter.
+        mix: f64,
+    },
+    /// Rprop with PyTorch's formula. State: previous gradient, size of each element's step.
+    Rprop {
+        /// Factor of the size where the gradient changes its sign.
+        shrink: f64,
+        /// Factor of the size where the gradient keeps its sign.
+        grow: f64,
+        /// Least size.
+        least: f64,
+        /// Largest size.
+        most: f64,
+    },
     /// Adadelta with PyTorch's formula. State: mean of squared gradients, mean of squared changes.
     Adadelta {
         /// Learning rate.
@@ -105,8 +177,13 @@ pub enum Step {
 
 impl Step {
     /// The ops that are steps of this kind.
-    pub const OPS: [&'static str; 7] = [
+    pub const OPS: [&'static str; 12] = [
         "adam_many",
+        "radam_many",
+        "nadam_many",
+        "adamax_many",
+        "asgd_many",
+        "rprop_many",
         "rmsprop_many",
         "adagrad_many",
         "adadelta_many",
@@ -144,6 +221,39 @@ impl Step {
                 centered: has(3),
                 buffer: has(4),
             },
+            "radam_many" => Step::RAdam {
+                lr: n("lr")?,
+                beta1: n("beta1")?,
+                beta2: n("beta2")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                decoupled: n("decoupled")? != 0.0,
+                step: step(1.0)?,
+            },
+            "nadam_many" => Step::NAdam {
+                lr: n("lr")?,
+                beta1: n("beta1")?,
+                beta2: n("beta2")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                momentum_decay: n("momentum_decay")?,
+                decoupled: n("decoupled")? != 0.0,
+                step: step(1.0)?,
+            },
+            "adamax_many" => Step::Adamax {
+                lr: n("lr")?,
+                beta1: n("beta1")?,
+                beta2: n("beta2")?,
+                eps: n("eps")?,
+                weight_decay: n("weight_decay")?,
+                step: step(1.0)?,
+            },
+            "asgd_many" => {
+                Step::Asgd { rate: n("rate")?, lambd: n("lambd")?, weight_decay: n("weight_decay")?, mix: n("mix")? }
+            }
+            "rprop_many" => {
+                Step::Rprop { shrink: n("shrink")?, grow: n("grow")?, least: n("least")?, most: n("most")? }
+            }
             "adagrad_many" => Step::Adagrad { lr: n("lr")?, eps: n("eps")?, weight_decay: n("weight_decay")? },
             "adadelta_many" => {
                 Step::Adadelta { lr: n("lr")?, rho: n("rho")?, eps: n("eps")?, weight_decay: n("weight_decay")? }
@@ -167,8 +277,9 @@ impl Step {
         match *self {
             Step::Adam { largest, .. } => 2 + usize::from(largest),
             Step::RmsProp { centered, buffer, .. } => 1 + usize::from(centered) + usize::from(buffer),
-            Step::Adagrad { .. } | Step::Lion { .. } => 1,
-            Step::Adadelta { .. } => 2,
+            Step::Adagrad { .. } | Step::Lion { .. } | Step::Asgd { .. } => 1,
+            Step::RAdam { .. } | Step::NAdam { .. } | Step::Adamax { .. } => 2,
+            Step::Adadelta { .. } | Step::Rprop { .. } => 2,
             Step::LambDirection { .. } => 3,
             Step::Average { .. } => 0,
         }
@@ -177,13 +288,17 @@ impl Step {
     /// Number of the rule in CUDA (`RULE`).
     pub(crate) fn rule(&self) -> i64 {
         match *self {
-            Step::Adam { .. } => 0,
+            Step::Adam { .. } | Step::RAdam { .. } => 0,
             Step::RmsProp { centered, buffer, .. } => 1 + i64::from(centered) + 2 * i64::from(buffer),
             Step::Adagrad { .. } => 5,
             Step::Adadelta { .. } => 6,
             Step::Lion { .. } => 7,
             Step::LambDirection { .. } => 8,
             Step::Average { .. } => 9,
+            Step::NAdam { .. } => 10,
+            Step::Adamax { .. } => 11,
+            Step::Asgd { .. } => 12,
+            Step::Rprop { .. } => 13,
         }
     }
 
@@ -192,149 +307,86 @@ impl Step {
         match *self {
             Step::Adam { lr, beta1, beta2, eps, weight_decay, decoupled, step, .. } => {
                 let (first, second) = corrections(beta1, beta2, step);
-                let (keep, add) = if decoupled { (1.0 - lr * weight_decay, 0.0) } else { (1.0, weight_decay) };
-                [keep, add, 1.0 - beta1, beta2, 1.0 - beta2, 1.0 / second.sqrt(), eps, lr / first]
+                let [keep, add] = decay(lr, weight_decay, decoupled);
+                padded([keep, add, 1.0 - beta1, beta2, 1.0 - beta2, 1.0 / second.sqrt(), eps, lr / first])
             }
+            Step::RAdam { lr, beta1, beta2, eps, weight_decay, decoupled, step } => {
+                let (first, second) = corrections(beta1, beta2, step);
+                let [keep, add] = decay(lr, weight_decay, decoupled);
+                // Without rectification the step is along the first moment: its divisor is 1.
+                let (root, eps, along) = match rectification(beta2, second, step) {
+                    Some(rect) => (1.0, eps, lr * rect * second.sqrt() / first),
+                    None => (0.0, 1.0, lr / first),
+                };
+                padded([keep, add, 1.0 - beta1, beta2, 1.0 - beta2, root, eps, along])
+            }
+            Step::NAdam { lr, beta1, beta2, eps, weight_decay, momentum_decay, decoupled, step } => {
+                let (_, second) = corrections(beta1, beta2, step);
+                let [keep, add] = decay(lr, weight_decay, decoupled);
+                let momentum = |at: u64| beta1 * (1.0 - 0.5 * 0.96f64.powf(at as f64 * momentum_decay));
+                let (mu, next, product) = (momentum(step), momentum(step + 1), momenta(momentum, step));
+                let (of_gradient, of_mean) = (lr * (1.0 - mu) / (1.0 - product), lr * next / (1.0 - product * next));
+                let root = 1.0 / second.sqrt();
+                [keep, add, 1.0 - beta1, beta2, 1.0 - beta2, root, eps, of_gradient, of_mean]
+            }
+            Step::Adamax { lr, beta1, beta2, eps, weight_decay, step } => {
+                let (first, _) = corrections(beta1, beta2, step);
+                padded([weight_decay, 1.0 - beta1, beta2, eps, lr / first])
+            }
+            Step::Asgd { rate, lambd, weight_decay, mix } => padded([1.0 - lambd * rate, rate, weight_decay, mix]),
+            Step::Rprop { shrink, grow, least, most } => padded([shrink, grow, least, most]),
             Step::RmsProp { lr, alpha, eps, weight_decay, momentum, .. } => {
-                [lr, alpha, 1.0 - alpha, eps, weight_decay, momentum, 0.0, 0.0]
+                padded([lr, alpha, 1.0 - alpha, eps, weight_decay, momentum])
             }
-            Step::Adagrad { lr, eps, weight_decay } => [lr, eps, weight_decay, 0.0, 0.0, 0.0, 0.0, 0.0],
-            Step::Adadelta { lr, rho, eps, weight_decay } => [lr, rho, 1.0 - rho, eps, weight_decay, 0.0, 0.0, 0.0],
+            Step::Adagrad { lr, eps, weight_decay } => padded([lr, eps, weight_decay]),
+            Step::Adadelta { lr, rho, eps, weight_decay } => padded([lr, rho, 1.0 - rho, eps, weight_decay]),
             Step::Lion { lr, beta1, beta2, weight_decay } => {
-                [1.0 - lr * weight_decay, lr, beta1, 1.0 - beta1, beta2, 1.0 - beta2, 0.0, 0.0]
+                padded([1.0 - lr * weight_decay, lr, beta1, 1.0 - beta1, beta2, 1.0 - beta2])
             }
             Step::LambDirection { beta1, beta2, eps, weight_decay, step } => {
                 let (first, second) = if step == 0 { (1.0, 1.0) } else { corrections(beta1, beta2, step) };
-                [beta1, 1.0 - beta1, beta2, 1.0 - beta2, 1.0 / first, 1.0 / second.sqrt(), eps, weight_decay]
+                padded([beta1, 1.0 - beta1, beta2, 1.0 - beta2, 1.0 / first, 1.0 / second.sqrt(), eps, weight_decay])
             }
-            Step::Average { decay } => [1.0 - decay, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            Step::Average { decay } => padded([1.0 - decay]),
         }
     }
 }
 
 /// How many numbers a rule has at most.
-pub(crate) const NUMBERS: usize = 8;
+pub(crate) const NUMBERS: usize = 9;
+
+/// The numbers of a rule that has fewer than [`NUMBERS`].
+fn padded<const N: usize>(numbers: [f64; N]) -> [f64; NUMBERS] {
+    std::array::from_fn(|i| numbers.get(i).copied().unwrap_or(0.0))
+}
 
 fn corrections(beta1: f64, beta2: f64, step: u64) -> (f64, f64) {
     (1.0 - beta1.powf(step as f64), 1.0 - beta2.powf(step as f64))
 }
 
-/// The rule of one element.
-trait Rule<A> {
-    /// How many of the states it has.
-    const STATES: usize;
-    /// The new parameter; changes the states.
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A;
+/// What the parameter is multiplied by, and its part that is added to the gradient.
+fn decay(lr: f64, weight_decay: f64, decoupled: bool) -> [f64; 2] {
+    if decoupled { [1.0 - lr * weight_decay, 0.0] } else { [1.0, weight_decay] }
 }
 
-struct Adam<const LARGEST: bool>;
-impl<A: Acc, const LARGEST: bool> Rule<A> for Adam<LARGEST> {
-    const STATES: usize = 2 + LARGEST as usize;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [keep, add, rest1, beta2, rest2, root, eps, step] = *n;
-        let g = g + add * p;
-        s[0] = s[0] + (g - s[0]) * rest1;
-        s[1] = s[1] * beta2 + g * g * rest2;
-        let mut square = s[1];
-        if LARGEST {
-            // NaN of the second moment stays.
-            s[2] = if s[2] > square { s[2] } else { square };
-            square = s[2];
+/// RAdam's factor for the variance of the second moment; `None` in the first steps, in which the variance is not tractable.
+fn rectification(beta2: f64, second: f64, step: u64) -> Option<f64> {
+    let most = 2.0 / (1.0 - beta2) - 1.0;
+    let length = most - 2.0 * step as f64 * beta2.powf(step as f64) / second;
+    let ratio = (length - 4.0) * (length - 2.0) * most / ((most - 4.0) * (most - 2.0) * length);
+    (length > 5.0).then(|| ratio.sqrt())
+}
+
+/// The product of NAdam's momenta up to a step. Below 1e-20 it is 0 beside 1, so that a long training does not multiply on.
+fn momenta(of: impl Fn(u64) -> f64, step: u64) -> f64 {
+    let mut product = 1.0;
+    for at in 1..=step {
+        product *= of(at);
+        if product < 1e-20 {
+            return 0.0;
         }
-        p * keep - step * (s[0] / (square.sqrt() * root + eps))
     }
-}
-
-struct RmsProp<const CENTERED: bool, const BUFFER: bool>;
-impl<A: Acc, const CENTERED: bool, const BUFFER: bool> Rule<A> for RmsProp<CENTERED, BUFFER> {
-    const STATES: usize = 1 + CENTERED as usize + BUFFER as usize;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [lr, alpha, rest, eps, decay, momentum, ..] = *n;
-        let g = g + decay * p;
-        s[0] = s[0] * alpha + g * g * rest;
-        let mut square = s[0];
-        if CENTERED {
-            s[1] = s[1] + (g - s[1]) * rest;
-            square = square - s[1] * s[1];
-        }
-        let along = g / (square.sqrt() + eps);
-        if !BUFFER {
-            return p - lr * along;
-        }
-        let at = 1 + CENTERED as usize;
-        s[at] = s[at] * momentum + along;
-        p - lr * s[at]
-    }
-}
-
-struct Adagrad;
-impl<A: Acc> Rule<A> for Adagrad {
-    const STATES: usize = 1;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [lr, eps, decay, ..] = *n;
-        let g = g + decay * p;
-        s[0] = s[0] + g * g;
-        p - lr * (g / (s[0].sqrt() + eps))
-    }
-}
-
-struct Adadelta;
-impl<A: Acc> Rule<A> for Adadelta {
-    const STATES: usize = 2;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [lr, rho, rest, eps, decay, ..] = *n;
-        let g = g + decay * p;
-        s[0] = s[0] * rho + g * g * rest;
-        let along = (s[1] + eps).sqrt() / (s[0] + eps).sqrt() * g;
-        s[1] = s[1] * rho + along * along * rest;
-        p - lr * along
-    }
-}
-
-struct Lion;
-impl<A: Acc> Rule<A> for Lion {
-    const STATES: usize = 1;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [keep, lr, beta1, rest1, beta2, rest2, ..] = *n;
-        let along = s[0] * beta1 + g * rest1;
-        s[0] = s[0] * beta2 + g * rest2;
-        // The sign; 0 and NaN stay what they are.
-        let sign = if along > A::ZERO {
-            A::ONE
-        } else if along < A::ZERO {
-            -A::ONE
-        } else {
-            along
-        };
-        p * keep - lr * sign
-    }
-}
-
-struct LambDirection;
-impl<A: Acc> Rule<A> for LambDirection {
-    const STATES: usize = 3;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, s: &mut [A; 3]) -> A {
-        let [beta1, rest1, beta2, rest2, first, root, eps, decay] = *n;
-        s[0] = s[0] * beta1 + g * rest1;
-        s[1] = s[1] * beta2 + g * g * rest2;
-        s[2] = s[0] * first / (s[1].sqrt() * root + eps) + decay * p;
-        p
-    }
-}
-
-struct Average;
-impl<A: Acc> Rule<A> for Average {
-    const STATES: usize = 0;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, _: &mut [A; 3]) -> A {
-        p + (g - p) * n[0]
-    }
+    product
 }
 
 /// Carries out a step for one parameter. All views have one shape; each may have its own float dtype, and the arithmetic is
@@ -368,118 +420,4 @@ pub fn subtract(x: &View, y: &View, factor: f64) -> Result<()> {
     check(x, &[("what is subtracted", y)])?;
     with_acc!(x.dtype(), subtracted(x, y, factor));
     Ok(())
-}
-
-fn subtracted<A: Buffered>(x: &View, y: &View, factor: f64) {
-    rows::<A, Subtract>([factor; NUMBERS], x, y, &[]);
-}
-
-struct Subtract;
-impl<A: Acc> Rule<A> for Subtract {
-    const STATES: usize = 0;
-    #[inline(always)]
-    fn one(n: &[A; NUMBERS], p: A, g: A, _: &mut [A; 3]) -> A {
-        p - n[0] * g
-    }
-}
-
-fn chosen<A: Buffered>(step: &Step, p: &View, g: &View, s: &[&View]) {
-    let n = step.numbers();
-    match *step {
-        Step::Adam { largest: false, .. } => rows::<A, Adam<false>>(n, p, g, s),
-        Step::Adam { largest: true, .. } => rows::<A, Adam<true>>(n, p, g, s),
-        Step::RmsProp { centered, buffer, .. } => match (centered, buffer) {
-            (false, false) => rows::<A, RmsProp<false, false>>(n, p, g, s),
-            (false, true) => rows::<A, RmsProp<false, true>>(n, p, g, s),
-            (true, false) => rows::<A, RmsProp<true, false>>(n, p, g, s),
-            (true, true) => rows::<A, RmsProp<true, true>>(n, p, g, s),
-        },
-        Step::Adagrad { .. } => rows::<A, Adagrad>(n, p, g, s),
-        Step::Adadelta { .. } => rows::<A, Adadelta>(n, p, g, s),
-        Step::Lion { .. } => rows::<A, Lion>(n, p, g, s),
-        Step::LambDirection { .. } => rows::<A, LambDirection>(n, p, g, s),
-        Step::Average { .. } => rows::<A, Average>(n, p, g, s),
-    }
-}
-
-type Parts = Vec<SmallVec<[Rows; 5]>>;
-
-fn parts<const N: usize>(views: [&View; N]) -> Parts {
-    cut(views).into_iter().map(|rows| rows.into_iter().collect()).collect()
-}
-
-fn rows<A: Buffered, R: Rule<A>>(numbers: [f64; NUMBERS], param: &View, grad: &View, states: &[&View]) {
-    let numbers = numbers.map(A::from_f64);
-    let all: Parts = match *states {
-        [] => parts([param, grad]),
-        [a] => parts([param, grad, a]),
-        [a, b] => parts([param, grad, a, b]),
-        [a, b, c, ..] => parts([param, grad, a, b, c]),
-    };
-    for part in &all {
-        let (param, grad, states) = (&part[0], &part[1], &part[2..]);
-        parallel_for(param.count, param.grain(), &|range| {
-            A::with_buffers(|Buffers { a, b, c, d, more, .. }| {
-                for row in range {
-                    // SAFETY: rows are in range and float (checked); each row is updated by one thread.
-                    unsafe {
-                        let g = grad.read(row, a);
-                        param.update(row, b, |p| {
-                            updated(states.first(), row, c, |s0| {
-                                updated(states.get(1), row, d, |s1| {
-                                    updated(states.get(2), row, &mut more[0], |s2| {
-                                        run::<A, R>(&numbers, p, g, s0, s1, s2)
-                                    });
-                                });
-                            });
-                        });
-                    }
-                }
-            });
-        });
-    }
-}
-
-/// Lets `f` change a row; an empty one where there are no rows.
-///
-/// # Safety
-/// As [`Rows::update`].
-unsafe fn updated<A: Acc>(rows: Option<&Rows>, row: usize, buffer: &mut Vec<A>, f: impl FnOnce(&mut [A])) {
-    match rows {
-        // SAFETY: the caller's promise.
-        Some(rows) => unsafe { rows.update(row, buffer, f) },
-        None => f(&mut []),
-    }
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512bw+avx512dq+avx2+fma", "x86_64+avx2+fma"))]
-fn run<A: Acc, R: Rule<A>>(n: &[A; NUMBERS], p: &mut [A], g: &[A], s0: &mut [A], s1: &mut [A], s2: &mut [A]) {
-    let len = p.len();
-    let g = &g[..len];
-    // States that the rule does not have are empty.
-    let s0 = &mut s0[..if R::STATES > 0 { len } else { 0 }];
-    let s1 = &mut s1[..if R::STATES > 1 { len } else { 0 }];
-    let s2 = &mut s2[..if R::STATES > 2 { len } else { 0 }];
-    for i in 0..len {
-        let mut s = [A::ZERO; 3];
-        if R::STATES > 0 {
-            s[0] = s0[i];
-        }
-        if R::STATES > 1 {
-            s[1] = s1[i];
-        }
-        if R::STATES > 2 {
-            s[2] = s2[i];
-        }
-        p[i] = R::one(n, p[i], g[i], &mut s);
-        if R::STATES > 0 {
-            s0[i] = s[0];
-        }
-        if R::STATES > 1 {
-            s1[i] = s[1];
-        }
-        if R::STATES > 2 {
-            s2[i] = s[2];
-        }
-    }
 }
