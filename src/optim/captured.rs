@@ -1,7 +1,7 @@
 //! Steps that graphs have captured: each run counts the step and computes its numbers anew.
 
 use super::master::follow;
-use super::stepper::{Scalars, StepCount};
+use super::rule::{OF_GROUP, Scalars, StepCount};
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{HostObject, HostSource, address_of};
@@ -10,9 +10,6 @@ use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 use std::sync::{Arc, Mutex};
-
-/// Numbers that a captured step has of each group: its settings, and its scalars.
-pub(super) const OF_GROUP: u32 = 4;
 
 /// The numbers of an optimizer of any settings. What a captured step does with them is compiled once.
 pub(super) trait StepNumbers: Send + Sync {

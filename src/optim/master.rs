@@ -3,7 +3,7 @@
 //! A step of 1e-3 of a bf16 weight is below half of its last bit: added to the half itself it would vanish. The optimizer
 //! therefore steps an f32 copy that it keeps, and the parameter becomes that, rounded.
 
-use super::StateShape;
+use super::rule::StateShape;
 use crate::error::{CallSite, Result};
 use crate::functional::{IntoTarget, where_, zeros};
 use crate::interpreter::outside_capture;

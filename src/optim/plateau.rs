@@ -41,7 +41,7 @@ impl Default for PlateauOptions {
     }
 }
 
-/// What a plateau knows of the steps so far.
+/// The metrics so far, as far as later steps depend on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Seen {

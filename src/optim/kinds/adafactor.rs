@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, Scalars, StateShape, StepCall, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, ParamState, Scalars, StateShape, StepCall, StepCount, options_fields};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use crate::functional::{invoke, invoke1, op};
 use crate::interpreter::Call;
 use crate::ops::{Op, RuntimeAttrs};
 use crate::optim::master::zeros_of;
-use crate::optim::stepper::{OptimizerRule, ParamState, StepCall, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, ParamState, StepCall, StepCount, options_fields};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};

@@ -33,8 +33,9 @@ pub use rmsprop::RmsPropOptions;
 pub use rprop::RpropOptions;
 pub use sgd::SgdOptions;
 
+use super::rule::{OptimizerRule, StateShape};
 use super::saved;
-use super::stepper::{OptimizerRule, StateShape, Stepper};
+use super::stepper::Stepper;
 use super::{Groups, Optimizer, by_decay, check_distinct};
 use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};

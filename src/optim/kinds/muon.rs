@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, ParamState, Scalars, StepCall, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, ParamState, Scalars, StepCall, StepCount, options_fields};
 use crate::placement::Device;
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;

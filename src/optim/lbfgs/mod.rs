@@ -70,7 +70,7 @@ struct Change {
     ro: f64,
 }
 
-/// What is kept from one step to the next.
+/// Vectors and numbers that one step leaves for the next.
 #[derive(Default)]
 struct Memory {
     iterations: u64,

@@ -1,4 +1,4 @@
-//! What is saved of L-BFGS: the direction and the gradient of the last step, and the changes that are kept.
+//! The state of L-BFGS as it is saved: the direction and the gradient of the last step, and the changes that are kept.
 
 use super::super::saved::NAME;
 use super::{Change, Lbfgs, LbfgsOptions, Notes, Vector};

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::super::acc::Acc;
 use super::super::optim::cut;
 use super::super::rows::{Buffered, Buffers, Rows};
-use super::{NUMBERS, Step};
+use super::kind::{NUMBERS, Step};
 use crate::View;
 use crate::parallel::parallel_for;
 
