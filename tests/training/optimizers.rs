@@ -393,8 +393,8 @@ fn lbfgs_finds_a_minimum_and_goes_on_from_a_state_in_every_layout() {
         .remove(0)
     };
     let want = found(sbp![B]);
-    assert!(want.iter().all(|x| (x - 1.0).abs() < 1e-6), "{want:?}");
+    assert!(want.iter().all(|x| (x - 1.0).abs() < 1e-4), "{want:?}");
     for (have, want) in found(sbp![S(0)]).iter().zip(&want) {
-        assert!((have - want).abs() < 1e-9);
+        assert!((have - want).abs() < 1e-6);
     }
 }
