@@ -9,7 +9,7 @@ typedef acc_t<P> A;
 #define LIMIT (STATES <= 1 ? 108 : STATES == 2 ? 88 : 72)
 
 // The numbers of a rule, the same for every element.
-struct of_numbers { A n[8]; };
+struct of_numbers { A n[9]; };
 
 // The new parameter; the states are changed.
 OF_FN A one(const A* n, A p, A g, A* s) {
@@ -54,6 +54,28 @@ OF_FN A one(const A* n, A p, A g, A* s) {
     return p;
 #elif RULE == 9  // an average
     return p + (g - p) * n[0];
+#elif RULE == 10  // NAdam
+    g += n[1] * p;
+    s[0] += (g - s[0]) * n[2];
+    s[1] = s[1] * n[3] + g * g * n[4];
+    return p * n[0] - (n[7] * g + n[8] * s[0]) / (sqrt(s[1]) * n[5] + n[6]);
+#elif RULE == 11  // Adamax
+    g += n[0] * p;
+    s[0] += (g - s[0]) * n[1];
+    const A before = s[1] * n[2], now = (g < (A)0 ? -g : g) + n[3];
+    // NaN of either stays.
+    s[1] = before <= now ? now : before > now ? before : before + now;
+    return p - n[4] * (s[0] / s[1]);
+#elif RULE == 12  // averaged SGD
+    p = p * n[0] - n[1] * (g + n[2] * p);
+    s[0] = n[3] == (A)1 ? p : s[0] + (p - s[0]) * n[3];
+    return p;
+#elif RULE == 13  // Rprop
+    const A agree = g * s[0];
+    const A size = s[1] * (agree > (A)0 ? n[1] : agree < (A)0 ? n[0] : (A)1);
+    s[1] = size < n[2] ? n[2] : size > n[3] ? n[3] : size;
+    s[0] = agree < (A)0 ? (A)0 : g;
+    return p - s[1] * (s[0] > (A)0 ? (A)1 : s[0] < (A)0 ? (A)-1 : s[0]);
 #endif
 }
 

@@ -311,35 +311,17 @@ class Tensor:
     def adaptive_max_pool1d(self, *output_size: builtins.int) -> Tensor:
         """The largest elements of `output_size` windows of about one size, which cover the last dim."""
     @overload
-    def adaptive_max_pool1d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
-    @overload
-    def adaptive_max_pool1d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
-    @overload
     def adaptive_max_pool2d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """As `adaptive_max_pool1d` for 2 spatial dims."""
     @overload
     def adaptive_max_pool2d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 2 spatial dims."""
     @overload
-    def adaptive_max_pool2d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
-    @overload
-    def adaptive_max_pool2d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
-    @overload
     def adaptive_max_pool3d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """As `adaptive_max_pool1d` for 3 spatial dims."""
     @overload
     def adaptive_max_pool3d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 3 spatial dims."""
-    @overload
-    def adaptive_max_pool3d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
-    @overload
-    def adaptive_max_pool3d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-        """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
     @overload
     def adaptive_max_pool_index(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """Where the largest element of each window is, counted over the pooled dims."""
@@ -394,8 +376,6 @@ class Tensor:
         """True if no element is zero."""
     def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
-    def alpha_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-        """Elements become the negative limit of SELU with probability `p`; then all are scaled and shifted, so that mean 0 and variance 1 stay (Klambauer et al., 2017). With p = 1 all are 0."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -794,10 +774,6 @@ class Tensor:
         """x becomes numbers of the exponential distribution with this rate, in place."""
     def fake_quantize_per_tensor_affine(self, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
         """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
-    def feature_alpha_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-        """`alpha_dropout` of whole channels of `[batch, channels, …]`."""
-    def feature_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-        """Dropout of whole channels of `[batch, channels, …]`: each channel of each sample becomes 0 with probability `p`, the others are divided by 1 - p. What is dropped does not depend on placement or SBP."""
     def fill_(self, value: Number) -> Tensor:
         """x becomes `value` everywhere, in place."""
     def flatten(self, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
@@ -852,10 +828,6 @@ class Tensor:
         """What x has behind the point, with the sign of x."""
     def frac_(self) -> Tensor:
         """`frac` in place: the result is written over the first argument."""
-    def fractional_max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
-        """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
-    def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
-        """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
     def gate(self, by: Tensor) -> Tensor:
@@ -865,7 +837,7 @@ class Tensor:
     def gather_last(self, ids: Tensor, dim: builtins.int) -> Tensor:
         """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
-        """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+        """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
@@ -923,9 +895,9 @@ class Tensor:
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
-        """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
+        """x where t is 1, else max(0, margin - x)."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
-        """x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
+        """x where the target is 1, else max(0, margin - x)."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
     @overload
@@ -1052,8 +1024,6 @@ class Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
         """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
-    def local_response_norm(self, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
-        """Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels around its own; channels that are not there count as 0."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -1102,14 +1072,8 @@ class Tensor:
         """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
-    def lp_pool1d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-        """The p-norm of each window of the last dim, p = `norm_type`: the p-th root of the sum of xᵖ. `stride` is the kernel's size unless given."""
-    def lp_pool2d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-        """As `lp_pool1d` for 2 spatial dims."""
-    def lp_pool3d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-        """As `lp_pool1d` for 3 spatial dims."""
     def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
+        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
     def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
     @overload
@@ -1171,24 +1135,6 @@ class Tensor:
     @overload
     def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
         """Where the largest element of each window is, counted over the pooled dims."""
-    @overload
-    def max_unpool1d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-        """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
-    @overload
-    def max_unpool1d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-        """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
-    @overload
-    def max_unpool2d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-        """As `max_unpool1d` for 2 spatial dims."""
-    @overload
-    def max_unpool2d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-        """As `max_unpool1d` for 2 spatial dims."""
-    @overload
-    def max_unpool3d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-        """As `max_unpool1d` for 3 spatial dims."""
-    @overload
-    def max_unpool3d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-        """As `max_unpool1d` for 3 spatial dims."""
     def maximum(self, b: Tensor) -> Tensor:
         """The larger element of each pair; NaN if either is NaN."""
     def maximum_(self, b: Tensor) -> Tensor:
@@ -1458,8 +1404,6 @@ class Tensor:
         """s to the power x."""
     def rpow_(self, s: Number) -> Tensor:
         """`rpow` in place: the result is written over the first argument."""
-    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
-        """x, or a slope times x where x is not above 0: with `training` each element has a random slope from `lower` to `upper`, else all have their mean."""
     def rsqrt(self) -> Tensor:
         """1 / √x."""
     def rsqrt_(self) -> Tensor:
@@ -1954,6 +1898,14 @@ class _Optimizer:
     def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
     def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
 
+class _Lbfgs:
+    def __init__(self, parameters: Sequence[Tensor], settings: str) -> None: ...
+    def set(self, settings: str, notes: str) -> None: ...
+    def settings(self) -> list[tuple[str, str]]: ...
+    def step(self, closure: Callable[[], Any]) -> Any: ...
+    def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
+    def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
+
 class _Ema:
     def __init__(self, parameters: Sequence[Tensor], decay: builtins.float) -> None: ...
     def update(self) -> None: ...
@@ -2026,6 +1978,8 @@ def adagrad_many(tensors: Sequence[Tensor], lr: builtins.float, eps: builtins.fl
     """One step of Adagrad (Duchi et al.), PyTorch's formula, of many parameters that lie alike."""
 def adam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of Adam (Kingma and Ba), PyTorch's formula, of many parameters that lie alike; with `largest` AMSGrad."""
+def adamax_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
+    """One step of Adamax (Kingma and Ba), PyTorch's formula, of many parameters that lie alike."""
 def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
@@ -2073,35 +2027,17 @@ def adaptive_max_pool1d(x: Tensor, output_size: builtins.int | Sequence[builtins
 def adaptive_max_pool1d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """The largest elements of `output_size` windows of about one size, which cover the last dim."""
 @overload
-def adaptive_max_pool1d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
-@overload
-def adaptive_max_pool1d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
-@overload
 def adaptive_max_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """As `adaptive_max_pool1d` for 2 spatial dims."""
 @overload
 def adaptive_max_pool2d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 2 spatial dims."""
 @overload
-def adaptive_max_pool2d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
-@overload
-def adaptive_max_pool2d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
-@overload
 def adaptive_max_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """As `adaptive_max_pool1d` for 3 spatial dims."""
 @overload
 def adaptive_max_pool3d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 3 spatial dims."""
-@overload
-def adaptive_max_pool3d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
-@overload
-def adaptive_max_pool3d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
-    """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
 @overload
 def adaptive_max_pool_index(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """Where the largest element of each window is, counted over the pooled dims."""
@@ -2156,8 +2092,6 @@ def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: bu
     """True if no element is zero."""
 def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
-def alpha_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Elements become the negative limit of SELU with probability `p`; then all are scaled and shifted, so that mean 0 and variance 1 stay (Klambauer et al., 2017). With p = 1 all are 0."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
 def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -2194,6 +2128,8 @@ def argmin(x: Tensor, *, keepdim: builtins.bool = False) -> Tensor:
     """The position of the smallest element of all, counted row-major."""
 def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
     """The indices that sort each line along `dim`: those of `sort`."""
+def asgd_many(tensors: Sequence[Tensor], rate: builtins.float, lambd: builtins.float = 0.0001, weight_decay: builtins.float = 0.0, mix: builtins.float = 1.0) -> None:
+    """One step of averaged SGD (Polyak and Juditsky), PyTorch's formula, of many parameters that lie alike; `mix` is the parameter's part in the average."""
 def asin(x: Tensor) -> Tensor:
     """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
 def asin_(x: Tensor) -> Tensor:
@@ -2605,10 +2541,6 @@ def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float
     """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
 def fake_quantize_per_tensor_affine(x: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
     """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
-def feature_alpha_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """`alpha_dropout` of whole channels of `[batch, channels, …]`."""
-def feature_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Dropout of whole channels of `[batch, channels, …]`: each channel of each sample becomes 0 with probability `p`, the others are divided by 1 - p. What is dropped does not depend on placement or SBP."""
 def fill_(x: Tensor, value: Number) -> Tensor:
     """x becomes `value` everywhere, in place."""
 def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
@@ -2663,10 +2595,6 @@ def frac(x: Tensor) -> Tensor:
     """What x has behind the point, with the sign of x."""
 def frac_(x: Tensor) -> Tensor:
     """`frac` in place: the result is written over the first argument."""
-def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
-def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
-    """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -2680,7 +2608,7 @@ def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
 def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
-    """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+    """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
@@ -2742,9 +2670,9 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
 def heaviside_(x: Tensor, values: Tensor) -> Tensor:
     """`heaviside` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
-    """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
+    """x where t is 1, else max(0, margin - x)."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
+    """x where the target is 1, else max(0, margin - x)."""
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
 @overload
@@ -2885,8 +2813,6 @@ def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *,
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
 def lion_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.99, weight_decay: builtins.float = 0.0) -> None:
     """One step of Lion (Chen et al.) of many parameters that lie alike."""
-def local_response_norm(x: Tensor, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
-    """Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels around its own; channels that are not there count as 0."""
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
 def log10(x: Tensor) -> Tensor:
@@ -2937,14 +2863,8 @@ def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *,
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
-def lp_pool1d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-    """The p-norm of each window of the last dim, p = `norm_type`: the p-th root of the sum of xᵖ. `stride` is the kernel's size unless given."""
-def lp_pool2d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-    """As `lp_pool1d` for 2 spatial dims."""
-def lp_pool3d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
-    """As `lp_pool1d` for 3 spatial dims."""
 def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
+    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
 def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
 @overload
@@ -3006,24 +2926,6 @@ def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], str
 @overload
 def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
     """Where the largest element of each window is, counted over the pooled dims."""
-@overload
-def max_unpool1d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-    """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
-@overload
-def max_unpool1d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-    """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
-@overload
-def max_unpool2d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-    """As `max_unpool1d` for 2 spatial dims."""
-@overload
-def max_unpool2d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-    """As `max_unpool1d` for 2 spatial dims."""
-@overload
-def max_unpool3d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
-    """As `max_unpool1d` for 3 spatial dims."""
-@overload
-def max_unpool3d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
-    """As `max_unpool1d` for 3 spatial dims."""
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger element of each pair; NaN if either is NaN."""
 def maximum_(a: Tensor, b: Tensor) -> Tensor:
@@ -3093,6 +2995,8 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | N
     """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -3219,6 +3123,8 @@ def rad2deg(x: Tensor) -> Tensor:
     """Radians in degrees."""
 def rad2deg_(x: Tensor) -> Tensor:
     """`rad2deg` in place: the result is written over the first argument."""
+def radam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
+    """One step of RAdam (Liu et al.), PyTorch's formula, of many parameters that lie alike."""
 @overload
 def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi)."""
@@ -3339,8 +3245,8 @@ def rpow(x: Tensor, s: Number) -> Tensor:
     """s to the power x."""
 def rpow_(x: Tensor, s: Number) -> Tensor:
     """`rpow` in place: the result is written over the first argument."""
-def rrelu(x: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
-    """x, or a slope times x where x is not above 0: with `training` each element has a random slope from `lower` to `upper`, else all have their mean."""
+def rprop_many(tensors: Sequence[Tensor], shrink: builtins.float = 0.5, grow: builtins.float = 1.2, least: builtins.float = 1e-6, most: builtins.float = 50.0) -> None:
+    """One step of Rprop (Riedmiller and Braun), PyTorch's formula, of many parameters that lie alike."""
 def rsqrt(x: Tensor) -> Tensor:
     """1 / √x."""
 def rsqrt_(x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 
 use crate::errors::{OrRaise, exception};
 use crate::loader::Stream;
-use crate::optim::{_Ema, _Optimizer, GradScaler, free};
+use crate::optim::{_Ema, _Lbfgs, _Optimizer, GradScaler, free};
 use crate::tensor::Tensor;
 use crate::types::Generator;
 use crate::{context, site, types};
@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// A section that Python gives.
 enum Section {
     Optimizer(Py<_Optimizer>),
+    Lbfgs(Py<_Lbfgs>),
     Scaler(Py<GradScaler>),
     Average(Py<_Ema>),
     Generator(oflow::Generator),
@@ -64,6 +65,7 @@ type Names = (Vec<String>, Vec<String>);
 /// A section during a call.
 enum LockedSection<'a> {
     Optimizer(MutexGuard<'a, oflow::optim::Groups>),
+    Lbfgs(MutexGuard<'a, oflow::optim::Lbfgs>),
     Scaler(MutexGuard<'a, oflow::optim::GradScaler>),
     Average(MutexGuard<'a, oflow::optim::Ema>),
     Generator(&'a mut oflow::Generator),
@@ -75,6 +77,7 @@ impl LockedSection<'_> {
     fn state(&self) -> &dyn Stateful {
         match self {
             LockedSection::Optimizer(o) => &**o,
+            LockedSection::Lbfgs(o) => &**o,
             LockedSection::Scaler(s) => &**s,
             LockedSection::Average(a) => &**a,
             LockedSection::Generator(g) => &**g,
@@ -91,6 +94,7 @@ impl Stateful for LockedSection<'_> {
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
         match self {
             LockedSection::Optimizer(o) => o.load_state(from),
+            LockedSection::Lbfgs(o) => o.load_state(from),
             LockedSection::Scaler(s) => s.load_state(from),
             LockedSection::Average(a) => a.load_state(from),
             LockedSection::Generator(g) => g.load_state(from),
@@ -110,6 +114,7 @@ impl Stateful for LockedSection<'_> {
 fn held(section: &mut Section) -> Result<LockedSection<'_>> {
     Ok(match section {
         Section::Optimizer(o) => LockedSection::Optimizer(o.get().groups()?),
+        Section::Lbfgs(o) => LockedSection::Lbfgs(o.get().optimizer()?),
         Section::Scaler(s) => LockedSection::Scaler(s.get().scaler()?),
         Section::Average(a) => LockedSection::Average(a.get().average()?),
         Section::Generator(g) => LockedSection::Generator(g),
@@ -130,6 +135,9 @@ fn sections(given: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, Sec
     let one = |o: Bound<'_, PyAny>| -> PyResult<Section> {
         if let Ok(o) = o.cast::<_Optimizer>() {
             return Ok(Section::Optimizer(o.clone().unbind()));
+        }
+        if let Ok(o) = o.cast::<_Lbfgs>() {
+            return Ok(Section::Lbfgs(o.clone().unbind()));
         }
         if let Ok(s) = o.cast::<GradScaler>() {
             return Ok(Section::Scaler(s.clone().unbind()));

@@ -108,6 +108,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(graph::_scan, m)?)?;
     m.add_class::<nn::_Replicas>()?;
     m.add_class::<optim::_Optimizer>()?;
+    m.add_class::<optim::_Lbfgs>()?;
     m.add_class::<optim::_Ema>()?;
     m.add_class::<optim::GradScaler>()?;
     m.add_class::<checkpoint::_CheckpointManager>()?;

@@ -4,7 +4,7 @@ use crate::errors::OrRaise;
 use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::Result;
-use oflow::optim::{GradScalerOptions, Groups, Optimizer, OptimizerConfig};
+use oflow::optim::{GradScalerOptions, Groups, Lbfgs, LbfgsOptions, Optimizer, OptimizerConfig};
 use oflow::state::{LoadState, SaveState, Stateful};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -49,7 +49,9 @@ impl _Optimizer {
     /// Adds a group with these settings.
     fn add(&self, py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, settings: &str) -> PyResult<()> {
         let parameters: Vec<oflow::Tensor> = parameters.iter().map(|p| p.get().inner().clone()).collect();
-        let group = config(py, settings)?.build(parameters);
+        let settings = config(py, settings)?;
+        settings.check_parameters(&parameters).or_raise(py)?;
+        let group = settings.build(parameters);
         self.groups().or_raise(py)?.push(group);
         Ok(())
     }
@@ -91,23 +93,125 @@ impl _Optimizer {
 
     /// Names with tensors, and the values as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<(Named, String)> {
-        let mut to = SaveState::new();
-        self.groups().and_then(|g| g.save_state(&mut to)).or_raise(py)?;
-        let (tensors, values) = to.into_parts();
-        let values = serde_json::to_string(&values).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        Ok((tensors.into_iter().map(|(name, t)| (name, Tensor::of(t))).collect(), values))
+        let inner = self.groups().or_raise(py)?;
+        state_of(py, &*inner)
     }
 
     /// Takes over the values and makes the tensors of a state with these names, which are to be filled; and the names it lacks.
     fn prepare(&self, py: Python<'_>, names: Vec<String>, values: &str) -> PyResult<(Named, Vec<String>)> {
         context::enter(py)?;
-        let values = serde_json::from_str(values)
-            .map_err(|e| PyValueError::new_err(format!("no state of an optimizer: {e}")))?;
-        let mut from = LoadState::new(names.iter().map(String::as_str), &values);
-        self.groups().and_then(|mut g| g.load_state(&mut from)).or_raise(py)?;
-        let asked = from.into_asked();
-        Ok((asked.fills.into_iter().map(|(name, t)| (name, Tensor::of(t))).collect(), asked.missing))
+        let mut inner = self.groups().or_raise(py)?;
+        prepared(py, &mut *inner, &names, values)
     }
+}
+
+/// The engine of `oflow.optim.LBFGS`: an optimizer of one group.
+#[pyclass(frozen, module = "oflow._oflow")]
+pub struct _Lbfgs {
+    inner: Mutex<Lbfgs>,
+}
+
+impl _Lbfgs {
+    /// The optimizer of the library.
+    pub fn optimizer(&self) -> Result<MutexGuard<'_, Lbfgs>> {
+        free(&self.inner, "the optimizer")
+    }
+}
+
+/// The settings of L-BFGS, which Python gives as JSON.
+fn lbfgs_options(settings: &str) -> PyResult<LbfgsOptions> {
+    serde_json::from_str(settings)
+        .map_err(|e| PyValueError::new_err(format!("the settings of an optimizer cannot be read: {e}")))
+}
+
+#[pymethods]
+impl _Lbfgs {
+    #[new]
+    fn new(py: Python<'_>, parameters: Vec<Bound<'_, Tensor>>, settings: &str) -> PyResult<_Lbfgs> {
+        let parameters: Vec<oflow::Tensor> = parameters.iter().map(|p| p.get().inner().clone()).collect();
+        oflow::optim::check_distinct(&parameters).or_raise(py)?;
+        Ok(_Lbfgs { inner: Mutex::new(Lbfgs::new(parameters, lbfgs_options(settings)?)) })
+    }
+
+    /// Sets the settings of later steps, and notes plain values that are saved with them.
+    fn set(&self, py: Python<'_>, settings: &str, notes: &str) -> PyResult<()> {
+        let notes = serde_json::from_str(notes).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let (options, mut inner) = (lbfgs_options(settings)?, self.optimizer().or_raise(py)?);
+        inner.set_options(options);
+        inner.set_notes(notes);
+        Ok(())
+    }
+
+    /// The settings and the notes, as JSON.
+    fn settings(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let inner = self.optimizer().or_raise(py)?;
+        let text = |e: serde_json::Error| PyValueError::new_err(e.to_string());
+        let options = serde_json::to_string(&inner.options()).map_err(text)?;
+        Ok(vec![(options, serde_json::to_string(inner.notes()).map_err(text)?)])
+    }
+
+    /// Updates the parameters. Calls the closure, which returns the loss, a tensor or a number; returns what it returned first.
+    fn step(&self, py: Python<'_>, closure: Py<PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        context::enter(py)?;
+        let site = site::caller(py);
+        let (mut first, mut raised) = (None, None);
+        let done = py.detach(|| {
+            self.optimizer()?.step_at(site, || {
+                Python::attach(|py| {
+                    let said = closure.bind(py).call0().and_then(|loss| {
+                        first.get_or_insert_with(|| loss.clone().unbind());
+                        match loss.cast::<Tensor>() {
+                            Ok(t) => Ok(t.get().inner().clone()),
+                            Err(_) => {
+                                oflow::functional::full([], loss.extract::<f64>()?, oflow::placement::Device::Cpu)
+                                    .or_raise(py)
+                            }
+                        }
+                    });
+                    said.map_err(|e| {
+                        raised = Some(e);
+                        oflow::Error::argument("the closure has raised an exception")
+                    })
+                })
+            })
+        });
+        match raised {
+            Some(e) => Err(e),
+            None => done.or_raise(py).map(|_| first),
+        }
+    }
+
+    /// Names with tensors, and the values as JSON.
+    fn state(&self, py: Python<'_>) -> PyResult<(Named, String)> {
+        let inner = self.optimizer().or_raise(py)?;
+        state_of(py, &*inner)
+    }
+
+    /// Takes over the values and makes the tensors of a state with these names, which are to be filled; and the names it lacks.
+    fn prepare(&self, py: Python<'_>, names: Vec<String>, values: &str) -> PyResult<(Named, Vec<String>)> {
+        context::enter(py)?;
+        let mut inner = self.optimizer().or_raise(py)?;
+        prepared(py, &mut *inner, &names, values)
+    }
+}
+
+/// The state of an optimizer: names with tensors, and the values as JSON.
+fn state_of(py: Python<'_>, of: &dyn Stateful) -> PyResult<(Named, String)> {
+    let mut to = SaveState::new();
+    of.save_state(&mut to).or_raise(py)?;
+    let (tensors, values) = to.into_parts();
+    let values = serde_json::to_string(&values).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok((tensors.into_iter().map(|(name, t)| (name, Tensor::of(t))).collect(), values))
+}
+
+/// Loads the values of a state into an optimizer: the tensors that are to be filled, and the names that the state lacks.
+fn prepared(py: Python<'_>, of: &mut dyn Stateful, names: &[String], values: &str) -> PyResult<(Named, Vec<String>)> {
+    let values =
+        serde_json::from_str(values).map_err(|e| PyValueError::new_err(format!("no state of an optimizer: {e}")))?;
+    let mut from = LoadState::new(names.iter().map(String::as_str), &values);
+    of.load_state(&mut from).or_raise(py)?;
+    let asked = from.into_asked();
+    Ok((asked.fills.into_iter().map(|(name, t)| (name, Tensor::of(t))).collect(), asked.missing))
 }
 
 /// Scales all gradients so that their norm is at most `max_norm`; returns the norm before.

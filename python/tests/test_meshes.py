@@ -318,14 +318,22 @@ STEPS = {
     "RMSprop": lambda ps: flow.optim.RMSprop(ps, lr=0.1),
     "Adagrad": lambda ps: flow.optim.Adagrad(ps, lr=0.1),
     "Adadelta": lambda ps: flow.optim.Adadelta(ps, lr=0.1),
+    "Adamax": lambda ps: flow.optim.Adamax(ps, lr=0.1),
+    "NAdam": lambda ps: flow.optim.NAdam(ps, lr=0.1),
+    "RAdam": lambda ps: flow.optim.RAdam(ps, lr=0.1),
+    "ASGD": lambda ps: flow.optim.ASGD(ps, lr=0.1, t0=1),
+    "Rprop": lambda ps: flow.optim.Rprop(ps, lr=0.1),
+    "Adafactor": lambda ps: flow.optim.Adafactor(ps, lr=0.1),
+    "Muon": lambda ps: flow.optim.Muon(ps[:1], lr=0.1),
     "Lion": lambda ps: flow.optim.Lion(ps, lr=0.1),
     "Lamb": lambda ps: flow.optim.Lamb(ps, lr=0.1),
     "EMA": lambda ps: flow.optim.EMA(ps, 0.5),
     "GradScaler": lambda ps: flow.optim.GradScaler(),
     "clip_grad_norm_": lambda ps: None,
 }
-# No rows of their own: a base class, a schedule of numbers, a function that sorts parameters into groups, a module.
-NO_STEPS = {"Optimizer", "Schedule", "by_decay", "lr_scheduler"}
+# No rows of their own: a base class, an optimizer of closures (test_optim.py), a schedule of numbers, a function that sorts parameters into
+# groups, a module.
+NO_STEPS = {"LBFGS", "Optimizer", "Schedule", "by_decay", "lr_scheduler"}
 
 
 def test_each_optimizer_has_a_row():

@@ -22,10 +22,10 @@ def tensor(said):
     return flow.tensor(array(said))
 
 
-def near(got, said, what):
+def near(got, said, what, eps=None):
     want = array(said)
     assert tuple(got.shape) == want.shape, what
-    eps = 1e-11 if want.dtype == np.float64 else 3e-6
+    eps = eps or (1e-11 if want.dtype == np.float64 else 3e-6)
     np.testing.assert_allclose(np.array(got.tolist()), want, rtol=eps, atol=eps, err_msg=what)
 
 
@@ -93,8 +93,15 @@ KINDS = {
     "rmsprop": optim.RMSprop,
     "adagrad": optim.Adagrad,
     "adadelta": optim.Adadelta,
+    "adafactor": optim.Adafactor,
+    "adamax": optim.Adamax,
+    "asgd": optim.ASGD,
     "lion": optim.Lion,
     "lamb": optim.Lamb,
+    "muon": optim.Muon,
+    "nadam": optim.NAdam,
+    "radam": optim.RAdam,
+    "rprop": optim.Rprop,
 }
 
 
@@ -118,7 +125,7 @@ def test_steps_are_pytorchs(case):
             opt.load_state_dict(state)
         opt.step()
         for p, said in zip(parameters, after):
-            near(p, said, f"{case['config']} after step {n}")
+            near(p, said, f"{case['config']} after step {n}", 1e-2 * opt.defaults["lr"] if isinstance(opt, optim.Muon) else None)
 
 
 def test_groups_by_decay_and_averages():

@@ -1,7 +1,7 @@
 //! Exponential moving averages of weights.
 
 use super::many::groups;
-use super::master::state_like;
+use super::master::zeros_of;
 use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::op;
@@ -85,7 +85,7 @@ impl Ema {
     pub fn new(parameters: Vec<Tensor>, decay: f64) -> Result<Ema> {
         let _quiet = no_grad();
         let mean = |p: &Tensor| {
-            let mean = state_like(p)?;
+            let mean = zeros_of(p)?;
             mean.copy_(p)?;
             Ok(mean)
         };

@@ -1,7 +1,7 @@
 //! Groups of parameters with settings of their own, as one optimizer.
 
 use super::saved::{self, Notes};
-use super::{Optimizer, Trainer, check_gradients};
+use super::{Optimizer, Trainer, check_distinct, check_gradients};
 use crate::error::{CallSite, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -37,6 +37,8 @@ pub struct Groups {
     /// Of each group.
     notes: Vec<Notes>,
     all: Vec<Tensor>,
+    /// Number of parameters that were found to be distinct.
+    distinct: usize,
 }
 
 impl Groups {
@@ -76,6 +78,10 @@ impl Groups {
 impl Optimizer for Groups {
     fn step_at(&mut self, site: CallSite) -> Result<()> {
         check_gradients(&self.all, site)?;
+        if self.distinct != self.all.len() {
+            check_distinct(&self.all).map_err(|e| e.at(site))?;
+            self.distinct = self.all.len();
+        }
         for group in &mut self.groups {
             // A group that is not trained now: its other checks still apply.
             let due = group.parameters().iter().any(|p| p.grad().is_some());

@@ -3,12 +3,15 @@
 //! A step of 1e-3 of a bf16 weight is below half of its last bit: added to the half itself it would vanish. The optimizer
 //! therefore steps an f32 copy that it keeps, and the parameter becomes that, rounded.
 
+use super::rule::StateShape;
 use crate::error::{CallSite, Result};
-use crate::functional::where_;
+use crate::functional::{IntoTarget, where_, zeros};
 use crate::interpreter::outside_capture;
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, Sbp};
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Dims};
 
 /// An f32 copy of a half parameter.
 struct Master {
@@ -98,7 +101,7 @@ impl Masters {
             let there = self.copies[i].take();
             if from.has(&name) && self.on && p.dtype().is_half() {
                 // What a graph has captured is filled, not replaced.
-                let copy = match there.filter(|m| is_state_like(p, &m.copy)) {
+                let copy = match there.filter(|m| is_state_like(p, StateShape::Same, &m.copy)) {
                     Some(m) => m.copy,
                     None => self.of(i, p, CallSite::here())?,
                 };
@@ -112,17 +115,52 @@ impl Masters {
     }
 }
 
-/// Zeros for what an optimizer keeps of a parameter: laid out as it is, f32 for a half.
-pub(super) fn state_like(p: &Tensor) -> Result<Tensor> {
+/// Shape and layout of what an optimizer keeps of a parameter: a dim that is reduced is split no more.
+fn layout_of(p: &Tensor, shape: StateShape) -> Option<(Dims, Option<(Placement, NdSbp)>)> {
+    let mut dims: Dims = p.shape().into();
+    let mut layout = p.global().map(|g| (g.placement.clone(), g.sbp.clone()));
+    match shape {
+        StateShape::Absent => return None,
+        StateShape::Same => {}
+        StateShape::Reduced(dim) => {
+            dims[dim] = 1;
+            if let Some((_, sbp)) = &mut layout {
+                *sbp = sbp.iter().map(|s| if *s == Sbp::Split(dim) { Sbp::Broadcast } else { *s }).collect();
+            }
+        }
+    }
+    Some((dims, layout))
+}
+
+/// The dtype of what an optimizer keeps of a parameter: f32 for a half.
+fn kept_dtype(p: &Tensor) -> DType {
+    if p.dtype().is_half() { DType::F32 } else { p.dtype() }
+}
+
+/// Zeros for what an optimizer keeps of a parameter, laid out as it is; `None` where it keeps nothing.
+pub(super) fn state_like(p: &Tensor, shape: StateShape) -> Result<Option<Tensor>> {
+    let Some((dims, layout)) = layout_of(p, shape) else { return Ok(None) };
+    if shape == StateShape::Same {
+        return zeros_of(p).map(Some);
+    }
+    let dtype = kept_dtype(p);
+    Ok(Some(match layout {
+        Some((placement, sbp)) => zeros(&dims[..], (&placement, sbp).dtype(dtype))?,
+        None => zeros(&dims[..], p.device().dtype(dtype))?,
+    }))
+}
+
+/// Zeros in the shape and the layout of a parameter, f32 for a half.
+pub(super) fn zeros_of(p: &Tensor) -> Result<Tensor> {
     let zeros = crate::functional::zeros_like(p)?;
     if p.dtype().is_half() { zeros.cast(DType::F32) } else { Ok(zeros) }
 }
 
 /// Whether a tensor is laid out as what an optimizer keeps of a parameter.
-pub(super) fn is_state_like(p: &Tensor, t: &Tensor) -> bool {
-    let dtype = if p.dtype().is_half() { DType::F32 } else { p.dtype() };
-    let layout = |t: &Tensor| t.global().map(|g| (g.placement.clone(), g.sbp.clone()));
-    (t.shape(), t.dtype(), t.device(), layout(t)) == (p.shape(), dtype, p.device(), layout(p))
+pub(super) fn is_state_like(p: &Tensor, shape: StateShape, t: &Tensor) -> bool {
+    let layout = t.global().map(|g| (g.placement.clone(), g.sbp.clone()));
+    (t.dtype(), t.device()) == (kept_dtype(p), p.device())
+        && layout_of(p, shape).is_some_and(|(dims, want)| dims[..] == *t.shape() && want == layout)
 }
 
 #[cfg(test)]

@@ -4,11 +4,15 @@
 //! needs no communication. Each optimizer is a file in `kinds`, a row of the table there, and one op. See [`Optimizer`] for an example.
 
 mod average;
+mod captured;
 mod clip;
 mod groups;
 mod kinds;
+mod lbfgs;
 mod many;
 mod master;
+mod plateau;
+mod rule;
 mod saved;
 mod scaler;
 mod schedule;
@@ -18,14 +22,18 @@ pub use average::Ema;
 pub use clip::clip_grad_norm;
 pub use groups::{Groups, by_decay};
 pub use kinds::*;
+pub use lbfgs::{Lbfgs, LbfgsOptions, LineSearch};
+pub use plateau::{Plateau, PlateauOptions};
+pub use rule::{OptimizerRule, ParamState, Scalars, StateShape, StepCall, StepCount};
 pub use saved::Notes;
 pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
-pub use stepper::{OptimizerRule, ParamState, StepCall, StepCount, Stepper};
+pub use stepper::Stepper;
 
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{compare_replicas, outside_capture};
 use crate::tensor::Tensor;
+use std::collections::BTreeMap;
 
 /// An algorithm that updates parameters from their gradients.
 ///
@@ -100,6 +108,23 @@ pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
         .help("call `backward()` first; make the optimizer after the last change of the module's parameters"))
 }
 
+/// Refuses parameters that are given twice: a step would move them twice.
+///
+/// # Errors
+/// If there are such.
+pub fn check_distinct(parameters: &[Tensor]) -> Result<()> {
+    let mut seen = BTreeMap::new();
+    for (i, p) in parameters.iter().enumerate() {
+        if let Some(first) = seen.insert(p.weak().number(), i) {
+            return Err(Error::argument(format!(
+                "parameter {i} of the optimizer, {p:?}, is given twice: parameter {first} is the same tensor"
+            ))
+            .help("give each parameter once, in one group"));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a learning rate that is no rate: of a schedule that divides by zero, or a wrong sign.
 ///
 /// # Errors
@@ -120,11 +145,19 @@ pub(super) struct StepChecks {
 }
 
 impl StepChecks {
-    /// Refuses a step that would train nothing. At the first step the parameters that every rank should have alike
-    /// are compared: one that started with other values would train another model, in silence.
-    pub(super) fn before(&mut self, parameters: &[Tensor], site: CallSite) -> Result<()> {
+    /// Refuses a step that would train nothing. The first step refuses parameters that are given twice or that the optimizer does not
+    /// accept, and compares parameters that every rank should have alike: one that started with other values would train another model, in silence.
+    pub(super) fn before(
+        &mut self,
+        parameters: &[Tensor],
+        accepts: impl Fn(&Tensor) -> Result<()>,
+        site: CallSite,
+    ) -> Result<()> {
         check_gradients(parameters, site)?;
-        if !std::mem::replace(&mut self.compared, true) {
+        if !self.compared {
+            check_distinct(parameters).map_err(|e| e.at(site))?;
+            parameters.iter().try_for_each(accepts).map_err(|e| e.at(site))?;
+            self.compared = true;
             outside_capture(site, || compare_replicas(parameters, site)).map_err(|e| e.at(site))?;
         }
         Ok(())

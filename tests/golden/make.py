@@ -793,14 +793,15 @@ case("sgd_many", both(lambda p, g, b: sgd(p, g), 3), values((2, 3)), values((2, 
      attrs={"lr": 0.1}, backward=False)
 
 
-def stepped(make, keys, **kw):
-    """A step of PyTorch's optimizer with these tensors as its state; what it changes, in order."""
+def stepped(make, keys, numbers=None, **kw):
+    """A step of PyTorch's optimizer with these tensors as its state, and numbers beside them; what it changes, in order."""
     def run(p, g, *kept):
         p = p.clone().requires_grad_(True)
         p.grad = g
         o = make([p], **kw)
         there = [(k, t) for k, t in zip(keys, kept) if t is not None]
-        o.state[p] = {"step": torch.tensor(2.0), **{k: t.clone() for k, t in there}}
+        counted = {"step": 2.0, **(numbers or {})}
+        o.state[p] = {**{k: torch.tensor(x, dtype=torch.float64) for k, x in counted.items()}, **{k: t.clone() for k, t in there}}
         o.step()
         return (p.detach(), *(o.state[p][k] for k, _ in there))
     return run
@@ -828,6 +829,23 @@ for d in ("f32", "f64"):
             case("rmsprop_many", both(stepped(torch.optim.RMSprop, ("square_avg", "grad_avg", "momentum_buffer"), lr=0.1, alpha=0.9, eps=1e-3, weight_decay=0.2, momentum=momentum, centered=centered), 5),
                  *[x for s in TWO for x in (values(s, d), values(s, d, start=1), squares(s, 3, d), values(s, d, start=2) / 9 if centered else None, values(s, d, start=4) if momentum else None)],
                  attrs={"lr": 0.1, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.2, "decay": momentum, "centered": centered}, backward=False)
+    for decoupled in (False, True):
+        adam = {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.2, "decoupled_weight_decay": decoupled}
+        own = {"lr": 0.1, "beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.2, "decoupled": decoupled, "step": 3}
+        moments = [x for s in TWO for x in (values(s, d), values(s, d, start=1), values(s, d, start=2), squares(s, 3, d))]
+        case("radam_many", both(stepped(torch.optim.RAdam, ("exp_avg", "exp_avg_sq"), **adam), 4), *moments, attrs=own, backward=False)
+        # The product of the momenta of the two steps before.
+        product = math.prod(0.8 * (1 - 0.5 * 0.96 ** (at * 0.1)) for at in (1, 2))
+        case("nadam_many", both(stepped(torch.optim.NAdam, ("exp_avg", "exp_avg_sq"), {"mu_product": product}, momentum_decay=0.1, **adam), 4),
+             *moments, attrs={**own, "momentum_decay": 0.1}, backward=False)
+    case("adamax_many", both(stepped(torch.optim.Adamax, ("exp_avg", "exp_inf"), lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.2), 4),
+         *moments, attrs={k: v for k, v in own.items() if k != "decoupled"}, backward=False)
+    for mix in (1.0, 0.25):
+        case("asgd_many", both(stepped(torch.optim.ASGD, ("ax",), {"eta": 0.05, "mu": mix}, lr=0.1, lambd=0.3, weight_decay=0.2), 3),
+             *[x for s in TWO for x in (values(s, d), values(s, d, start=1), values(s, d, start=2))],
+             attrs={"rate": 0.05, "lambd": 0.3, "weight_decay": 0.2, "mix": mix}, backward=False)
+    case("rprop_many", both(stepped(torch.optim.Rprop, ("prev", "step_size"), etas=(0.4, 1.5), step_sizes=(0.5, 1.8)), 4),
+         *moments, attrs={"shrink": 0.4, "grow": 1.5, "least": 0.5, "most": 1.8}, backward=False)
     case("adagrad_many", both(stepped(torch.optim.Adagrad, ("sum",), lr=0.1, eps=1e-3, weight_decay=0.2), 3),
          *[x for s in TWO for x in (values(s, d), values(s, d, start=1), squares(s, 3, d))], attrs={"lr": 0.1, "eps": 1e-3, "weight_decay": 0.2}, backward=False)
     case("adadelta_many", both(stepped(torch.optim.Adadelta, ("square_avg", "acc_delta"), lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.2), 4),

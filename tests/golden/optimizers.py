@@ -13,6 +13,8 @@ with contextlib.redirect_stdout(io.StringIO()):
     from make import dump, values
 
 SHAPES, STEPS = [(5, 6), (6,), (3, 4)], 4
+# Of what keeps numbers of rows and columns, and of what takes matrices alone.
+MIXED, MATRICES = [(5, 6), (6,), (2, 3, 4), (4, 1)], [(5, 6), (6, 3), (4, 4)]
 
 
 class Lion:
@@ -55,16 +57,18 @@ class Lamb:
 cases = []
 
 
-def case(kind, make, dtype="f64", zero=False, **options):
+def case(kind, make, dtype="f64", zero=False, shapes=SHAPES, steps=STEPS, **options):
     """`options` are PyTorch's; the file has the names of the settings here."""
-    params = [values(s, dtype, start=7 * i).clone().requires_grad_(True) for i, s in enumerate(SHAPES)]
+    # The numbers that PyTorch keeps beside tensors, such as NAdam's product of momenta, have the default dtype.
+    torch.set_default_dtype(torch.float64 if dtype == "f64" else torch.float32)
+    params = [values(s, dtype, start=7 * i).clone().requires_grad_(True) for i, s in enumerate(shapes)]
     if zero:
         params[1].data.zero_()
     initial = [dump(p) for p in params]
     opt = make(params, **options)
     grads, after = [], []
-    for n in range(STEPS):
-        own = [values(s, dtype, start=11 * n + 5 * i + 2) for i, s in enumerate(SHAPES)]
+    for n in range(steps):
+        own = [values(s, dtype, start=11 * n + 5 * i + 2) for i, s in enumerate(shapes)]
         for p, g in zip(params, own):
             p.grad = g.clone()
         opt.step()
@@ -100,6 +104,27 @@ for dtype in ("f64", "f32"):
     case("lamb", Lamb, dtype, lr=0.1, betas=(0.8, 0.9), eps=1e-4, weight_decay=0.2)
     case("lamb", Lamb, dtype, lr=0.1, bias_correction=False)
     case("lamb", Lamb, dtype, zero=True, lr=0.1)
+
+    for maximize in (False, True):
+        case("sgd", o.SGD, dtype, lr=0.1, momentum=0.9, weight_decay=0.1, maximize=maximize)
+        case("adamax", o.Adamax, dtype, lr=0.1, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.2, maximize=maximize)
+        case("nadam", o.NAdam, dtype, lr=0.1, betas=(0.8, 0.9), weight_decay=0.2, momentum_decay=0.1, maximize=maximize)
+        case("nadam", o.NAdam, dtype, lr=0.1, weight_decay=0.2, decoupled_weight_decay=True, maximize=maximize)
+        # Never rectified, soon, and from step 6 on.
+        for beta2 in (0.3, 0.9, 0.999):
+            case("radam", o.RAdam, dtype, steps=8, lr=0.1, betas=(0.8, beta2), weight_decay=0.2, decoupled_weight_decay=maximize, maximize=maximize)
+        case("asgd", o.ASGD, dtype, lr=0.1, lambd=0.3, alpha=0.5, t0=1, weight_decay=0.1, maximize=maximize)
+        case("rprop", o.Rprop, dtype, lr=0.1, etas=(0.4, 1.5), step_sizes=(0.05, 0.12), maximize=maximize)
+        case("adafactor", o.Adafactor, dtype, lr=0.5, weight_decay=0.2, maximize=maximize, shapes=MIXED)
+        case("adafactor", o.Adafactor, dtype, beta2_decay=-0.5, eps=(1e-2, 0.2), d=1.5, maximize=maximize, shapes=MIXED)
+    case("adamax", o.Adamax, dtype)
+    case("nadam", o.NAdam, dtype)
+    case("radam", o.RAdam, dtype)
+    case("asgd", o.ASGD, dtype)
+    case("rprop", o.Rprop, dtype)
+    case("muon", o.Muon, dtype, shapes=MATRICES)
+    for adjust in ("match_rms_adamw", "spectral_unclamped"):
+        case("muon", o.Muon, dtype, lr=0.1, momentum=0.7, nesterov=False, ns_steps=3, adjust_lr_fn=adjust, shapes=MATRICES)
 
 with open("optimizers.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

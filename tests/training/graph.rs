@@ -38,6 +38,8 @@ fn same_loaded<M: Module>(
     let written = Bag(job.written.clone());
     graph.save(folder.path(), &[("model", &job.model), ("opt", &job.opt), ("written", &written)])?;
     let mut written = Bag(again.written.clone());
+    // State that is made for the load may begin with the rate.
+    again.opt.set_lr(rate(0));
     let mut loaded = Graph::<Tensor>::load(
         folder.path(),
         &mut [("model", &mut again.model), ("opt", &mut again.opt), ("written", &mut written)],
@@ -211,7 +213,14 @@ fn train(model: &Net, opt: &mut Groups, x: &Tensor, y: &Tensor) -> Result<Tensor
 
 fn job(at: &At, config: &OptimizerConfig) -> Result<Job<Net>> {
     let model = Net::new(at, 0.2)?;
-    let opt = Groups::new(vec![config.build(model.parameters())]);
+    // Muon takes matrices alone.
+    let takes = |p: &Tensor| config.check_parameters(std::slice::from_ref(p)).is_ok();
+    let (taken, others): (Vec<Tensor>, Vec<Tensor>) = model.parameters().into_iter().partition(takes);
+    assert!(!taken.is_empty());
+    let mut opt = Groups::new(vec![config.build(taken)]);
+    if !others.is_empty() {
+        opt.push(self::config(r#"{"kind": "adamw"}"#).build(others));
+    }
     Ok(Job { model, opt, step: Box::new(train), written: vec![], saved: true })
 }
 
@@ -228,6 +237,9 @@ fn configs() -> Vec<OptimizerConfig> {
         r#"{"kind": "adamw", "amsgrad": true}"#,
         r#"{"kind": "rmsprop", "momentum": 0.5, "centered": true}"#,
         r#"{"kind": "adagrad", "lr_decay": 0.1}"#,
+        r#"{"kind": "sgd", "maximize": true}"#,
+        r#"{"kind": "adafactor", "weight_decay": 0.1}"#,
+        r#"{"kind": "asgd", "t0": 1.0}"#,
     ];
     kinds.chain(more.into_iter().map(config)).collect()
 }

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 pub(super) static STEPS: Source = Source::file("steps", include_str!("../../cuda/steps.cu")).forms(&[
     "P={f32,f64} G=P S=P V=P W=P RULE=0 STATES={2,3}",
     "P=bf16 G=bf16 S=f32 V=f32 W=f32 RULE=0 STATES=2",
-    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={1,5,7} STATES=1",
-    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={2,3,6} STATES=2",
+    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={1,5,7,12} STATES=1",
+    "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={2,3,6,10,11,13} STATES=2",
     "P=f32 G=f32 S=f32 V=f32 W=f32 RULE={4,8} STATES=3",
     "P={f32,bf16} G=P S=P V=P W=P RULE=9 STATES=0",
 ]);

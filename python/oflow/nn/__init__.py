@@ -149,6 +149,7 @@ from .pooling import (
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .transformer import MLP, SelfAttention, TransformerBlock
 from .zero_redundancy import Replicas, zero
+from . import utils
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
     "activation", "attention", "containers", "conv", "dropout", "dropping", "encoder", "image", "layers", "lazy", "linear_cross_entropy",

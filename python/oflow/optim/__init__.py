@@ -8,6 +8,7 @@ from . import kinds, lr_scheduler
 from .average import EMA
 from .clip import clip_grad_norm_
 from .kinds import *
+from .lbfgs import LBFGS
 from .optimizer import Optimizer, by_decay
 from .schedule import Schedule
 
@@ -15,6 +16,7 @@ __all__ = [
     *kinds.__all__,
     "EMA",
     "GradScaler",
+    "LBFGS",
     "Optimizer",
     "Schedule",
     "by_decay",

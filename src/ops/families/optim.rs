@@ -39,6 +39,8 @@ const ADAMW: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runti
 const SGD: &str = "lr: runtime float, decay: runtime float = 0.0, dampening: runtime float = 0.0, weight_decay: runtime float = 0.0, nesterov: runtime bool = false, first: runtime bool = false";
 
 const ADAM: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, decoupled: runtime bool = false, step: runtime int";
+const NADAM: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, momentum_decay: runtime float = 0.004, decoupled: runtime bool = false, step: runtime int";
+const ADAMAX: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, step: runtime int";
 const RMSPROP: &str = "lr: runtime float, alpha: runtime float = 0.99, eps: runtime float = 1e-8, weight_decay: runtime float = 0.0, decay: runtime float = 0.0, centered: runtime bool = false";
 const LAMB: &str = "beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-6, weight_decay: runtime float = 0.0, step: runtime int";
 
@@ -53,6 +55,50 @@ const MANY: &[(&str, &str, &str, &str, &[&str])] = &[
             "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ - f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+ -; lr=0.1, step=3",
             "bf16[4] bf16[4] f32[4] f32[4]+ f32[4]+; lr=0.1, decoupled=true, step=1",
         ],
+    ),
+    (
+        "radam_many",
+        "param!: float, grad: float, m!: float, v!: float",
+        ADAM,
+        "One step of RAdam (Liu et al.), PyTorch's formula, of many parameters that lie alike",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+; lr=0.1, step=9",
+            "bf16[4] bf16[4] f32[4] f32[4]+; lr=0.1, decoupled=true, step=1",
+        ],
+    ),
+    (
+        "nadam_many",
+        "param!: float, grad: float, m!: float, v!: float",
+        NADAM,
+        "One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+; lr=0.1, step=3",
+            "bf16[4] bf16[4] f32[4] f32[4]+; lr=0.1, decoupled=true, step=1",
+        ],
+    ),
+    (
+        "adamax_many",
+        "param!: float, grad: float, m!: float, largest!: float",
+        ADAMAX,
+        "One step of Adamax (Kingma and Ba), PyTorch's formula, of many parameters that lie alike",
+        &["f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+; lr=0.1, step=3"],
+    ),
+    (
+        "asgd_many",
+        "param!: float, grad: float, average!: float",
+        "rate: runtime float, lambd: runtime float = 1e-4, weight_decay: runtime float = 0.0, mix: runtime float = 1.0",
+        "One step of averaged SGD (Polyak and Juditsky), PyTorch's formula, of many parameters that lie alike; `mix` is the parameter's part in the average",
+        &[
+            "f32[3, 5] f32[3, 5] f32[3, 5] f32[4, 6] f32[4, 6] f32[4, 6]; rate=0.1",
+            "f64[4] f64[4] f64[4]; rate=0.1, mix=0.25",
+        ],
+    ),
+    (
+        "rprop_many",
+        "param!: float, grad: float, previous!: float, size!: float",
+        "shrink: runtime float = 0.5, grow: runtime float = 1.2, least: runtime float = 1e-6, most: runtime float = 50.0",
+        "One step of Rprop (Riedmiller and Braun), PyTorch's formula, of many parameters that lie alike",
+        &["f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+"],
     ),
     (
         "rmsprop_many",

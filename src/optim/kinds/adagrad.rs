@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -21,6 +21,8 @@ pub struct AdagradOptions {
     pub initial_accumulator_value: f64,
     /// Added to the root of the sum, for numerical stability.
     pub eps: f64,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
@@ -33,17 +35,18 @@ impl Default for AdagradOptions {
             weight_decay: 0.0,
             initial_accumulator_value: 0.0,
             eps: 1e-10,
+            maximize: false,
             master_weights: true,
         }
     }
 }
 
 impl OptimizerRule for AdagradOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("sum", true)]
     }
-    fn initial(&self) -> f64 {
+    fn initial(&self, _: &str) -> f64 {
         self.initial_accumulator_value
     }
     fn counts_steps(&self) -> bool {

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -23,6 +23,8 @@ pub struct AdamWOptions {
     pub weight_decay: f64,
     /// AMSGrad: divides by the root of the largest mean of squares so far.
     pub amsgrad: bool,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
@@ -36,13 +38,14 @@ impl Default for AdamWOptions {
             eps: 1e-8,
             weight_decay: 0.01,
             amsgrad: false,
+            maximize: false,
             master_weights: true,
         }
     }
 }
 
 impl OptimizerRule for AdamWOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("mean", true), ("square", true), ("largest", self.amsgrad)]
     }

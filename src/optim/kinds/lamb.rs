@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::functional::{invoke, invoke1, op};
 use crate::interpreter::Call;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::master::state_like;
-use crate::optim::stepper::{OptimizerRule, ParamState, StepCall, StepCount, options_fields};
+use crate::optim::master::zeros_of;
+use crate::optim::rule::{OptimizerRule, ParamState, StepCall, StepCount, options_fields};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct LambOptions {
     pub weight_decay: f64,
     /// Whether the means are corrected for their start at 0, as Adam's are.
     pub bias_correction: bool,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
@@ -43,13 +45,14 @@ impl Default for LambOptions {
             eps: 1e-6,
             weight_decay: 0.0,
             bias_correction: true,
+            maximize: false,
             master_weights: true,
         }
     }
 }
 
 impl OptimizerRule for LambOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("mean", true), ("square", true)]
     }
@@ -63,10 +66,10 @@ impl OptimizerRule for LambOptions {
         let steps = if self.bias_correction { at.steps } else { 0 };
         smallvec![self.beta1.into(), self.beta2.into(), self.eps.into(), self.weight_decay.into(), steps.into()]
     }
-    fn run(&self, due: &[ParamState<'_>], call: StepCall) -> Result<()> {
+    fn run(&self, due: &[ParamState], call: StepCall) -> Result<()> {
         let site = call.site;
         // The directions live for one step.
-        let directions: Vec<Tensor> = due.iter().map(|d| state_like(&d.target)).collect::<Result<_>>()?;
+        let directions: Vec<Tensor> = due.iter().map(|d| zeros_of(&d.target)).collect::<Result<_>>()?;
         let inputs: Vec<Option<&Tensor>> =
             due.iter().zip(&directions).flat_map(|(d, r)| d.inputs().chain([Some(r)])).collect();
         let settings = self.settings(due[0].count);
@@ -86,9 +89,7 @@ impl OptimizerRule for LambOptions {
         let none = of_parameters.eq(0.0)?.logical_or(&of_directions.eq(0.0)?)?;
         let ratio = of_parameters.div(&of_directions)?;
         let factors = ratio.masked_fill(&none, 1.0)?;
-        let rate: RuntimeAttrs = smallvec![self.lr.into()];
-        let factors =
-            Call::new(op!("mul_scalar")?, &[Some(&factors)]).runtime(rate).host(call.rate()).at(site).run1()?;
+        let factors = call.times(&factors, &self.scalars(due[0].count), 0)?;
         let pairs = due.iter().zip(&directions).flat_map(|(d, r)| [Some(&d.target), Some(r)]);
         let inputs: Vec<Option<&Tensor>> = [Some(&factors)].into_iter().chain(pairs).collect();
         invoke(op!("subtract_many"), &inputs, smallvec![], smallvec![], site).map(drop)

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -19,18 +19,20 @@ pub struct LionOptions {
     pub beta2: f64,
     /// Weight decay: each step multiplies a parameter by 1 - lr · weight_decay.
     pub weight_decay: f64,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
 
 impl Default for LionOptions {
     fn default() -> LionOptions {
-        LionOptions { lr: 1e-4, beta1: 0.9, beta2: 0.99, weight_decay: 0.0, master_weights: true }
+        LionOptions { lr: 1e-4, beta1: 0.9, beta2: 0.99, weight_decay: 0.0, maximize: false, master_weights: true }
     }
 }
 
 impl OptimizerRule for LionOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("momentum", true)]
     }

@@ -2,26 +2,41 @@
 //! other format of serde), and as classes of Python.
 
 mod adadelta;
+mod adafactor;
 mod adagrad;
 mod adam;
+mod adamax;
 mod adamw;
+mod asgd;
 mod lamb;
 mod lion;
+mod muon;
+mod nadam;
+mod radam;
 mod rmsprop;
+mod rprop;
 mod sgd;
 
 pub use adadelta::AdadeltaOptions;
+pub use adafactor::AdafactorOptions;
 pub use adagrad::AdagradOptions;
 pub use adam::AdamOptions;
+pub use adamax::AdamaxOptions;
 pub use adamw::AdamWOptions;
+pub use asgd::AsgdOptions;
 pub use lamb::LambOptions;
 pub use lion::LionOptions;
+pub use muon::{MuonOptions, MuonRate};
+pub use nadam::NAdamOptions;
+pub use radam::RAdamOptions;
 pub use rmsprop::RmsPropOptions;
+pub use rprop::RpropOptions;
 pub use sgd::SgdOptions;
 
+use super::rule::{OptimizerRule, StateShape};
 use super::saved;
-use super::stepper::{OptimizerRule, Stepper};
-use super::{Groups, Optimizer, by_decay};
+use super::stepper::Stepper;
+use super::{Groups, Optimizer, by_decay, check_distinct};
 use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -75,8 +90,8 @@ pub struct OptimizerKind {
     pub doc: &'static str,
     /// The default settings.
     pub config: OptimizerConfig,
-    /// Names of the tensors of state of a parameter, under whatever settings.
-    pub state: Vec<&'static str>,
+    /// Names of the tensors of state of a parameter, under whatever settings, and their shapes for a matrix.
+    pub state: Vec<(&'static str, StateShape)>,
     /// Whether the numbers of steps are saved.
     pub counts_steps: bool,
 }
@@ -118,7 +133,7 @@ macro_rules! kinds {
                         class: $class,
                         doc: $doc,
                         config: OptimizerConfig::$kind(options),
-                        state: options.state().into_iter().map(|(name, _)| name).collect(),
+                        state: options.state().into_iter().map(|(n, _)| (n, options.shape_of_state(n, 2))).collect(),
                         counts_steps: options.counts_steps(),
                     }
                 }),*]
@@ -144,6 +159,16 @@ macro_rules! kinds {
                     $(OptimizerConfig::$kind(o) => o.check(),)*
                 }
             }
+            /// Refuses parameters that the optimizer cannot step, and those that are given twice, as its first step does.
+            ///
+            /// # Errors
+            /// If there are such.
+            pub fn check_parameters(&self, parameters: &[Tensor]) -> Result<()> {
+                check_distinct(parameters)?;
+                match self {
+                    $(OptimizerConfig::$kind(o) => parameters.iter().try_for_each(|p| o.check_parameter(p)),)*
+                }
+            }
             /// The learning rate.
             pub fn lr(&self) -> f64 {
                 match self {
@@ -157,11 +182,11 @@ macro_rules! kinds {
                     $(OptimizerConfig::$kind(o) => OptimizerConfig::$kind($options { lr, ..o }),)*
                 }
             }
-            /// The same settings with another weight decay.
+            /// The same settings with another weight decay, if the optimizer has one.
             #[must_use]
             pub fn with_weight_decay(self, weight_decay: f64) -> OptimizerConfig {
                 match self {
-                    $(OptimizerConfig::$kind(o) => OptimizerConfig::$kind($options { weight_decay, ..o }),)*
+                    $(OptimizerConfig::$kind(o) => OptimizerConfig::$kind(o.with_weight_decay(weight_decay)),)*
                 }
             }
         }
@@ -202,6 +227,33 @@ kinds! {
     RmsProp(RmsPropOptions, "rmsprop", "RMSprop", "RMSprop (Hinton), with PyTorch's formula."),
     Adagrad(AdagradOptions, "adagrad", "Adagrad", "Adagrad (Duchi et al., 2011), with PyTorch's formula."),
     Adadelta(AdadeltaOptions, "adadelta", "Adadelta", "Adadelta (Zeiler, 2012), with PyTorch's formula."),
+    Adamax(AdamaxOptions, "adamax", "Adamax", "Adamax (Kingma and Ba, 2015), with PyTorch's formula."),
+    NAdam(NAdamOptions, "nadam", "NAdam", "NAdam (Dozat, 2016), with PyTorch's formula: Adam with Nesterov momentum."),
+    RAdam(
+        RAdamOptions,
+        "radam",
+        "RAdam",
+        "RAdam (Liu et al., 2020), with PyTorch's formula: Adam whose step is corrected for the variance of the mean of squares."
+    ),
+    Asgd(
+        AsgdOptions,
+        "asgd",
+        "ASGD",
+        "Averaged SGD (Polyak and Juditsky, 1992), with PyTorch's formula. The state `average` is the average of a parameter."
+    ),
+    Rprop(RpropOptions, "rprop", "Rprop", "Rprop (Riedmiller and Braun, 1993), with PyTorch's formula."),
+    Adafactor(
+        AdafactorOptions,
+        "adafactor",
+        "Adafactor",
+        "Adafactor (Shazeer and Stern, 2018), with PyTorch's formula: of a matrix it keeps one number a row and one a column."
+    ),
+    Muon(
+        MuonOptions,
+        "muon",
+        "Muon",
+        "Muon (Jordan, 2024), with PyTorch's formula, for matrices; give other parameters to another optimizer, such as AdamW."
+    ),
     Lion(
         LionOptions,
         "lion",

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -23,6 +23,8 @@ pub struct RmsPropOptions {
     pub momentum: f64,
     /// Whether the root is of the variance: the square of the mean gradient is subtracted.
     pub centered: bool,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
@@ -36,13 +38,14 @@ impl Default for RmsPropOptions {
             weight_decay: 0.0,
             momentum: 0.0,
             centered: false,
+            maximize: false,
             master_weights: true,
         }
     }
 }
 
 impl OptimizerRule for RmsPropOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("square", true), ("mean", self.centered), ("momentum", self.momentum > 0.0)]
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::functional::op;
 use crate::ops::{Op, RuntimeAttrs};
-use crate::optim::stepper::{OptimizerRule, StepCount, options_fields};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 
@@ -21,18 +21,28 @@ pub struct SgdOptions {
     pub weight_decay: f64,
     /// Whether to use Nesterov momentum.
     pub nesterov: bool,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
     /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
 
 impl Default for SgdOptions {
     fn default() -> SgdOptions {
-        SgdOptions { lr: 1e-3, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, master_weights: true }
+        SgdOptions {
+            lr: 1e-3,
+            momentum: 0.0,
+            dampening: 0.0,
+            weight_decay: 0.0,
+            nesterov: false,
+            maximize: false,
+            master_weights: true,
+        }
     }
 }
 
 impl OptimizerRule for SgdOptions {
-    options_fields!();
+    options_fields!(weight_decay);
     fn state(&self) -> Vec<(&'static str, bool)> {
         vec![("momentum", self.momentum != 0.0)]
     }

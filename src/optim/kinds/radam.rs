@@ -1,0 +1,70 @@
+//! RAdam.
+
+use crate::error::Result;
+use crate::functional::op;
+use crate::ops::{Op, RuntimeAttrs};
+use crate::optim::rule::{OptimizerRule, StepCount, options_fields};
+use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
+
+/// Settings of [`RAdam`](super::RAdam); PyTorch's defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RAdamOptions {
+    /// Learning rate, at first 1e-3.
+    pub lr: f64,
+    /// Decay rate of the running mean of gradients.
+    pub beta1: f64,
+    /// Decay rate of the running mean of squared gradients.
+    pub beta2: f64,
+    /// Added to the root of the mean of squares, for numerical stability.
+    pub eps: f64,
+    /// Weight decay: factor of the parameter that is added to its gradient.
+    pub weight_decay: f64,
+    /// Whether the weight decay multiplies the parameter by 1 - lr · weight_decay instead.
+    pub decoupled_weight_decay: bool,
+    /// Whether to go along the gradient instead of against it, to maximize.
+    pub maximize: bool,
+    /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
+    pub master_weights: bool,
+}
+
+impl Default for RAdamOptions {
+    fn default() -> RAdamOptions {
+        RAdamOptions {
+            lr: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            decoupled_weight_decay: false,
+            maximize: false,
+            master_weights: true,
+        }
+    }
+}
+
+impl OptimizerRule for RAdamOptions {
+    options_fields!(weight_decay);
+    fn state(&self) -> Vec<(&'static str, bool)> {
+        vec![("mean", true), ("square", true)]
+    }
+    fn counts_steps(&self) -> bool {
+        true
+    }
+    fn op(&self) -> Result<&'static Op> {
+        op!("radam_many")
+    }
+    fn settings(&self, at: StepCount) -> RuntimeAttrs {
+        let RAdamOptions { lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay: decoupled, .. } = *self;
+        smallvec![
+            lr.into(),
+            beta1.into(),
+            beta2.into(),
+            eps.into(),
+            weight_decay.into(),
+            decoupled.into(),
+            at.steps.into()
+        ]
+    }
+}
