@@ -129,6 +129,14 @@ _device: TypeAlias = device
 _placement: TypeAlias = placement
 Index: TypeAlias = Any
 
+class memory_format:
+    """How elements lie in memory, as PyTorch's programs name it. It has no effect: tensors are row-major."""
+
+contiguous_format: memory_format
+preserve_format: memory_format
+channels_last: memory_format
+channels_last_3d: memory_format
+
 class Tensor:
     """A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement."""
 
@@ -171,16 +179,39 @@ class Tensor:
     def detach(self) -> Tensor: ...
     def clone(self) -> Tensor: ...
     def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
-    def bool(self) -> Tensor: ...
-    def byte(self) -> Tensor: ...
-    def char(self) -> Tensor: ...
-    def short(self) -> Tensor: ...
-    def int(self) -> Tensor: ...
-    def long(self) -> Tensor: ...
-    def half(self) -> Tensor: ...
-    def bfloat16(self) -> Tensor: ...
-    def float(self) -> Tensor: ...
-    def double(self) -> Tensor: ...
+    def bool(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def byte(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def char(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def short(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def int(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def long(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def half(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def bfloat16(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def float(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def double(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def cfloat(self, memory_format: memory_format | None = None) -> Tensor: ...
+    def cdouble(self, memory_format: memory_format | None = None) -> Tensor: ...
+    @property
+    def data(self) -> Tensor: ...
+    @data.setter
+    def data(self, value: Tensor) -> None: ...
+    @property
+    def H(self) -> Tensor: ...
+    @property
+    def is_cuda(self) -> builtins.bool: ...
+    @property
+    def itemsize(self) -> builtins.int: ...
+    @property
+    def nbytes(self) -> builtins.int: ...
+    def new_zeros(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+    def new_ones(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+    def new_empty(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+    def new_full(self, size: Sequence[builtins.int], fill_value: Number, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+    def new_tensor(self, data: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
+    def type_as(self, other: Tensor) -> Tensor: ...
+    def type(self, dtype: _dtype | str | None = None) -> Any: ...
+    def cpu(self) -> Tensor: ...
+    def cuda(self, device: _device | builtins.int | str | None = None) -> Tensor: ...
     @property
     def real(self) -> Tensor: ...
     @property
@@ -258,6 +289,12 @@ class Tensor:
     def __hash__(self) -> builtins.int: ...
     def abs(self) -> Tensor:
         """|x|; of complex numbers a real number."""
+    def abs_(self) -> Tensor:
+        """`abs` in place: the result is written over the first argument."""
+    def absolute(self) -> Tensor:
+        """The same as `abs`."""
+    def absolute_(self) -> Tensor:
+        """The same as `abs_`."""
     def acos(self) -> Tensor:
         """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
     def acos_(self) -> Tensor:
@@ -311,17 +348,35 @@ class Tensor:
     def adaptive_max_pool1d(self, *output_size: builtins.int) -> Tensor:
         """The largest elements of `output_size` windows of about one size, which cover the last dim."""
     @overload
+    def adaptive_max_pool1d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
+    @overload
+    def adaptive_max_pool1d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
+    @overload
     def adaptive_max_pool2d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """As `adaptive_max_pool1d` for 2 spatial dims."""
     @overload
     def adaptive_max_pool2d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 2 spatial dims."""
     @overload
+    def adaptive_max_pool2d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
+    @overload
+    def adaptive_max_pool2d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
+    @overload
     def adaptive_max_pool3d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """As `adaptive_max_pool1d` for 3 spatial dims."""
     @overload
     def adaptive_max_pool3d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 3 spatial dims."""
+    @overload
+    def adaptive_max_pool3d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
+    @overload
+    def adaptive_max_pool3d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+        """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
     @overload
     def adaptive_max_pool_index(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
         """Where the largest element of each window is, counted over the pooled dims."""
@@ -352,6 +407,10 @@ class Tensor:
     @overload
     def add_(self, s: Number, *, alpha: Number) -> Tensor:
         """x becomes x + `alpha` s, in place."""
+    def addbmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta` x + `alpha` times the sum of the products of two batches of matrices."""
+    def addbmm_(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`addbmm` in place: the result is written over the first argument."""
     def addcdiv(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
         """x + value a / b."""
     def addcdiv_(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
@@ -362,8 +421,16 @@ class Tensor:
         """`addcmul` in place: the result is written over the first argument."""
     def addmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
+    def addmm_(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`addmm` in place: the result is written over the first argument."""
     def addmv(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+    def addmv_(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`addmv` in place: the result is written over the first argument."""
+    def addr(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta` x + `alpha` times the outer product of two vectors."""
+    def addr_(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`addr` in place: the result is written over the first argument."""
     def adjoint(self) -> Tensor:
         """The conjugate transpose: the last two dims exchanged, of the conjugates."""
     @overload
@@ -376,6 +443,8 @@ class Tensor:
         """True if no element is zero."""
     def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
+    def alpha_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Elements become the negative limit of SELU with probability `p`; then all are scaled and shifted, so that mean 0 and variance 1 stay (Klambauer et al., 2017). With p = 1 all are 0."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -386,6 +455,34 @@ class Tensor:
         """The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative."""
     def any(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if some element is not zero."""
+    def arccos(self) -> Tensor:
+        """The same as `acos`."""
+    def arccos_(self) -> Tensor:
+        """The same as `acos_`."""
+    def arccosh(self) -> Tensor:
+        """The same as `acosh`."""
+    def arccosh_(self) -> Tensor:
+        """The same as `acosh_`."""
+    def arcsin(self) -> Tensor:
+        """The same as `asin`."""
+    def arcsin_(self) -> Tensor:
+        """The same as `asin_`."""
+    def arcsinh(self) -> Tensor:
+        """The same as `asinh`."""
+    def arcsinh_(self) -> Tensor:
+        """The same as `asinh_`."""
+    def arctan(self) -> Tensor:
+        """The same as `atan`."""
+    def arctan2(self, b: Tensor) -> Tensor:
+        """The same as `atan2`."""
+    def arctan2_(self, b: Tensor) -> Tensor:
+        """The same as `atan2_`."""
+    def arctan_(self) -> Tensor:
+        """The same as `atan_`."""
+    def arctanh(self) -> Tensor:
+        """The same as `atanh`."""
+    def arctanh_(self) -> Tensor:
+        """The same as `atanh_`."""
     @overload
     def argmax(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
@@ -400,6 +497,8 @@ class Tensor:
         """The position of the smallest element of all, counted row-major."""
     def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
         """The indices that sort each line along `dim`: those of `sort`."""
+    def argwhere(self) -> Tensor:
+        """The same as `nonzero`."""
     def asin(self) -> Tensor:
         """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
     def asin_(self) -> Tensor:
@@ -422,6 +521,12 @@ class Tensor:
         """The inverse hyperbolic tangent; NaN outside -1 to 1."""
     def atanh_(self) -> Tensor:
         """`atanh` in place: the result is written over the first argument."""
+    def atleast_1d(self) -> Tensor:
+        """The tensor, with a dim more if it has none."""
+    def atleast_2d(self) -> Tensor:
+        """The tensor, with dims of size 1 in front up to two."""
+    def atleast_3d(self) -> Tensor:
+        """The tensor, with dims of size 1 up to three: around a dim, behind two."""
     def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
     def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
@@ -448,6 +553,8 @@ class Tensor:
         """The gradient of avg_pool: each window's gradient, divided among its elements."""
     def baddbmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+    def baddbmm_(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`baddbmm` in place: the result is written over the first argument."""
     def batch_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
     def batch_norm_grad(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -460,6 +567,8 @@ class Tensor:
         """The binary cross entropy of a logit x and a target t."""
     def bce_logits_weighted_each(self, t: Tensor, w: Tensor) -> Tensor:
         """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+        """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
     def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
         """x becomes 1 with probability `p` and 0 otherwise, in place."""
     def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -534,12 +643,24 @@ class Tensor:
     @overload
     def bitwise_xor_(self, s: Number) -> Tensor:
         """`bitwise_xor` in place: the result is written over the first argument."""
+    def bmm(self, b: Tensor) -> Tensor:
+        """The products of two batches of matrices, `[B, m, k]` and `[B, k, n]`."""
+    @overload
+    def broadcast_to(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Dims of size 1 repeated up to a shape."""
+    @overload
+    def broadcast_to(self, *shape: builtins.int) -> Tensor:
+        """Dims of size 1 repeated up to a shape."""
     def bucketize(self, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
         """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
+    @overload
     def cdist(self, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
         """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
+    @overload
+    def cdist(self, x2: Tensor, p: builtins.float, compute_mode: str | None = None) -> Tensor:
+        """Distances between all pairs of points. PyTorch's modes say how it computes; there is one way here."""
     def ceil(self) -> Tensor:
         """The smallest integer not below x."""
     def ceil_(self) -> Tensor:
@@ -561,7 +682,14 @@ class Tensor:
     @overload
     def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
         """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
+    @overload
     def clamp_(self, lo: Number, hi: Number) -> Tensor:
+        """`clamp` in place: the result is written over the first argument."""
+    @overload
+    def clamp_(self, min: Number | None = None, max: Number | None = None) -> Tensor:
+        """`clamp` in place: the result is written over the first argument."""
+    @overload
+    def clamp_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
         """`clamp` in place: the result is written over the first argument."""
     @overload
     def clamp_max(self, max: Number) -> Tensor:
@@ -569,7 +697,11 @@ class Tensor:
     @overload
     def clamp_max(self, max: Tensor) -> Tensor:
         """x, but not above `max`, element by element."""
+    @overload
     def clamp_max_(self, max: Number) -> Tensor:
+        """`clamp_max` in place: the result is written over the first argument."""
+    @overload
+    def clamp_max_(self, max: Tensor) -> Tensor:
         """`clamp_max` in place: the result is written over the first argument."""
     @overload
     def clamp_min(self, min: Number) -> Tensor:
@@ -577,8 +709,30 @@ class Tensor:
     @overload
     def clamp_min(self, min: Tensor) -> Tensor:
         """x, but not below `min`, element by element."""
+    @overload
     def clamp_min_(self, min: Number) -> Tensor:
         """`clamp_min` in place: the result is written over the first argument."""
+    @overload
+    def clamp_min_(self, min: Tensor) -> Tensor:
+        """`clamp_min` in place: the result is written over the first argument."""
+    @overload
+    def clip(self, lo: Number, hi: Number) -> Tensor:
+        """The same as `clamp`."""
+    @overload
+    def clip(self, min: Number | None = None, max: Number | None = None) -> Tensor:
+        """The same as `clamp`."""
+    @overload
+    def clip(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """The same as `clamp`."""
+    @overload
+    def clip_(self, lo: Number, hi: Number) -> Tensor:
+        """The same as `clamp_`."""
+    @overload
+    def clip_(self, min: Number | None = None, max: Number | None = None) -> Tensor:
+        """The same as `clamp_`."""
+    @overload
+    def clip_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+        """The same as `clamp_`."""
     def close_to(self, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
         """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
     @overload
@@ -593,6 +747,8 @@ class Tensor:
         """The complex conjugate; of real numbers x itself."""
     def conj_(self) -> Tensor:
         """`conj` in place: the result is written over the first argument."""
+    def contiguous(self) -> Tensor:
+        """The tensor in memory in row-major order: itself where it is, else a copy."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
         """The sums of x, weighted by a kernel that slides over its spatial dims."""
     @overload
@@ -648,9 +804,17 @@ class Tensor:
         """A copy in new memory. The gradient passes through."""
     def copy_(self, other: Tensor) -> Tensor:
         """x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes to `other`, what x was before gets none."""
+    @overload
     def copysign(self, b: Tensor) -> Tensor:
         """|a| with the sign of b, also where b is zero."""
+    @overload
+    def copysign(self, s: Number) -> Tensor:
+        """|x| with the sign of a number."""
+    @overload
     def copysign_(self, b: Tensor) -> Tensor:
+        """`copysign` in place: the result is written over the first argument."""
+    @overload
+    def copysign_(self, s: Number) -> Tensor:
         """`copysign` in place: the result is written over the first argument."""
     def corrcoef(self) -> Tensor:
         """The correlations of variables, the rows of x: their covariances divided by both standard deviations."""
@@ -684,10 +848,30 @@ class Tensor:
         """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
     def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
         """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+    @overload
     def cumprod(self, dim: builtins.int) -> Tensor:
         """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
+    @overload
+    def cumprod(self, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+        """`cumprod` of the tensor converted to `dtype`."""
+    @overload
+    def cumprod_(self, dim: builtins.int) -> Tensor:
+        """`cumprod` in place: the result is written over the first argument."""
+    @overload
+    def cumprod_(self, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+        """`cumprod` in place: the result is written over the first argument."""
+    @overload
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
+    @overload
+    def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False, dtype: _dtype) -> Tensor:
+        """`cumsum` of the tensor converted to `dtype`."""
+    @overload
+    def cumsum_(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
+        """`cumsum` in place: the result is written over the first argument."""
+    @overload
+    def cumsum_(self, dim: builtins.int, *, reverse: builtins.bool = False, dtype: _dtype) -> Tensor:
+        """`cumsum` in place: the result is written over the first argument."""
     def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
         """The integrals up to each place but the first, by the trapezoid rule."""
     def deg2rad(self) -> Tensor:
@@ -698,14 +882,28 @@ class Tensor:
         """The numbers of a quantised tensor, in f32."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
+    @overload
     def diag_embed(self, offset: builtins.int = 0) -> Tensor:
         """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+    @overload
+    def diag_embed(self, offset: builtins.int, dim1: builtins.int, dim2: builtins.int) -> Tensor:
+        """The elements along these two dims of the result, a diagonal of zeros elsewhere."""
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
         """All elements as the diagonal of a matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
+    def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """x with `src` as the diagonal of two dims."""
+    @overload
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
+    @overload
+    def diff(self, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences of neighbours, `n` times, of x with these in front and behind."""
+    def dim(self) -> builtins.int:
+        """The number of dims."""
+    def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
+        """The p-norm of the difference of two tensors."""
     def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """A global tensor from its logical value, which every rank gives."""
     @overload
@@ -715,15 +913,62 @@ class Tensor:
     def div(self, s: Number) -> Tensor:
         """x / s."""
     @overload
+    def div(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """The quotient, rounded: `"trunc"` towards zero, `"floor"` downwards."""
+    @overload
+    def div(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """The quotient, rounded: `"trunc"` towards zero, `"floor"` downwards."""
+    @overload
     def div_(self, b: Tensor) -> Tensor:
         """`div` in place: the result is written over the first argument."""
     @overload
     def div_(self, s: Number) -> Tensor:
         """`div` in place: the result is written over the first argument."""
+    @overload
+    def div_(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """`div` in place: the result is written over the first argument."""
+    @overload
+    def div_(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """`div` in place: the result is written over the first argument."""
+    @overload
+    def divide(self, b: Tensor) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def divide(self, s: Number) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def divide(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def divide(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def divide_(self, b: Tensor) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def divide_(self, s: Number) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def divide_(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def divide_(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div_`."""
     def dot(self, b: Tensor) -> Tensor:
         """The sum of the products of two vectors' elements."""
     def dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
         """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+    @overload
+    def dsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
+        """So many parts along dim 2."""
+    @overload
+    def dsplit(self, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """The parts along dim 2 between these places."""
+    @overload
+    def dsplit(self, *indices: builtins.int) -> tuple[Tensor, ...]:
+        """The parts along dim 2 between these places."""
+    def element_size(self) -> builtins.int:
+        """Bytes of an element."""
     def elu(self, alpha: builtins.float = 1.0) -> Tensor:
         """x, or alpha (eˣ - 1) where x is negative."""
     def elu_(self, alpha: builtins.float = 1.0) -> Tensor:
@@ -734,14 +979,24 @@ class Tensor:
         """The rows of a table `weight` that each bag of `ids` names, reduced: `sum`, `mean` or `max`. The rows of `ids` of two dims are bags; a list of ids has bags that start at `offsets` (with `include_last_offset` the last is the end). An empty bag gives 0. `per_sample_weights` multiply the rows of a `sum`. Rows at `padding_idx` do not count."""
     def embedding_grad(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """Gradient of embedding: dy's rows added up by index, in order."""
+    @overload
     def empty_like(self) -> Tensor:
         """Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout."""
+    @overload
+    def empty_like(self, *, dtype: _dtype) -> Tensor:
+        """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
     @overload
     def eq(self, b: Tensor) -> Tensor:
         """True where a == b."""
     @overload
     def eq(self, s: Number) -> Tensor:
         """True where x == s."""
+    @overload
+    def eq_(self, b: Tensor) -> Tensor:
+        """`eq` in place: the result is written over the first argument."""
+    @overload
+    def eq_(self, s: Number) -> Tensor:
+        """`eq` in place: the result is written over the first argument."""
     def equal(self, y: Tensor) -> builtins.bool:
         """Whether shapes and all elements are equal. On global tensors a collective of the world."""
     def erf(self) -> Tensor:
@@ -766,6 +1021,8 @@ class Tensor:
     @overload
     def expand(self, *shape: builtins.int) -> Tensor:
         """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+    def expand_as(self, other: Tensor) -> Tensor:
+        """`expand` to the shape of another tensor."""
     def expm1(self) -> Tensor:
         """eˣ - 1, accurate near zero."""
     def expm1_(self) -> Tensor:
@@ -774,8 +1031,18 @@ class Tensor:
         """x becomes numbers of the exponential distribution with this rate, in place."""
     def fake_quantize_per_tensor_affine(self, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
         """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
+    def feature_alpha_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """`alpha_dropout` of whole channels of `[batch, channels, …]`."""
+    def feature_dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Dropout of whole channels of `[batch, channels, …]`: each channel of each sample becomes 0 with probability `p`, the others are divided by 1 - p. What is dropped does not depend on placement or SBP."""
+    def fill(self, value: Number) -> Tensor:
+        """One number everywhere, with the same shape, dtype and layout."""
     def fill_(self, value: Number) -> Tensor:
         """x becomes `value` everywhere, in place."""
+    def fix(self) -> Tensor:
+        """The same as `trunc`."""
+    def fix_(self) -> Tensor:
+        """The same as `trunc_`."""
     def flatten(self, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
         """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
     @overload
@@ -828,8 +1095,16 @@ class Tensor:
         """What x has behind the point, with the sign of x."""
     def frac_(self) -> Tensor:
         """`frac` in place: the result is written over the first argument."""
+    def fractional_max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+        """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
+    def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+        """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
+    @overload
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
+    @overload
+    def full_like(self, value: Number, *, dtype: _dtype) -> Tensor:
+        """One number everywhere, with the same shape and layout, of that dtype."""
     def gate(self, by: Tensor) -> Tensor:
         """x sigmoid(by)."""
     def gather(self, dim: builtins.int, ids: Tensor) -> Tensor:
@@ -837,13 +1112,19 @@ class Tensor:
     def gather_last(self, ids: Tensor, dim: builtins.int) -> Tensor:
         """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
-        """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
+        """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
     @overload
     def ge(self, s: Number) -> Tensor:
         """True where x >= s."""
+    @overload
+    def ge_(self, b: Tensor) -> Tensor:
+        """`ge` in place: the result is written over the first argument."""
+    @overload
+    def ge_(self, s: Number) -> Tensor:
+        """`ge` in place: the result is written over the first argument."""
     def gelu(self) -> Tensor:
         """x Φ(x), with the exact normal distribution function Φ (by erf)."""
     def gelu_(self) -> Tensor:
@@ -852,8 +1133,34 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def ger(self, b: Tensor) -> Tensor:
+        """The same as `outer`."""
     def glu(self, dim: builtins.int = -1) -> Tensor:
         """a sigmoid(b), where a and b are the halves of x along `dim`."""
+    @overload
+    def greater(self, b: Tensor) -> Tensor:
+        """The same as `gt`."""
+    @overload
+    def greater(self, s: Number) -> Tensor:
+        """The same as `gt`."""
+    @overload
+    def greater_(self, b: Tensor) -> Tensor:
+        """The same as `gt_`."""
+    @overload
+    def greater_(self, s: Number) -> Tensor:
+        """The same as `gt_`."""
+    @overload
+    def greater_equal(self, b: Tensor) -> Tensor:
+        """The same as `ge`."""
+    @overload
+    def greater_equal(self, s: Number) -> Tensor:
+        """The same as `ge`."""
+    @overload
+    def greater_equal_(self, b: Tensor) -> Tensor:
+        """The same as `ge_`."""
+    @overload
+    def greater_equal_(self, s: Number) -> Tensor:
+        """The same as `ge_`."""
     def grid_sample(self, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
@@ -872,6 +1179,12 @@ class Tensor:
     @overload
     def gt(self, s: Number) -> Tensor:
         """True where x > s."""
+    @overload
+    def gt_(self, b: Tensor) -> Tensor:
+        """`gt` in place: the result is written over the first argument."""
+    @overload
+    def gt_(self, s: Number) -> Tensor:
+        """`gt` in place: the result is written over the first argument."""
     def gumbel_softmax(self, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
         """Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the result is one-hot, and the gradient is that of the softmax (Jang et al., 2017)."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
@@ -895,9 +1208,9 @@ class Tensor:
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
-        """x where t is 1, else max(0, margin - x)."""
+        """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
-        """x where the target is 1, else max(0, margin - x)."""
+        """x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
     @overload
@@ -908,6 +1221,15 @@ class Tensor:
         """`histogram` with `bins` as the bounds of the intervals, in rising order."""
     def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
         """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
+    @overload
+    def hsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
+        """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
+    @overload
+    def hsplit(self, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """The parts along dim 1 between these places, or along dim 0 of a tensor with one dim."""
+    @overload
+    def hsplit(self, *indices: builtins.int) -> tuple[Tensor, ...]:
+        """The parts along dim 1 between these places, or along dim 0 of a tensor with one dim."""
     def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / 2 where |x - t| is at most delta, else delta (|x - t| - delta / 2)."""
     def huber_loss(self, target: Tensor, *, delta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -926,10 +1248,24 @@ class Tensor:
         """The elements that an index of integers, slices, masks and index tensors names."""
     def index_add(self, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
         """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
+    def index_add_(self, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
+        """`index_add` in place: the result is written over the first argument."""
     def index_copy(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
+    def index_copy_(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """`index_copy` in place: the result is written over the first argument."""
+    @overload
     def index_fill(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
         """x with `value` in each slice at an index along `dim`: `ids` is a list."""
+    @overload
+    def index_fill(self, dim: builtins.int, ids: Tensor, value: Tensor) -> Tensor:
+        """x with the one number of a tensor in the slices of `dim` that the indices name."""
+    @overload
+    def index_fill_(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+        """`index_fill` in place: the result is written over the first argument."""
+    @overload
+    def index_fill_(self, dim: builtins.int, ids: Tensor, value: Tensor) -> Tensor:
+        """`index_fill` in place: the result is written over the first argument."""
     @overload
     def index_put(self, index: Index, value: Tensor) -> Tensor:
         """A copy with the value, which broadcasts, at what an index names."""
@@ -942,10 +1278,16 @@ class Tensor:
     @overload
     def index_put_(self, index: Index, value: Number) -> Tensor:
         """The value is written to what an index names."""
+    def index_reduce(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+        """x with each slice of `src` combined with what is at its index along `dim`: `reduce` is `prod`, `mean`, `amax` or `amin`. Without `include_self` what x has there does not count."""
+    def index_reduce_(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+        """`index_reduce` in place: the result is written over the first argument."""
     def index_select(self, dim: builtins.int, ids: Tensor) -> Tensor:
         """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
     def index_sum(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+    def inner(self, b: Tensor) -> Tensor:
+        """The sums of products over the last dims of both: `[…, k]` and `[…, k]` give the dims before of a, then those of b. With a tensor without dims the product. In Rust `tensordot` over `[-1]` and `[-1]`."""
     def instance_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch. Without `use_input_stats`, x is normalised by the running statistics."""
     def int_repr(self) -> Tensor:
@@ -958,6 +1300,16 @@ class Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
     def is_complex(self) -> builtins.bool:
         """Whether the dtype is complex."""
+    def is_contiguous(self) -> builtins.bool:
+        """Whether the elements lie in memory in row-major order without gaps."""
+    def is_floating_point(self) -> builtins.bool:
+        """Whether the elements are floats."""
+    def is_nonzero(self) -> builtins.bool:
+        """Whether a tensor of one element is not zero. On a global tensor a collective of the world."""
+    def is_same_size(self, other: Tensor) -> builtins.bool:
+        """Whether two tensors have the same shape."""
+    def is_signed(self) -> builtins.bool:
+        """Whether the elements are integers with a sign, floats or complex numbers."""
     def isclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
         """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
     def isfinite(self) -> Tensor:
@@ -1004,6 +1356,12 @@ class Tensor:
     @overload
     def le(self, s: Number) -> Tensor:
         """True where x <= s."""
+    @overload
+    def le_(self, b: Tensor) -> Tensor:
+        """`le` in place: the result is written over the first argument."""
+    @overload
+    def le_(self, s: Number) -> Tensor:
+        """`le` in place: the result is written over the first argument."""
     def leaky_relu(self, alpha: builtins.float = 0.01) -> Tensor:
         """x, or alpha x where x is negative."""
     def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
@@ -1020,10 +1378,42 @@ class Tensor:
     @overload
     def lerp_(self, b: Tensor, weight: Number) -> Tensor:
         """`lerp` in place: the result is written over the first argument."""
+    @overload
+    def less(self, b: Tensor) -> Tensor:
+        """The same as `lt`."""
+    @overload
+    def less(self, s: Number) -> Tensor:
+        """The same as `lt`."""
+    @overload
+    def less_(self, b: Tensor) -> Tensor:
+        """The same as `lt_`."""
+    @overload
+    def less_(self, s: Number) -> Tensor:
+        """The same as `lt_`."""
+    @overload
+    def less_equal(self, b: Tensor) -> Tensor:
+        """The same as `le`."""
+    @overload
+    def less_equal(self, s: Number) -> Tensor:
+        """The same as `le`."""
+    @overload
+    def less_equal_(self, b: Tensor) -> Tensor:
+        """The same as `le_`."""
+    @overload
+    def less_equal_(self, s: Number) -> Tensor:
+        """The same as `le_`."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
         """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
+    @overload
+    def linspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Equal steps between numbers of which the first is read."""
+    @overload
+    def linspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Equal steps between numbers that are read."""
+    def local_response_norm(self, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
+        """Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels around its own; channels that are not there count as 0."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -1044,8 +1434,12 @@ class Tensor:
         """log σ(x)."""
     def log_sigmoid_(self) -> Tensor:
         """`log_sigmoid` in place: the result is written over the first argument."""
+    @overload
     def log_softmax(self, dim: builtins.int = -1) -> Tensor:
         """The logarithm of the softmax along a dim."""
+    @overload
+    def log_softmax(self, dim: builtins.int = -1, *, dtype: _dtype) -> Tensor:
+        """`log_softmax` of the tensor converted to `dtype`."""
     def log_softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
         """Gradient of log-softmax: dy - exp(y) sum(dy)."""
     def logaddexp(self, b: Tensor) -> Tensor:
@@ -1056,24 +1450,56 @@ class Tensor:
         """`logaddexp2` in place: the result is written over the first argument."""
     def logaddexp_(self, b: Tensor) -> Tensor:
         """`logaddexp` in place: the result is written over the first argument."""
+    @overload
     def logcumsumexp(self, dim: builtins.int) -> Tensor:
         """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
+    @overload
+    def logcumsumexp(self, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+        """`logcumsumexp` of the tensor converted to `dtype`."""
     def logical_and(self, b: Tensor) -> Tensor:
         """True where both elements are nonzero."""
+    def logical_and_(self, b: Tensor) -> Tensor:
+        """`logical_and` in place: the result is written over the first argument."""
     def logical_not(self) -> Tensor:
         """True where x is zero."""
+    def logical_not_(self) -> Tensor:
+        """`logical_not` in place: the result is written over the first argument."""
     def logical_or(self, b: Tensor) -> Tensor:
         """True where at least one element is nonzero."""
+    def logical_or_(self, b: Tensor) -> Tensor:
+        """`logical_or` in place: the result is written over the first argument."""
     def logical_xor(self, b: Tensor) -> Tensor:
         """True where exactly one element is nonzero."""
+    def logical_xor_(self, b: Tensor) -> Tensor:
+        """`logical_xor` in place: the result is written over the first argument."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives NaN."""
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """`logit` in place: the result is written over the first argument."""
     def logit_within(self, eps: builtins.float = -1.0) -> Tensor:
         """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
+    @overload
+    def logspace(self, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Powers of `base`; the first exponent is read."""
+    @overload
+    def logspace(self, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Powers of `base`; both bounds of the exponents are read."""
+    @overload
+    def logspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Powers of 10; the first exponent is read."""
+    @overload
+    def logspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Powers of 10; both bounds of the exponents are read."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
+    def lp_pool1d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+        """The p-norm of each window of the last dim, p = `norm_type`: the p-th root of the sum of xᵖ. `stride` is the kernel's size unless given."""
+    def lp_pool2d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+        """As `lp_pool1d` for 2 spatial dims."""
+    def lp_pool3d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+        """As `lp_pool1d` for 3 spatial dims."""
     def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+        """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
     def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
     @overload
@@ -1082,14 +1508,30 @@ class Tensor:
     @overload
     def lt(self, s: Number) -> Tensor:
         """True where x < s."""
+    @overload
+    def lt_(self, b: Tensor) -> Tensor:
+        """`lt` in place: the result is written over the first argument."""
+    @overload
+    def lt_(self, s: Number) -> Tensor:
+        """`lt` in place: the result is written over the first argument."""
     def margin_ranking_loss(self, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
         """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
+    @overload
     def masked_fill(self, mask: Tensor, s: Number) -> Tensor:
         """s where the mask is true, else x. Shapes broadcast."""
+    @overload
+    def masked_fill(self, mask: Tensor, value: Tensor) -> Tensor:
+        """x with the one number of a tensor where the mask holds."""
+    @overload
     def masked_fill_(self, mask: Tensor, s: Number) -> Tensor:
+        """`masked_fill` in place: the result is written over the first argument."""
+    @overload
+    def masked_fill_(self, mask: Tensor, value: Tensor) -> Tensor:
         """`masked_fill` in place: the result is written over the first argument."""
     def masked_scatter(self, mask: Tensor, src: Tensor) -> Tensor:
         """x with the elements of `src`, in row-major order, at the places where the bool tensor `mask` is true. The call waits for their number."""
+    def masked_scatter_(self, mask: Tensor, src: Tensor) -> Tensor:
+        """`masked_scatter` in place: the result is written over the first argument."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
     def masked_spread(self, mask: Tensor) -> Tensor:
@@ -1135,12 +1577,34 @@ class Tensor:
     @overload
     def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
         """Where the largest element of each window is, counted over the pooled dims."""
+    @overload
+    def max_unpool1d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+        """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
+    @overload
+    def max_unpool1d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+        """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
+    @overload
+    def max_unpool2d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+        """As `max_unpool1d` for 2 spatial dims."""
+    @overload
+    def max_unpool2d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+        """As `max_unpool1d` for 2 spatial dims."""
+    @overload
+    def max_unpool3d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+        """As `max_unpool1d` for 3 spatial dims."""
+    @overload
+    def max_unpool3d(self, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+        """As `max_unpool1d` for 3 spatial dims."""
     def maximum(self, b: Tensor) -> Tensor:
         """The larger element of each pair; NaN if either is NaN."""
     def maximum_(self, b: Tensor) -> Tensor:
         """`maximum` in place: the result is written over the first argument."""
+    @overload
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum)."""
+    @overload
+    def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`mean` of the tensor converted to `dtype`."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -1168,8 +1632,16 @@ class Tensor:
         """x tanh(softplus(x))."""
     def mish_(self) -> Tensor:
         """`mish` in place: the result is written over the first argument."""
+    def mm(self, b: Tensor) -> Tensor:
+        """The product of two matrices."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+    @overload
+    def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The same as `movedim`."""
+    @overload
+    def moveaxis(self, source: builtins.int | Sequence[builtins.int], *destination: builtins.int) -> Tensor:
+        """The same as `movedim`."""
     @overload
     def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The dims `source` at the places `destination`; the others keep their order."""
@@ -1202,46 +1674,121 @@ class Tensor:
         """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
     def multinomial(self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+    @overload
+    def multiply(self, b: Tensor) -> Tensor:
+        """The same as `mul`."""
+    @overload
+    def multiply(self, s: Number) -> Tensor:
+        """The same as `mul`."""
+    @overload
+    def multiply_(self, b: Tensor) -> Tensor:
+        """The same as `mul_`."""
+    @overload
+    def multiply_(self, s: Number) -> Tensor:
+        """The same as `mul_`."""
+    def mv(self, v: Tensor) -> Tensor:
+        """The product of a matrix and a vector."""
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
+    def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+        """`nan_to_num` in place: the result is written over the first argument."""
+    @overload
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none."""
+    @overload
+    def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`nanmean` of the tensor converted to `dtype`."""
+    @overload
+    def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The middle value along `dim` of those that are not NaN (the lower of two), and where it is; NaN where all are."""
+    @overload
+    def nanmedian(self) -> Tensor:
+        """The middle value of all elements that are not NaN, the lower of two."""
+    @overload
     def nanquantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
+    @overload
+    def nanquantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+        """The quantiles of the elements that are not NaN, for several fractions."""
+    @overload
+    def nanquantile(self, q: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+        """The quantiles of the elements that are not NaN, for the fractions of a tensor, which are read."""
+    @overload
     def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum over dims (none given: all), with NaN counted as 0."""
+    @overload
+    def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`nansum` of the tensor converted to `dtype`."""
+    @overload
     def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
         """`len` elements of a dim from `start` on."""
+    @overload
+    def narrow(self, dim: builtins.int, start: Tensor, len: builtins.int) -> Tensor:
+        """`len` elements of a dim from the position on that a tensor without dims holds, which is read."""
+    def ndimension(self) -> builtins.int:
+        """The number of dims."""
     @overload
     def ne(self, b: Tensor) -> Tensor:
         """True where a != b."""
     @overload
     def ne(self, s: Number) -> Tensor:
         """True where x != s."""
+    @overload
+    def ne_(self, b: Tensor) -> Tensor:
+        """`ne` in place: the result is written over the first argument."""
+    @overload
+    def ne_(self, s: Number) -> Tensor:
+        """`ne` in place: the result is written over the first argument."""
     def neg(self) -> Tensor:
         """-x."""
     def neg_(self) -> Tensor:
         """`neg` in place: the result is written over the first argument."""
+    def negative(self) -> Tensor:
+        """The same as `neg`."""
+    def negative_(self) -> Tensor:
+        """The same as `neg_`."""
+    def nelement(self) -> builtins.int:
+        """The number of elements."""
     def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
         """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Per row the logit of the target, 0 where it is ignored."""
     def nonzero(self) -> Tensor:
         """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+    @overload
     def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+    @overload
+    def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`norm` of the tensor converted to `dtype`."""
     def normal(self, std: Tensor, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
         """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
     def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
         """x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`."""
+    @overload
+    def not_equal(self, b: Tensor) -> Tensor:
+        """The same as `ne`."""
+    @overload
+    def not_equal(self, s: Number) -> Tensor:
+        """The same as `ne`."""
+    @overload
+    def not_equal_(self, b: Tensor) -> Tensor:
+        """The same as `ne_`."""
+    @overload
+    def not_equal_(self, s: Number) -> Tensor:
+        """The same as `ne_`."""
     def numel(self) -> builtins.int:
         """The number of elements."""
     def one_hot(self, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
         """For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere."""
+    @overload
     def ones_like(self) -> Tensor:
         """Ones of the same shape, dtype and layout."""
+    @overload
+    def ones_like(self, *, dtype: _dtype) -> Tensor:
+        """Ones of the same shape and layout, of that dtype."""
     def outer(self, b: Tensor) -> Tensor:
         """The products of all elements of one vector with all of another, a matrix."""
     @overload
@@ -1270,6 +1817,8 @@ class Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     def polar(self, angle: Tensor) -> Tensor:
         """The complex numbers with these absolute values and angles, in radians."""
+    def positive(self) -> Tensor:
+        """The tensor itself."""
     @overload
     def pow(self, b: Tensor) -> Tensor:
         """a to the power b."""
@@ -1284,8 +1833,16 @@ class Tensor:
         """`pow` in place: the result is written over the first argument."""
     def prelu(self, weight: Tensor) -> Tensor:
         """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
+    @overload
     def prod(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The product over dims (none given: all). Integers and bools multiply to i64."""
+    @overload
+    def prod(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`prod` of the tensor converted to `dtype`."""
+    def put(self, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """x with the elements of `src` at these places, counted row-major; with `accumulate` they are added."""
+    def put_(self, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """`put` in place: the result is written over the first argument."""
     def q_scale(self) -> builtins.float:
         """The scale of a quantised tensor."""
     def q_zero_point(self) -> builtins.int:
@@ -1296,6 +1853,9 @@ class Tensor:
     @overload
     def quantile(self, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The quantiles for several fractions `q`, along a new first dim."""
+    @overload
+    def quantile(self, q: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+        """The quantiles for the fractions of a tensor, which are read: one, or several along a new first dim."""
     def quantize(self, dtype: _dtype) -> Tensor:
         """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
     def quantize_per_tensor(self, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -1310,14 +1870,34 @@ class Tensor:
         """Radians in degrees."""
     def rad2deg_(self) -> Tensor:
         """`rad2deg` in place: the result is written over the first argument."""
+    @overload
     def rand_like(self) -> Tensor:
         """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
+    @overload
+    def rand_like(self, *, dtype: _dtype) -> Tensor:
+        """Uniform numbers in [0, 1) of the same shape and layout, of that dtype."""
+    @overload
     def randint_like(self, lo: builtins.int, hi: builtins.int) -> Tensor:
         """Integers in [lo, hi), with the same shape, dtype and layout."""
+    @overload
+    def randint_like(self, hi: builtins.int) -> Tensor:
+        """Integers in [0, hi), with the same shape, dtype and layout."""
+    @overload
+    def randint_like(self, hi: builtins.int, *, dtype: _dtype) -> Tensor:
+        """Integers in [0, hi) of the same shape and layout, of that dtype."""
+    @overload
+    def randint_like(self, lo: builtins.int, hi: builtins.int, *, dtype: _dtype) -> Tensor:
+        """Integers in [lo, hi) of the same shape and layout, of that dtype."""
+    @overload
     def randn_like(self) -> Tensor:
         """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+    @overload
+    def randn_like(self, *, dtype: _dtype) -> Tensor:
+        """Normal numbers of the same shape and layout, of that dtype."""
     def ranking_each(self, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
         """max(0, margin - t (a - b))."""
+    def ravel(self) -> Tensor:
+        """All elements as one dim."""
     def rdiv(self, s: Number) -> Tensor:
         """s / x."""
     def rdiv_(self, s: Number) -> Tensor:
@@ -1346,14 +1926,22 @@ class Tensor:
     @overload
     def remainder_(self, s: Number) -> Tensor:
         """`remainder` in place: the result is written over the first argument."""
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """x with each slice along `dim` whose p-norm is above `maxnorm` scaled to have that norm."""
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """`renorm` in place: the result is written over the first argument."""
     @overload
     def repeat(self, repeats: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The tensor repeated along each dim. More counts than dims make new dims in front."""
     @overload
     def repeat(self, *repeats: builtins.int) -> Tensor:
         """The tensor repeated along each dim. More counts than dims make new dims in front."""
+    @overload
     def repeat_interleave(self, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
         """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+    @overload
+    def repeat_interleave(self, repeats: Tensor, *, dim: builtins.int | None = None, output_size: builtins.int | None = None) -> Tensor:
+        """Each slice along `dim` so many times as the list says; without `dim` each element. The list is read where `output_size` is not given."""
     def replace_not_finite(self, nan: builtins.float, posinf: builtins.float, neginf: builtins.float) -> Tensor:
         """x with these numbers in the place of NaN, inf and -inf."""
     def resample(self, mode: str, size: builtins.int | Sequence[builtins.int], aligned: builtins.bool = False, steps: builtins.int | Sequence[builtins.int] = (), scales: builtins.float | Sequence[builtins.float] = ()) -> Tensor:
@@ -1366,6 +1954,12 @@ class Tensor:
     @overload
     def reshape(self, *shape: builtins.int) -> Tensor:
         """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """`reshape` to the shape of another tensor."""
+    def resolve_conj(self) -> Tensor:
+        """The tensor itself: conjugates are computed at once here."""
+    def resolve_neg(self) -> Tensor:
+        """The tensor itself: signs are computed at once here."""
     def rms_norm(self, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
@@ -1396,20 +1990,37 @@ class Tensor:
         """The plane of two dims turned by `k` quarters, from the first towards the second."""
     def rotary_embedding(self, cos: Tensor, sin: Tensor, *, interleaved: builtins.bool = False) -> Tensor:
         """Rotary position embedding: pairs of the elements of each row of x `[..., positions, width]` turned by angles whose cosines and sines `[positions, pairs]` are given (more dims broadcast to those of x). A pair is elements i and `pairs + i`, or with `interleaved` 2 i and 2 i + 1. Elements beyond the pairs stay as they are."""
+    @overload
     def round(self) -> Tensor:
         """The nearest integer, ties to even."""
+    @overload
+    def round(self, *, decimals: builtins.int) -> Tensor:
+        """x rounded to so many digits behind the point, before it if negative; halves to the even one."""
+    @overload
     def round_(self) -> Tensor:
+        """`round` in place: the result is written over the first argument."""
+    @overload
+    def round_(self, *, decimals: builtins.int) -> Tensor:
         """`round` in place: the result is written over the first argument."""
     def rpow(self, s: Number) -> Tensor:
         """s to the power x."""
     def rpow_(self, s: Number) -> Tensor:
         """`rpow` in place: the result is written over the first argument."""
+    def rrelu(self, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+        """x, or a slope times x where x is not above 0: with `training` each element has a random slope from `lower` to `upper`, else all have their mean."""
     def rsqrt(self) -> Tensor:
         """1 / √x."""
     def rsqrt_(self) -> Tensor:
         """`rsqrt` in place: the result is written over the first argument."""
+    @overload
     def rsub(self, s: Number) -> Tensor:
         """s - x."""
+    @overload
+    def rsub(self, b: Tensor, *, alpha: Number = 1) -> Tensor:
+        """b - `alpha` a."""
+    @overload
+    def rsub(self, s: Number, *, alpha: Number) -> Tensor:
+        """s - `alpha` x."""
     def rsub_(self, s: Number) -> Tensor:
         """`rsub` in place: the result is written over the first argument."""
     def scale_many(self, xs: Sequence[Tensor]) -> None:
@@ -1422,18 +2033,47 @@ class Tensor:
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
         """x with one number written at each index along `dim`."""
+    @overload
+    def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+        """x with each element of `src` written at its index along `dim`, or with `reduce` added to (`"add"`) or multiplied with (`"multiply"`) what is there."""
+    @overload
+    def scatter(self, dim: builtins.int, ids: Tensor, value: Number, *, reduce: str) -> Tensor:
+        """The same with one number."""
+    @overload
+    def scatter_(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """`scatter` in place: the result is written over the first argument."""
+    @overload
+    def scatter_(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+        """`scatter` in place: the result is written over the first argument."""
+    @overload
+    def scatter_(self, dim: builtins.int, ids: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+        """`scatter` in place: the result is written over the first argument."""
+    @overload
+    def scatter_(self, dim: builtins.int, ids: Tensor, value: Number, *, reduce: str) -> Tensor:
+        """`scatter` in place: the result is written over the first argument."""
     def scatter_add(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` added at its index along `dim`."""
+    def scatter_add_(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """`scatter_add` in place: the result is written over the first argument."""
     def scatter_fill(self, ids: Tensor, dim: builtins.int, s: Number) -> Tensor:
         """x with one number written at each index along a dim."""
     def scatter_into(self, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
         """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
     def scatter_reduce(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient."""
+    def scatter_reduce_(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+        """`scatter_reduce` in place: the result is written over the first argument."""
     def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
         """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+    @overload
     def searchsorted(self, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
         """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
+    @overload
+    def searchsorted(self, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: str | None = None, sorter: Tensor | None = None) -> Tensor:
+        """How many of the sorted boundaries stand before each element: `side` says which of the equal ones count."""
+    @overload
+    def searchsorted(self, s: Number, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+        """The positions in sorted boundaries of one number."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The element `index` along `dim`, which is removed. A negative index counts from the end."""
     def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
@@ -1476,8 +2116,12 @@ class Tensor:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:
         """`sinh` in place: the result is written over the first argument."""
+    @overload
     def size(self, dim: builtins.int) -> builtins.int:
         """The size of a dim. Negative dims count from the end."""
+    @overload
+    def size(self) -> tuple[builtins.int, ...]:
+        """The logical shape."""
     def slice(self, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
         """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
     def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
@@ -1492,8 +2136,12 @@ class Tensor:
         """log(1 + e^(-t x))."""
     def soft_margin_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """log(1 + e^(-target x)), for targets 1 and -1."""
+    @overload
     def softmax(self, dim: builtins.int = -1) -> Tensor:
         """The softmax along a dim: exp(x) divided by its sum."""
+    @overload
+    def softmax(self, dim: builtins.int = -1, *, dtype: _dtype) -> Tensor:
+        """`softmax` of the tensor converted to `dtype`."""
     def softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
         """Gradient of softmax: y (dy - sum(dy y))."""
     def softplus(self, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
@@ -1510,8 +2158,18 @@ class Tensor:
         """`softsign` in place: the result is written over the first argument."""
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+    @overload
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
+    @overload
+    def split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Parts of a dim with these sizes, which add up to its size."""
+    @overload
+    def split_with_sizes(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
+    @overload
+    def split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
     def sqrt(self) -> Tensor:
         """The square root; NaN below zero."""
     def sqrt_(self) -> Tensor:
@@ -1523,6 +2181,12 @@ class Tensor:
     @overload
     def squeeze(self, dim: builtins.int) -> Tensor:
         """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+    @overload
+    def squeeze(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Without those of the dims that have size 1."""
+    @overload
+    def squeeze(self, *dims: builtins.int) -> Tensor:
+        """Without those of the dims that have size 1."""
     @overload
     def squeeze(self) -> Tensor:
         """x without its dims of size 1."""
@@ -1574,16 +2238,58 @@ class Tensor:
     @overload
     def sub_(self, s: Number, *, alpha: Number) -> Tensor:
         """x becomes x - `alpha` s, in place."""
+    @overload
+    def subtract(self, b: Tensor) -> Tensor:
+        """The same as `sub`."""
+    @overload
+    def subtract(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """The same as `sub`."""
+    @overload
+    def subtract(self, s: Number, *, alpha: Number) -> Tensor:
+        """The same as `sub`."""
+    @overload
+    def subtract(self, s: Number) -> Tensor:
+        """The same as `sub`."""
+    @overload
+    def subtract_(self, b: Tensor) -> Tensor:
+        """The same as `sub_`."""
+    @overload
+    def subtract_(self, s: Number) -> Tensor:
+        """The same as `sub_`."""
+    @overload
+    def subtract_(self, b: Tensor, *, alpha: Number) -> Tensor:
+        """The same as `sub_`."""
+    @overload
+    def subtract_(self, s: Number, *, alpha: Number) -> Tensor:
+        """The same as `sub_`."""
     def subtract_many(self, tensors: Sequence[Tensor]) -> None:
         """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
+    @overload
     def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
+    @overload
+    def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+        """`sum` of the tensor converted to `dtype`."""
+    @overload
+    def sum_to_size(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+    @overload
+    def sum_to_size(self, *size: builtins.int) -> Tensor:
+        """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+    def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """The same as `transpose`."""
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """The same as `transpose`."""
     def t(self) -> Tensor:
         """Exchanges the last two dims: the transpose of a matrix."""
     def take(self, ids: Tensor) -> Tensor:
         """The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end."""
+    @overload
     def take_along_dim(self, ids: Tensor, dim: builtins.int) -> Tensor:
         """`gather` with indices that broadcast with x in the other dims."""
+    @overload
+    def take_along_dim(self, ids: Tensor) -> Tensor:
+        """The indices along all elements, or along `dim`, of a tensor of indices that broadcasts with x."""
     def tan(self) -> Tensor:
         """The tangent, of radians."""
     def tan_(self) -> Tensor:
@@ -1603,6 +2309,9 @@ class Tensor:
     def tensor_split(self, indices: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """The parts of a dim between these places. Negative ones count from the end; a part that ends before it begins is empty."""
     @overload
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The parts of a dim between the places that a tensor holds, or as many as its one number says; they are read."""
+    @overload
     def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
     @overload
@@ -1611,6 +2320,9 @@ class Tensor:
     @overload
     def tensordot(self, b: Tensor, dims: builtins.int = 2) -> Tensor:
         """The sum of products over the last `dims` dims of a and the first of b."""
+    @overload
+    def tensordot(self, b: Tensor, dims: Sequence[Sequence[builtins.int]]) -> Tensor:
+        """The sum of products over these dims of a and of b."""
     def threshold(self, threshold: Number, value: Number) -> Tensor:
         """x, or `value` where x is not above `threshold`."""
     def threshold_(self, threshold: Number, value: Number) -> Tensor:
@@ -1643,12 +2355,42 @@ class Tensor:
         """Exchanges two dims."""
     def trapezoid(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
         """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
+    def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+        """The same as `trapezoid`."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """`tril` in place: the result is written over the first argument."""
     def triplet_margin_loss(self, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
         """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
     def triu(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """`triu` in place: the result is written over the first argument."""
+    @overload
+    def true_divide(self, b: Tensor) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def true_divide(self, s: Number) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def true_divide(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def true_divide(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div`."""
+    @overload
+    def true_divide_(self, b: Tensor) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def true_divide_(self, s: Number) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def true_divide_(self, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div_`."""
+    @overload
+    def true_divide_(self, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+        """The same as `div_`."""
     def trunc(self) -> Tensor:
         """The integer part: x rounded towards zero."""
     def trunc_(self) -> Tensor:
@@ -1672,17 +2414,37 @@ class Tensor:
     def unique(self, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
     @overload
+    def unique(self, *, dim: builtins.int, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The distinct slices along a dim in the order of their elements; then, where asked for, the place of each slice among them, and how often each occurs. The call sorts once for each element of a slice, and waits for the number of slices."""
+    @overload
     def unique_consecutive(self) -> Tensor:
         """The first element of each run of equal elements, in order. The call waits for the number of runs."""
     @overload
     def unique_consecutive(self, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
         """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
     @overload
+    def unique_consecutive(self, *, dim: builtins.int, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The slices along a dim without those that equal the one before; then, where asked for, the place of each slice among them, and how many each stands for. The call waits for the number of slices."""
+    @overload
     def unravel_index(self, shape: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
         """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
     @overload
     def unravel_index(self, *shape: builtins.int) -> tuple[Tensor, ...]:
         """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
+    def unsafe_chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `chunk`."""
+    @overload
+    def unsafe_split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
+    @overload
+    def unsafe_split(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
+    @overload
+    def unsafe_split_with_sizes(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
+    @overload
+    def unsafe_split_with_sizes(self, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The same as `split`."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
     def vander(self, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
@@ -1711,10 +2473,29 @@ class Tensor:
     @overload
     def var_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
         """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+    def vdot(self, b: Tensor) -> Tensor:
+        """The sum of the products of two vectors' elements, those of `a` conjugated."""
+    @overload
+    def view(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The same elements as another shape, without a copy: a view. One size may be -1."""
+    @overload
+    def view(self, *shape: builtins.int) -> Tensor:
+        """The same elements as another shape, without a copy: a view. One size may be -1."""
+    def view_as(self, other: Tensor) -> Tensor:
+        """`view` with the shape of another tensor."""
     def view_as_complex(self) -> Tensor:
         """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
     def view_as_real(self) -> Tensor:
         """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
+    @overload
+    def vsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
+        """So many parts along dim 0."""
+    @overload
+    def vsplit(self, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+        """The parts along dim 0 between these places."""
+    @overload
+    def vsplit(self, *indices: builtins.int) -> tuple[Tensor, ...]:
+        """The parts along dim 0 between these places."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
     def xlogy(self, b: Tensor) -> Tensor:
@@ -1723,8 +2504,12 @@ class Tensor:
         """`xlogy` in place: the result is written over the first argument."""
     def zero_(self) -> Tensor:
         """x becomes zero everywhere, in place."""
+    @overload
     def zeros_like(self) -> Tensor:
         """Zeros of the same shape, dtype and layout."""
+    @overload
+    def zeros_like(self, *, dtype: _dtype) -> Tensor:
+        """Zeros of the same shape and layout, of that dtype."""
 
 class MemoryStats(NamedTuple):
     """Bytes of a device's memory."""
@@ -1964,6 +2749,12 @@ def _loaded_libraries() -> list[Library]: ...
 
 def abs(x: Tensor) -> Tensor:
     """|x|; of complex numbers a real number."""
+def abs_(x: Tensor) -> Tensor:
+    """`abs` in place: the result is written over the first argument."""
+def absolute(x: Tensor) -> Tensor:
+    """The same as `abs`."""
+def absolute_(x: Tensor) -> Tensor:
+    """The same as `abs_`."""
 def acos(x: Tensor) -> Tensor:
     """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
 def acos_(x: Tensor) -> Tensor:
@@ -2027,17 +2818,35 @@ def adaptive_max_pool1d(x: Tensor, output_size: builtins.int | Sequence[builtins
 def adaptive_max_pool1d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """The largest elements of `output_size` windows of about one size, which cover the last dim."""
 @overload
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
+@overload
+def adaptive_max_pool1d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
+@overload
 def adaptive_max_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """As `adaptive_max_pool1d` for 2 spatial dims."""
 @overload
 def adaptive_max_pool2d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 2 spatial dims."""
 @overload
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
+@overload
+def adaptive_max_pool2d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
+@overload
 def adaptive_max_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """As `adaptive_max_pool1d` for 3 spatial dims."""
 @overload
 def adaptive_max_pool3d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 3 spatial dims."""
+@overload
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
+@overload
+def adaptive_max_pool3d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
 @overload
 def adaptive_max_pool_index(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
     """Where the largest element of each window is, counted over the pooled dims."""
@@ -2068,6 +2877,10 @@ def add_(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
 @overload
 def add_(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
     """x becomes x + `alpha` s, in place."""
+def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`beta` x + `alpha` times the sum of the products of two batches of matrices."""
+def addbmm_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`addbmm` in place: the result is written over the first argument."""
 def addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
     """x + value a / b."""
 def addcdiv_(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
@@ -2078,8 +2891,16 @@ def addcmul_(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
     """`addcmul` in place: the result is written over the first argument."""
 def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
+def addmm_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`addmm` in place: the result is written over the first argument."""
 def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a a matrix and b a vector."""
+def addmv_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`addmv` in place: the result is written over the first argument."""
+def addr(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`beta` x + `alpha` times the outer product of two vectors."""
+def addr_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`addr` in place: the result is written over the first argument."""
 def adjoint(x: Tensor) -> Tensor:
     """The conjugate transpose: the last two dims exchanged, of the conjugates."""
 @overload
@@ -2092,6 +2913,8 @@ def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: bu
     """True if no element is zero."""
 def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether all elements are close, as `isclose` says. On global tensors a collective of the world."""
+def alpha_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Elements become the negative limit of SELU with probability `p`; then all are scaled and shifted, so that mean 0 and variance 1 stay (Klambauer et al., 2017). With p = 1 all are 0."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
 def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -2114,6 +2937,34 @@ def arange(end: Number, *, dtype: _dtype | None = None, device: _device | str | 
 @overload
 def arange(start: Number, end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """start, start + 1, … below `end`: of integers i64, else f32, unless the target says otherwise."""
+def arccos(x: Tensor) -> Tensor:
+    """The same as `acos`."""
+def arccos_(x: Tensor) -> Tensor:
+    """The same as `acos_`."""
+def arccosh(x: Tensor) -> Tensor:
+    """The same as `acosh`."""
+def arccosh_(x: Tensor) -> Tensor:
+    """The same as `acosh_`."""
+def arcsin(x: Tensor) -> Tensor:
+    """The same as `asin`."""
+def arcsin_(x: Tensor) -> Tensor:
+    """The same as `asin_`."""
+def arcsinh(x: Tensor) -> Tensor:
+    """The same as `asinh`."""
+def arcsinh_(x: Tensor) -> Tensor:
+    """The same as `asinh_`."""
+def arctan(x: Tensor) -> Tensor:
+    """The same as `atan`."""
+def arctan2(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `atan2`."""
+def arctan2_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `atan2_`."""
+def arctan_(x: Tensor) -> Tensor:
+    """The same as `atan_`."""
+def arctanh(x: Tensor) -> Tensor:
+    """The same as `atanh`."""
+def arctanh_(x: Tensor) -> Tensor:
+    """The same as `atanh_`."""
 @overload
 def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
@@ -2128,6 +2979,8 @@ def argmin(x: Tensor, *, keepdim: builtins.bool = False) -> Tensor:
     """The position of the smallest element of all, counted row-major."""
 def argsort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> Tensor:
     """The indices that sort each line along `dim`: those of `sort`."""
+def argwhere(x: Tensor) -> Tensor:
+    """The same as `nonzero`."""
 def asgd_many(tensors: Sequence[Tensor], rate: builtins.float, lambd: builtins.float = 0.0001, weight_decay: builtins.float = 0.0, mix: builtins.float = 1.0) -> None:
     """One step of averaged SGD (Polyak and Juditsky), PyTorch's formula, of many parameters that lie alike; `mix` is the parameter's part in the average."""
 def asin(x: Tensor) -> Tensor:
@@ -2152,6 +3005,24 @@ def atanh(x: Tensor) -> Tensor:
     """The inverse hyperbolic tangent; NaN outside -1 to 1."""
 def atanh_(x: Tensor) -> Tensor:
     """`atanh` in place: the result is written over the first argument."""
+@overload
+def atleast_1d(x: Tensor) -> Tensor:
+    """The tensor, with a dim more if it has none."""
+@overload
+def atleast_1d(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Each of the tensors, with a dim more if it has none."""
+@overload
+def atleast_2d(x: Tensor) -> Tensor:
+    """The tensor, with dims of size 1 in front up to two."""
+@overload
+def atleast_2d(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Each of the tensors, with dims of size 1 in front up to two."""
+@overload
+def atleast_3d(x: Tensor) -> Tensor:
+    """The tensor, with dims of size 1 up to three: around a dim, behind two."""
+@overload
+def atleast_3d(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Each of the tensors, with dims of size 1 up to three."""
 def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
@@ -2180,6 +3051,8 @@ def avg_pool_grad(dy: Tensor, kernel: builtins.int | Sequence[builtins.int], str
     """The gradient of avg_pool: each window's gradient, divided among its elements."""
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+def baddbmm_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`baddbmm` in place: the result is written over the first argument."""
 def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Bartlett window, which rises and falls in straight lines."""
 def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
@@ -2194,8 +3067,12 @@ def bce_logits_each(x: Tensor, t: Tensor) -> Tensor:
     """The binary cross entropy of a logit x and a target t."""
 def bce_logits_weighted_each(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
     """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
+@overload
 def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """1 with probability p, else 0."""
+@overload
+def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
 def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
     """x becomes 1 with probability `p` and 0 otherwise, in place."""
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -2274,12 +3151,20 @@ def blackman_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _
     """The Blackman window 0.42 - 0.5 cos(2πk / n) + 0.08 cos(4πk / n)."""
 def block_diag(xs: Sequence[Tensor]) -> Tensor:
     """A matrix with these matrices along its diagonal and zeros elsewhere. A list is a row, a number a matrix of one element."""
+def bmm(a: Tensor, b: Tensor) -> Tensor:
+    """The products of two batches of matrices, `[B, m, k]` and `[B, k, n]`."""
 def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
 def broadcast_tensors(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Tensors repeated up to their common shape."""
+@overload
+def broadcast_to(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Dims of size 1 repeated up to a shape."""
+@overload
+def broadcast_to(x: Tensor, *shape: builtins.int) -> Tensor:
+    """Dims of size 1 repeated up to a shape."""
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
     """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
 def cartesian_prod(xs: Sequence[Tensor]) -> Tensor:
@@ -2288,8 +3173,12 @@ def cast(x: Tensor, dtype: _dtype) -> Tensor:
     """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
 def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """The tensors one after another along a dim. Their other sizes must be equal."""
+@overload
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
     """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
+@overload
+def cdist(x1: Tensor, x2: Tensor, p: builtins.float, compute_mode: str | None = None) -> Tensor:
+    """Distances between all pairs of points. PyTorch's modes say how it computes; there is one way here."""
 def ceil(x: Tensor) -> Tensor:
     """The smallest integer not below x."""
 def ceil_(x: Tensor) -> Tensor:
@@ -2311,7 +3200,14 @@ def clamp(x: Tensor, min: Number | None = None, max: Number | None = None) -> Te
 @overload
 def clamp(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
     """x, but not below `min` and not above `max`, element by element; one of them may be left out."""
+@overload
 def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
+    """`clamp` in place: the result is written over the first argument."""
+@overload
+def clamp_(x: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """`clamp` in place: the result is written over the first argument."""
+@overload
+def clamp_(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
     """`clamp` in place: the result is written over the first argument."""
 @overload
 def clamp_max(x: Tensor, max: Number) -> Tensor:
@@ -2319,7 +3215,11 @@ def clamp_max(x: Tensor, max: Number) -> Tensor:
 @overload
 def clamp_max(x: Tensor, max: Tensor) -> Tensor:
     """x, but not above `max`, element by element."""
+@overload
 def clamp_max_(x: Tensor, max: Number) -> Tensor:
+    """`clamp_max` in place: the result is written over the first argument."""
+@overload
+def clamp_max_(x: Tensor, max: Tensor) -> Tensor:
     """`clamp_max` in place: the result is written over the first argument."""
 @overload
 def clamp_min(x: Tensor, min: Number) -> Tensor:
@@ -2327,8 +3227,30 @@ def clamp_min(x: Tensor, min: Number) -> Tensor:
 @overload
 def clamp_min(x: Tensor, min: Tensor) -> Tensor:
     """x, but not below `min`, element by element."""
+@overload
 def clamp_min_(x: Tensor, min: Number) -> Tensor:
     """`clamp_min` in place: the result is written over the first argument."""
+@overload
+def clamp_min_(x: Tensor, min: Tensor) -> Tensor:
+    """`clamp_min` in place: the result is written over the first argument."""
+@overload
+def clip(x: Tensor, lo: Number, hi: Number) -> Tensor:
+    """The same as `clamp`."""
+@overload
+def clip(x: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """The same as `clamp`."""
+@overload
+def clip(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """The same as `clamp`."""
+@overload
+def clip_(x: Tensor, lo: Number, hi: Number) -> Tensor:
+    """The same as `clamp_`."""
+@overload
+def clip_(x: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """The same as `clamp_`."""
+@overload
+def clip_(x: Tensor, min: Tensor | None = None, max: Tensor | None = None) -> Tensor:
+    """The same as `clamp_`."""
 def close_to(a: Tensor, b: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.float = 0.0) -> Tensor:
     """True where |a - b| is at most atol + rtol |b|, where both are equal, or both NaN and `equal_nan` is not 0."""
 @overload
@@ -2341,10 +3263,16 @@ def column_stack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors as columns of a matrix: those of one dim become one column each, the others are put side by side."""
 def complex(re: Tensor, im: Tensor) -> Tensor:
     """The complex numbers re + i im, c64 of f32 and c128 of f64."""
+def concat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The same as `cat`."""
+def concatenate(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The same as `cat`."""
 def conj(x: Tensor) -> Tensor:
     """The complex conjugate; of real numbers x itself."""
 def conj_(x: Tensor) -> Tensor:
     """`conj` in place: the result is written over the first argument."""
+def contiguous(x: Tensor) -> Tensor:
+    """The tensor in memory in row-major order: itself where it is, else a copy."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
     """The sums of x, weighted by a kernel that slides over its spatial dims."""
 @overload
@@ -2400,9 +3328,17 @@ def copy(x: Tensor) -> Tensor:
     """A copy in new memory. The gradient passes through."""
 def copy_(x: Tensor, other: Tensor) -> Tensor:
     """x becomes a copy of `other` in place, converted to x's dtype; it broadcasts to x's shape. The gradient of the new value goes to `other`, what x was before gets none."""
+@overload
 def copysign(a: Tensor, b: Tensor) -> Tensor:
     """|a| with the sign of b, also where b is zero."""
+@overload
+def copysign(x: Tensor, s: Number) -> Tensor:
+    """|x| with the sign of a number."""
+@overload
 def copysign_(a: Tensor, b: Tensor) -> Tensor:
+    """`copysign` in place: the result is written over the first argument."""
+@overload
+def copysign_(x: Tensor, s: Number) -> Tensor:
     """`copysign` in place: the result is written over the first argument."""
 def corrcoef(x: Tensor) -> Tensor:
     """The correlations of variables, the rows of x: their covariances divided by both standard deviations."""
@@ -2436,10 +3372,30 @@ def cummax(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
     """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
 def cummin(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
     """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
+@overload
 def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
     """The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no care."""
+@overload
+def cumprod(x: Tensor, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+    """`cumprod` of the tensor converted to `dtype`."""
+@overload
+def cumprod_(x: Tensor, dim: builtins.int) -> Tensor:
+    """`cumprod` in place: the result is written over the first argument."""
+@overload
+def cumprod_(x: Tensor, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+    """`cumprod` in place: the result is written over the first argument."""
+@overload
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
+@overload
+def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False, dtype: _dtype) -> Tensor:
+    """`cumsum` of the tensor converted to `dtype`."""
+@overload
+def cumsum_(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
+    """`cumsum` in place: the result is written over the first argument."""
+@overload
+def cumsum_(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False, dtype: _dtype) -> Tensor:
+    """`cumsum` in place: the result is written over the first argument."""
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
     """The integrals up to each place but the first, by the trapezoid rule."""
 def deg2rad(x: Tensor) -> Tensor:
@@ -2450,14 +3406,28 @@ def dequantize(x: Tensor) -> Tensor:
     """The numbers of a quantised tensor, in f32."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
+@overload
 def diag_embed(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+@overload
+def diag_embed(x: Tensor, offset: builtins.int, dim1: builtins.int, dim2: builtins.int) -> Tensor:
+    """The elements along these two dims of the result, a diagonal of zeros elsewhere."""
 def diagflat(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """All elements as the diagonal of a matrix."""
 def diagonal(x: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
+def diagonal_scatter(x: Tensor, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+    """x with `src` as the diagonal of two dims."""
+@overload
 def diff(x: Tensor, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before and behind x first."""
+@overload
+def diff(x: Tensor, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """The differences of neighbours, `n` times, of x with these in front and behind."""
+def dim(x: Tensor) -> builtins.int:
+    """The number of dims."""
+def dist(x: Tensor, other: Tensor, p: builtins.float = 2.0) -> Tensor:
+    """The p-norm of the difference of two tensors."""
 def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from its logical value, which every rank gives."""
 @overload
@@ -2470,19 +3440,69 @@ def div(x: Tensor, s: Number) -> Tensor:
 def div(s: Number, x: Tensor) -> Tensor:
     """s / x."""
 @overload
+def div(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotient, rounded: `"trunc"` towards zero, `"floor"` downwards."""
+@overload
+def div(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotient, rounded: `"trunc"` towards zero, `"floor"` downwards."""
+@overload
 def div_(a: Tensor, b: Tensor) -> Tensor:
     """`div` in place: the result is written over the first argument."""
 @overload
 def div_(x: Tensor, s: Number) -> Tensor:
     """`div` in place: the result is written over the first argument."""
+@overload
+def div_(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """`div` in place: the result is written over the first argument."""
+@overload
+def div_(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """`div` in place: the result is written over the first argument."""
+@overload
+def divide(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `div`."""
+@overload
+def divide(x: Tensor, s: Number) -> Tensor:
+    """The same as `div`."""
+@overload
+def divide(s: Number, x: Tensor) -> Tensor:
+    """The same as `div`."""
+@overload
+def divide(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div`."""
+@overload
+def divide(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div`."""
+@overload
+def divide_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `div_`."""
+@overload
+def divide_(x: Tensor, s: Number) -> Tensor:
+    """The same as `div_`."""
+@overload
+def divide_(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div_`."""
+@overload
+def divide_(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div_`."""
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements."""
 def dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+@overload
+def dsplit(x: Tensor, sections: builtins.int) -> tuple[Tensor, ...]:
+    """So many parts along dim 2."""
+@overload
+def dsplit(x: Tensor, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    """The parts along dim 2 between these places."""
+@overload
+def dsplit(x: Tensor, *indices: builtins.int) -> tuple[Tensor, ...]:
+    """The parts along dim 2 between these places."""
 def dstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other along dim 2; those of fewer dims get dims of size 1."""
 def einsum(equation: str, xs: Sequence[Tensor]) -> Tensor:
     """The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that broadcast. Without `->` the result has the letters that occur once, in alphabetical order. Products of integers keep their dtype; where letters of one tensor alone are summed over, integers and bools give i64, as `sum` does."""
+def element_size(x: Tensor) -> builtins.int:
+    """Bytes of an element."""
 def elu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """x, or alpha (eˣ - 1) where x is negative."""
 def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -2499,14 +3519,24 @@ def empty(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float
 @overload
 def empty(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
+@overload
 def empty_like(x: Tensor) -> Tensor:
     """Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout."""
+@overload
+def empty_like(x: Tensor, *, dtype: _dtype) -> Tensor:
+    """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
 @overload
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """True where a == b."""
 @overload
 def eq(x: Tensor, s: Number) -> Tensor:
     """True where x == s."""
+@overload
+def eq_(a: Tensor, b: Tensor) -> Tensor:
+    """`eq` in place: the result is written over the first argument."""
+@overload
+def eq_(x: Tensor, s: Number) -> Tensor:
+    """`eq` in place: the result is written over the first argument."""
 def equal(x: Tensor, y: Tensor) -> builtins.bool:
     """Whether shapes and all elements are equal. On global tensors a collective of the world."""
 def erf(x: Tensor) -> Tensor:
@@ -2531,18 +3561,34 @@ def expand(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def expand(x: Tensor, *shape: builtins.int) -> Tensor:
     """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """`expand` to the shape of another tensor."""
 def expm1(x: Tensor) -> Tensor:
     """eˣ - 1, accurate near zero."""
 def expm1_(x: Tensor) -> Tensor:
     """`expm1` in place: the result is written over the first argument."""
 def exponential_(x: Tensor, rate: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
     """x becomes numbers of the exponential distribution with this rate, in place."""
+@overload
 def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
+@overload
+def eye(n: builtins.int, m: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A matrix of n rows and m columns with ones on the diagonal."""
 def fake_quantize_per_tensor_affine(x: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
     """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
+def feature_alpha_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """`alpha_dropout` of whole channels of `[batch, channels, …]`."""
+def feature_dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Dropout of whole channels of `[batch, channels, …]`: each channel of each sample becomes 0 with probability `p`, the others are divided by 1 - p. What is dropped does not depend on placement or SBP."""
+def fill(x: Tensor, value: Number) -> Tensor:
+    """One number everywhere, with the same shape, dtype and layout."""
 def fill_(x: Tensor, value: Number) -> Tensor:
     """x becomes `value` everywhere, in place."""
+def fix(x: Tensor) -> Tensor:
+    """The same as `trunc`."""
+def fix_(x: Tensor) -> Tensor:
+    """The same as `trunc_`."""
 def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
     """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
 @overload
@@ -2595,12 +3641,20 @@ def frac(x: Tensor) -> Tensor:
     """What x has behind the point, with the sign of x."""
 def frac_(x: Tensor) -> Tensor:
     """`frac` in place: the result is written over the first argument."""
+def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
+def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+    """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Every element is `value`; the dtype is that of the number's kind unless the target says otherwise."""
+@overload
 def full_like(x: Tensor, value: Number) -> Tensor:
     """`value` everywhere, with the same shape, dtype and layout."""
+@overload
+def full_like(x: Tensor, value: Number, *, dtype: _dtype) -> Tensor:
+    """One number everywhere, with the same shape and layout, of that dtype."""
 def gate(x: Tensor, by: Tensor) -> Tensor:
     """x sigmoid(by)."""
 def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
@@ -2608,13 +3662,19 @@ def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
 def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
-    """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
+    """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
 @overload
 def ge(x: Tensor, s: Number) -> Tensor:
     """True where x >= s."""
+@overload
+def ge_(a: Tensor, b: Tensor) -> Tensor:
+    """`ge` in place: the result is written over the first argument."""
+@overload
+def ge_(x: Tensor, s: Number) -> Tensor:
+    """`ge` in place: the result is written over the first argument."""
 def gelu(x: Tensor) -> Tensor:
     """x Φ(x), with the exact normal distribution function Φ (by erf)."""
 def gelu_(x: Tensor) -> Tensor:
@@ -2623,8 +3683,34 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def ger(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `outer`."""
 def glu(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """a sigmoid(b), where a and b are the halves of x along `dim`."""
+@overload
+def greater(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `gt`."""
+@overload
+def greater(x: Tensor, s: Number) -> Tensor:
+    """The same as `gt`."""
+@overload
+def greater_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `gt_`."""
+@overload
+def greater_(x: Tensor, s: Number) -> Tensor:
+    """The same as `gt_`."""
+@overload
+def greater_equal(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `ge`."""
+@overload
+def greater_equal(x: Tensor, s: Number) -> Tensor:
+    """The same as `ge`."""
+@overload
+def greater_equal_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `ge_`."""
+@overload
+def greater_equal_(x: Tensor, s: Number) -> Tensor:
+    """The same as `ge_`."""
 def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
@@ -2643,6 +3729,12 @@ def gt(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def gt(x: Tensor, s: Number) -> Tensor:
     """True where x > s."""
+@overload
+def gt_(a: Tensor, b: Tensor) -> Tensor:
+    """`gt` in place: the result is written over the first argument."""
+@overload
+def gt_(x: Tensor, s: Number) -> Tensor:
+    """`gt` in place: the result is written over the first argument."""
 def gumbel_softmax(logits: Tensor, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
     """Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the result is one-hot, and the gradient is that of the softmax (Jang et al., 2017)."""
 def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -2670,9 +3762,9 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
 def heaviside_(x: Tensor, values: Tensor) -> Tensor:
     """`heaviside` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
-    """x where t is 1, else max(0, margin - x)."""
+    """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
-    """x where the target is 1, else max(0, margin - x)."""
+    """x where the target is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
 @overload
@@ -2683,6 +3775,15 @@ def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density:
     """`histogram` with `bins` as the bounds of the intervals, in rising order."""
 def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
     """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
+@overload
+def hsplit(x: Tensor, sections: builtins.int) -> tuple[Tensor, ...]:
+    """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
+@overload
+def hsplit(x: Tensor, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    """The parts along dim 1 between these places, or along dim 0 of a tensor with one dim."""
+@overload
+def hsplit(x: Tensor, *indices: builtins.int) -> tuple[Tensor, ...]:
+    """The parts along dim 1 between these places, or along dim 0 of a tensor with one dim."""
 def hstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along dim 1, or dim 0 where they have one dim."""
 def huber_each(x: Tensor, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
@@ -2705,10 +3806,24 @@ def index(x: Tensor, index: Index) -> Tensor:
     """The elements that an index of integers, slices, masks and index tensors names."""
 def index_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
     """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
+def index_add_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
+    """`index_add` in place: the result is written over the first argument."""
 def index_copy(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
+def index_copy_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """`index_copy` in place: the result is written over the first argument."""
+@overload
 def index_fill(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
     """x with `value` in each slice at an index along `dim`: `ids` is a list."""
+@overload
+def index_fill(x: Tensor, dim: builtins.int, ids: Tensor, value: Tensor) -> Tensor:
+    """x with the one number of a tensor in the slices of `dim` that the indices name."""
+@overload
+def index_fill_(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+    """`index_fill` in place: the result is written over the first argument."""
+@overload
+def index_fill_(x: Tensor, dim: builtins.int, ids: Tensor, value: Tensor) -> Tensor:
+    """`index_fill` in place: the result is written over the first argument."""
 @overload
 def index_put(x: Tensor, index: Index, value: Tensor) -> Tensor:
     """A copy with the value, which broadcasts, at what an index names."""
@@ -2721,10 +3836,16 @@ def index_put_(x: Tensor, index: Index, value: Tensor) -> Tensor:
 @overload
 def index_put_(x: Tensor, index: Index, value: Number) -> Tensor:
     """The value is written to what an index names."""
+def index_reduce(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+    """x with each slice of `src` combined with what is at its index along `dim`: `reduce` is `prod`, `mean`, `amax` or `amin`. Without `include_self` what x has there does not count."""
+def index_reduce_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+    """`index_reduce` in place: the result is written over the first argument."""
 def index_select(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
     """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
 def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    """The sums of products over the last dims of both: `[…, k]` and `[…, k]` give the dims before of a, then those of b. With a tensor without dims the product. In Rust `tensordot` over `[-1]` and `[-1]`."""
 def instance_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Instance normalisation: each channel of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. Running statistics, if given, are updated as in `batch_norm`, with the statistics of the images averaged over the batch. Without `use_input_stats`, x is normalised by the running statistics."""
 def int_repr(x: Tensor) -> Tensor:
@@ -2737,8 +3858,18 @@ def interpolate(x: Tensor, *size: builtins.int, scale_factor: builtins.float | S
     """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
 def is_complex(x: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
+def is_contiguous(x: Tensor) -> builtins.bool:
+    """Whether the elements lie in memory in row-major order without gaps."""
+def is_floating_point(x: Tensor) -> builtins.bool:
+    """Whether the elements are floats."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
+def is_nonzero(x: Tensor) -> builtins.bool:
+    """Whether a tensor of one element is not zero. On a global tensor a collective of the world."""
+def is_same_size(x: Tensor, other: Tensor) -> builtins.bool:
+    """Whether two tensors have the same shape."""
+def is_signed(x: Tensor) -> builtins.bool:
+    """Whether the elements are integers with a sign, floats or complex numbers."""
 def isclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> Tensor:
     """True where |x - y| is at most `atol` + `rtol` |y|, or both are equal, or with `equal_nan` both NaN."""
 def isfinite(x: Tensor) -> Tensor:
@@ -2789,6 +3920,12 @@ def le(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def le(x: Tensor, s: Number) -> Tensor:
     """True where x <= s."""
+@overload
+def le_(a: Tensor, b: Tensor) -> Tensor:
+    """`le` in place: the result is written over the first argument."""
+@overload
+def le_(x: Tensor, s: Number) -> Tensor:
+    """`le` in place: the result is written over the first argument."""
 def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """x, or alpha x where x is negative."""
 def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
@@ -2805,14 +3942,50 @@ def lerp_(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
 @overload
 def lerp_(a: Tensor, b: Tensor, weight: Number) -> Tensor:
     """`lerp` in place: the result is written over the first argument."""
+@overload
+def less(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `lt`."""
+@overload
+def less(x: Tensor, s: Number) -> Tensor:
+    """The same as `lt`."""
+@overload
+def less_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `lt_`."""
+@overload
+def less_(x: Tensor, s: Number) -> Tensor:
+    """The same as `lt_`."""
+@overload
+def less_equal(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `le`."""
+@overload
+def less_equal(x: Tensor, s: Number) -> Tensor:
+    """The same as `le`."""
+@overload
+def less_equal_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `le_`."""
+@overload
+def less_equal_(x: Tensor, s: Number) -> Tensor:
+    """The same as `le_`."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
 def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
     """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
+@overload
 def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
+@overload
+def linspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Equal steps between numbers of which the first is read."""
+@overload
+def linspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Equal steps between numbers of which the second is read."""
+@overload
+def linspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Equal steps between numbers that are read."""
 def lion_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.99, weight_decay: builtins.float = 0.0) -> None:
     """One step of Lion (Chen et al.) of many parameters that lie alike."""
+def local_response_norm(x: Tensor, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
+    """Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels around its own; channels that are not there count as 0."""
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
 def log10(x: Tensor) -> Tensor:
@@ -2833,8 +4006,12 @@ def log_sigmoid(x: Tensor) -> Tensor:
     """log σ(x)."""
 def log_sigmoid_(x: Tensor) -> Tensor:
     """`log_sigmoid` in place: the result is written over the first argument."""
+@overload
 def log_softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """The logarithm of the softmax along a dim."""
+@overload
+def log_softmax(x: Tensor, dim: builtins.int = -1, *, dtype: _dtype) -> Tensor:
+    """`log_softmax` of the tensor converted to `dtype`."""
 def log_softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
     """Gradient of log-softmax: dy - exp(y) sum(dy)."""
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
@@ -2845,26 +4022,68 @@ def logaddexp2_(a: Tensor, b: Tensor) -> Tensor:
     """`logaddexp2` in place: the result is written over the first argument."""
 def logaddexp_(a: Tensor, b: Tensor) -> Tensor:
     """`logaddexp` in place: the result is written over the first argument."""
+@overload
 def logcumsumexp(x: Tensor, dim: builtins.int) -> Tensor:
     """The logarithm of the running sum of eˣ along a dim, also where the powers overflow."""
+@overload
+def logcumsumexp(x: Tensor, dim: builtins.int, *, dtype: _dtype) -> Tensor:
+    """`logcumsumexp` of the tensor converted to `dtype`."""
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """True where both elements are nonzero."""
+def logical_and_(a: Tensor, b: Tensor) -> Tensor:
+    """`logical_and` in place: the result is written over the first argument."""
 def logical_not(x: Tensor) -> Tensor:
     """True where x is zero."""
+def logical_not_(x: Tensor) -> Tensor:
+    """`logical_not` in place: the result is written over the first argument."""
 def logical_or(a: Tensor, b: Tensor) -> Tensor:
     """True where at least one element is nonzero."""
+def logical_or_(a: Tensor, b: Tensor) -> Tensor:
+    """`logical_or` in place: the result is written over the first argument."""
 def logical_xor(a: Tensor, b: Tensor) -> Tensor:
     """True where exactly one element is nonzero."""
+def logical_xor_(a: Tensor, b: Tensor) -> Tensor:
+    """`logical_xor` in place: the result is written over the first argument."""
 def logit(x: Tensor, eps: builtins.float | None = None) -> Tensor:
     """log(x / (1 - x)), the inverse of `sigmoid`. With `eps` x is brought into `eps` to 1 - `eps` first; else what is outside of 0 to 1 gives NaN."""
+def logit_(x: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """`logit` in place: the result is written over the first argument."""
 def logit_within(x: Tensor, eps: builtins.float = -1.0) -> Tensor:
     """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
+@overload
 def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
+@overload
+def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of `base` with exponents in equal steps."""
+@overload
+def logspace(start: Tensor, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of `base`; the first exponent is read."""
+@overload
+def logspace(start: builtins.float, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of `base`; the last exponent is read."""
+@overload
+def logspace(start: Tensor, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of `base`; both bounds of the exponents are read."""
+@overload
+def logspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of 10; the first exponent is read."""
+@overload
+def logspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of 10; the last exponent is read."""
+@overload
+def logspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Powers of 10; both bounds of the exponents are read."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
+def lp_pool1d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+    """The p-norm of each window of the last dim, p = `norm_type`: the p-th root of the sum of xᵖ. `stride` is the kernel's size unless given."""
+def lp_pool2d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+    """As `lp_pool1d` for 2 spatial dims."""
+def lp_pool3d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
+    """As `lp_pool1d` for 3 spatial dims."""
 def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set."""
+    """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
 def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
 @overload
@@ -2873,14 +4092,30 @@ def lt(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def lt(x: Tensor, s: Number) -> Tensor:
     """True where x < s."""
+@overload
+def lt_(a: Tensor, b: Tensor) -> Tensor:
+    """`lt` in place: the result is written over the first argument."""
+@overload
+def lt_(x: Tensor, s: Number) -> Tensor:
+    """`lt` in place: the result is written over the first argument."""
 def margin_ranking_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
     """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
+@overload
 def masked_fill(x: Tensor, mask: Tensor, s: Number) -> Tensor:
     """s where the mask is true, else x. Shapes broadcast."""
+@overload
+def masked_fill(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """x with the one number of a tensor where the mask holds."""
+@overload
 def masked_fill_(x: Tensor, mask: Tensor, s: Number) -> Tensor:
+    """`masked_fill` in place: the result is written over the first argument."""
+@overload
+def masked_fill_(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """`masked_fill` in place: the result is written over the first argument."""
 def masked_scatter(x: Tensor, mask: Tensor, src: Tensor) -> Tensor:
     """x with the elements of `src`, in row-major order, at the places where the bool tensor `mask` is true. The call waits for their number."""
+def masked_scatter_(x: Tensor, mask: Tensor, src: Tensor) -> Tensor:
+    """`masked_scatter` in place: the result is written over the first argument."""
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
 def masked_spread(values: Tensor, mask: Tensor) -> Tensor:
@@ -2926,12 +4161,34 @@ def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], str
 @overload
 def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], *size: builtins.int) -> Tensor:
     """Where the largest element of each window is, counted over the pooled dims."""
+@overload
+def max_unpool1d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+    """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
+@overload
+def max_unpool1d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+    """The elements of a max pooling at their places `indices`, as `max_pool1d_with_indices` gives them, and zeros elsewhere. The size is that of an image whose windows end with it, unless given."""
+@overload
+def max_unpool2d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+    """As `max_unpool1d` for 2 spatial dims."""
+@overload
+def max_unpool2d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+    """As `max_unpool1d` for 2 spatial dims."""
+@overload
+def max_unpool3d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), output_size: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+    """As `max_unpool1d` for 3 spatial dims."""
+@overload
+def max_unpool3d(x: Tensor, indices: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), *output_size: builtins.int) -> Tensor:
+    """As `max_unpool1d` for 3 spatial dims."""
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger element of each pair; NaN if either is NaN."""
 def maximum_(a: Tensor, b: Tensor) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
+@overload
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all); NaN if there are no elements. For integers and bools the result is f32, computed in f64, so that sums do not overflow and every layout gives the same bits. Over a split dim the mean of floats is P(sum)."""
+@overload
+def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`mean` of the tensor converted to `dtype`."""
 @overload
 def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
@@ -2961,8 +4218,16 @@ def mish(x: Tensor) -> Tensor:
     """x tanh(softplus(x))."""
 def mish_(x: Tensor) -> Tensor:
     """`mish` in place: the result is written over the first argument."""
+def mm(a: Tensor, b: Tensor) -> Tensor:
+    """The product of two matrices."""
 def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+@overload
+def moveaxis(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The same as `movedim`."""
+@overload
+def moveaxis(x: Tensor, source: builtins.int | Sequence[builtins.int], *destination: builtins.int) -> Tensor:
+    """The same as `movedim`."""
 @overload
 def movedim(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The dims `source` at the places `destination`; the others keep their order."""
@@ -2995,19 +4260,62 @@ def multilabel_soft_margin_loss(x: Tensor, target: Tensor, *, weight: Tensor | N
     """Per row the mean over the last dim of the binary cross entropy of logits, times `weight`."""
 def multinomial(probs: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
     """`num_samples` indices of each row of weights, each drawn with a probability in proportion to its weight; without `replacement` no index comes twice, and indices without weight come last. Weights are not negative and have a finite sum; they need not add up to one. The indices do not depend on placement or SBP."""
+@overload
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `mul`."""
+@overload
+def multiply(x: Tensor, s: Number) -> Tensor:
+    """The same as `mul`."""
+@overload
+def multiply_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `mul_`."""
+@overload
+def multiply_(x: Tensor, s: Number) -> Tensor:
+    """The same as `mul_`."""
+def mv(a: Tensor, v: Tensor) -> Tensor:
+    """The product of a matrix and a vector."""
 def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
+def nan_to_num_(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    """`nan_to_num` in place: the result is written over the first argument."""
+@overload
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all) of the elements that are not NaN; NaN if there are none."""
+@overload
+def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`nanmean` of the tensor converted to `dtype`."""
+@overload
+def nanmedian(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The middle value along `dim` of those that are not NaN (the lower of two), and where it is; NaN where all are."""
+@overload
+def nanmedian(x: Tensor) -> Tensor:
+    """The middle value of all elements that are not NaN, the lower of two."""
+@overload
 def nanquantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """`quantile` of the elements that are not NaN; NaN where all elements are NaN."""
+@overload
+def nanquantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The quantiles of the elements that are not NaN, for several fractions."""
+@overload
+def nanquantile(x: Tensor, q: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The quantiles of the elements that are not NaN, for the fractions of a tensor, which are read."""
+@overload
 def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum over dims (none given: all), with NaN counted as 0."""
+@overload
+def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`nansum` of the tensor converted to `dtype`."""
+@overload
 def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
     """`len` elements of a dim from `start` on."""
+@overload
+def narrow(x: Tensor, dim: builtins.int, start: Tensor, len: builtins.int) -> Tensor:
+    """`len` elements of a dim from the position on that a tensor without dims holds, which is read."""
 def ndim(x: Tensor) -> builtins.int:
+    """The number of dims."""
+def ndimension(x: Tensor) -> builtins.int:
     """The number of dims."""
 @overload
 def ne(a: Tensor, b: Tensor) -> Tensor:
@@ -3015,18 +4323,34 @@ def ne(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def ne(x: Tensor, s: Number) -> Tensor:
     """True where x != s."""
+@overload
+def ne_(a: Tensor, b: Tensor) -> Tensor:
+    """`ne` in place: the result is written over the first argument."""
+@overload
+def ne_(x: Tensor, s: Number) -> Tensor:
+    """`ne` in place: the result is written over the first argument."""
 def neg(x: Tensor) -> Tensor:
     """-x."""
 def neg_(x: Tensor) -> Tensor:
     """`neg` in place: the result is written over the first argument."""
+def negative(x: Tensor) -> Tensor:
+    """The same as `neg`."""
+def negative_(x: Tensor) -> Tensor:
+    """The same as `neg_`."""
+def nelement(x: Tensor) -> builtins.int:
+    """The number of elements."""
 def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
     """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Per row the logit of the target, 0 where it is ignored."""
 def nonzero(x: Tensor) -> Tensor:
     """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+@overload
 def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+@overload
+def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`norm` of the tensor converted to `dtype`."""
 @overload
 def normal(mean: builtins.float, std: builtins.float, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
@@ -3040,6 +4364,18 @@ def normal_(x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, ge
     """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
 def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
     """x divided by its p-norm along `dim`. A norm below `eps` is replaced by `eps`."""
+@overload
+def not_equal(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `ne`."""
+@overload
+def not_equal(x: Tensor, s: Number) -> Tensor:
+    """The same as `ne`."""
+@overload
+def not_equal_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `ne_`."""
+@overload
+def not_equal_(x: Tensor, s: Number) -> Tensor:
+    """The same as `ne_`."""
 def numel(x: Tensor) -> builtins.int:
     """The number of elements."""
 def one_hot(ids: Tensor, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
@@ -3050,8 +4386,12 @@ def ones(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float3
 @overload
 def ones(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones; f32 unless the target says otherwise."""
+@overload
 def ones_like(x: Tensor) -> Tensor:
     """Ones of the same shape, dtype and layout."""
+@overload
+def ones_like(x: Tensor, *, dtype: _dtype) -> Tensor:
+    """Ones of the same shape and layout, of that dtype."""
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """The products of all elements of one vector with all of another, a matrix."""
 @overload
@@ -3080,6 +4420,8 @@ def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = Tr
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex numbers with these absolute values and angles, in radians."""
+def positive(x: Tensor) -> Tensor:
+    """The tensor itself."""
 @overload
 def pow(a: Tensor, b: Tensor) -> Tensor:
     """a to the power b."""
@@ -3097,8 +4439,16 @@ def pow_(x: Tensor, s: Number) -> Tensor:
     """`pow` in place: the result is written over the first argument."""
 def prelu(x: Tensor, weight: Tensor) -> Tensor:
     """x, or `weight` x where x is not above 0. The weight is one number, or one for each channel, dim 1 of x."""
+@overload
 def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The product over dims (none given: all). Integers and bools multiply to i64."""
+@overload
+def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`prod` of the tensor converted to `dtype`."""
+def put(x: Tensor, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """x with the elements of `src` at these places, counted row-major; with `accumulate` they are added."""
+def put_(x: Tensor, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """`put` in place: the result is written over the first argument."""
 def q_scale(x: Tensor) -> builtins.float:
     """The scale of a quantised tensor."""
 def q_zero_point(x: Tensor) -> builtins.int:
@@ -3109,6 +4459,9 @@ def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keep
 @overload
 def quantile(x: Tensor, q: builtins.float | Sequence[builtins.float], dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The quantiles for several fractions `q`, along a new first dim."""
+@overload
+def quantile(x: Tensor, q: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The quantiles for the fractions of a tensor, which are read: one, or several along a new first dim."""
 def quantize(x: Tensor, dtype: _dtype) -> Tensor:
     """x in a quantised dtype, `qint8`, `quint8`, `qint16` or `qint32`: x by the scale, rounded (ties to even), plus the zero point, within the integers that the dtype stores. NaN, which no integer stands for, is stored as 0. It has no gradient."""
 def quantize_per_tensor(x: Tensor, scale: builtins.float, zero_point: builtins.int, dtype: str = "qint8") -> Tensor:
@@ -3131,28 +4484,54 @@ def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0
 @overload
 def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi)."""
+@overload
 def rand_like(x: Tensor) -> Tensor:
     """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
+@overload
+def rand_like(x: Tensor, *, dtype: _dtype) -> Tensor:
+    """Uniform numbers in [0, 1) of the same shape and layout, of that dtype."""
 @overload
 def randint(lo: builtins.int, hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [lo, hi)."""
 @overload
 def randint(lo: builtins.int, hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [lo, hi)."""
+@overload
+def randint(hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Integers in [0, hi)."""
+@overload
+def randint(hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Integers in [0, hi)."""
+@overload
 def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int) -> Tensor:
     """Integers in [lo, hi), with the same shape, dtype and layout."""
+@overload
+def randint_like(x: Tensor, hi: builtins.int) -> Tensor:
+    """Integers in [0, hi), with the same shape, dtype and layout."""
+@overload
+def randint_like(x: Tensor, hi: builtins.int, *, dtype: _dtype) -> Tensor:
+    """Integers in [0, hi) of the same shape and layout, of that dtype."""
+@overload
+def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int, *, dtype: _dtype) -> Tensor:
+    """Integers in [lo, hi) of the same shape and layout, of that dtype."""
 @overload
 def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
 @overload
 def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+@overload
 def randn_like(x: Tensor) -> Tensor:
     """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+@overload
+def randn_like(x: Tensor, *, dtype: _dtype) -> Tensor:
+    """Normal numbers of the same shape and layout, of that dtype."""
 def randperm(n: builtins.int, *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise."""
 def ranking_each(a: Tensor, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
     """max(0, margin - t (a - b))."""
+def ravel(x: Tensor) -> Tensor:
+    """All elements as one dim."""
 def rdiv(x: Tensor, s: Number) -> Tensor:
     """s / x."""
 def rdiv_(x: Tensor, s: Number) -> Tensor:
@@ -3183,14 +4562,22 @@ def remainder_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def remainder_(x: Tensor, s: Number) -> Tensor:
     """`remainder` in place: the result is written over the first argument."""
+def renorm(x: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    """x with each slice along `dim` whose p-norm is above `maxnorm` scaled to have that norm."""
+def renorm_(x: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    """`renorm` in place: the result is written over the first argument."""
 @overload
 def repeat(x: Tensor, repeats: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The tensor repeated along each dim. More counts than dims make new dims in front."""
 @overload
 def repeat(x: Tensor, *repeats: builtins.int) -> Tensor:
     """The tensor repeated along each dim. More counts than dims make new dims in front."""
+@overload
 def repeat_interleave(x: Tensor, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
     """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+@overload
+def repeat_interleave(x: Tensor, repeats: Tensor, *, dim: builtins.int | None = None, output_size: builtins.int | None = None) -> Tensor:
+    """Each slice along `dim` so many times as the list says; without `dim` each element. The list is read where `output_size` is not given."""
 def replace_not_finite(x: Tensor, nan: builtins.float, posinf: builtins.float, neginf: builtins.float) -> Tensor:
     """x with these numbers in the place of NaN, inf and -inf."""
 def requires_grad(x: Tensor) -> builtins.bool:
@@ -3205,6 +4592,12 @@ def reshape(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def reshape(x: Tensor, *shape: builtins.int) -> Tensor:
     """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """`reshape` to the shape of another tensor."""
+def resolve_conj(x: Tensor) -> Tensor:
+    """The tensor itself: conjugates are computed at once here."""
+def resolve_neg(x: Tensor) -> Tensor:
+    """The tensor itself: signs are computed at once here."""
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
@@ -3237,22 +4630,41 @@ def rot90(x: Tensor, k: builtins.int = 1, *dims: builtins.int) -> Tensor:
     """The plane of two dims turned by `k` quarters, from the first towards the second."""
 def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: builtins.bool = False) -> Tensor:
     """Rotary position embedding: pairs of the elements of each row of x `[..., positions, width]` turned by angles whose cosines and sines `[positions, pairs]` are given (more dims broadcast to those of x). A pair is elements i and `pairs + i`, or with `interleaved` 2 i and 2 i + 1. Elements beyond the pairs stay as they are."""
+@overload
 def round(x: Tensor) -> Tensor:
     """The nearest integer, ties to even."""
+@overload
+def round(x: Tensor, *, decimals: builtins.int) -> Tensor:
+    """x rounded to so many digits behind the point, before it if negative; halves to the even one."""
+@overload
 def round_(x: Tensor) -> Tensor:
     """`round` in place: the result is written over the first argument."""
+@overload
+def round_(x: Tensor, *, decimals: builtins.int) -> Tensor:
+    """`round` in place: the result is written over the first argument."""
+def row_stack(xs: Sequence[Tensor]) -> Tensor:
+    """The same as `vstack`."""
 def rpow(x: Tensor, s: Number) -> Tensor:
     """s to the power x."""
 def rpow_(x: Tensor, s: Number) -> Tensor:
     """`rpow` in place: the result is written over the first argument."""
 def rprop_many(tensors: Sequence[Tensor], shrink: builtins.float = 0.5, grow: builtins.float = 1.2, least: builtins.float = 1e-6, most: builtins.float = 50.0) -> None:
     """One step of Rprop (Riedmiller and Braun), PyTorch's formula, of many parameters that lie alike."""
+def rrelu(x: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
+    """x, or a slope times x where x is not above 0: with `training` each element has a random slope from `lower` to `upper`, else all have their mean."""
 def rsqrt(x: Tensor) -> Tensor:
     """1 / √x."""
 def rsqrt_(x: Tensor) -> Tensor:
     """`rsqrt` in place: the result is written over the first argument."""
+@overload
 def rsub(x: Tensor, s: Number) -> Tensor:
     """s - x."""
+@overload
+def rsub(a: Tensor, b: Tensor, *, alpha: Number = 1) -> Tensor:
+    """b - `alpha` a."""
+@overload
+def rsub(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """s - `alpha` x."""
 def rsub_(x: Tensor, s: Number) -> Tensor:
     """`rsub` in place: the result is written over the first argument."""
 def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -3267,18 +4679,47 @@ def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
     """x with one number written at each index along `dim`."""
+@overload
+def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    """x with each element of `src` written at its index along `dim`, or with `reduce` added to (`"add"`) or multiplied with (`"multiply"`) what is there."""
+@overload
+def scatter(x: Tensor, dim: builtins.int, ids: Tensor, value: Number, *, reduce: str) -> Tensor:
+    """The same with one number."""
+@overload
+def scatter_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """`scatter` in place: the result is written over the first argument."""
+@overload
+def scatter_(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+    """`scatter` in place: the result is written over the first argument."""
+@overload
+def scatter_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    """`scatter` in place: the result is written over the first argument."""
+@overload
+def scatter_(x: Tensor, dim: builtins.int, ids: Tensor, value: Number, *, reduce: str) -> Tensor:
+    """`scatter` in place: the result is written over the first argument."""
 def scatter_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` added at its index along `dim`."""
+def scatter_add_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """`scatter_add` in place: the result is written over the first argument."""
 def scatter_fill(x: Tensor, ids: Tensor, dim: builtins.int, s: Number) -> Tensor:
     """x with one number written at each index along a dim."""
 def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
     """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
 def scatter_reduce(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
     """x with the elements of `src` reduced at their indices along `dim`: `reduce` is `sum`, `mean`, `amax` or `amin`. With `include_self` the element of x counts as one of them, else it stays only where no index is. Equal extremes share the gradient."""
+def scatter_reduce_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+    """`scatter_reduce` in place: the result is written over the first argument."""
 def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
     """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
+@overload
 def searchsorted(sorted: Tensor, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
     """For each value the place where it can be inserted into a sorted sequence: how many of its elements are smaller, or with `right` not greater. The sequence has one dim, or there is one for each row of x: then all dims but the last are those of x. NaN count as the largest. Places are i64, or i32 with `out_int32`. A split sequence gives P(sum)."""
+@overload
+def searchsorted(sorted: Tensor, x: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: str | None = None, sorter: Tensor | None = None) -> Tensor:
+    """How many of the sorted boundaries stand before each element: `side` says which of the equal ones count."""
+@overload
+def searchsorted(sorted: Tensor, s: Number, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+    """The positions in sorted boundaries of one number."""
 def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The element `index` along `dim`, which is removed. A negative index counts from the end."""
 def select_scatter(x: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
@@ -3325,8 +4766,12 @@ def sinh(x: Tensor) -> Tensor:
     """The hyperbolic sine."""
 def sinh_(x: Tensor) -> Tensor:
     """`sinh` in place: the result is written over the first argument."""
+@overload
 def size(x: Tensor, dim: builtins.int) -> builtins.int:
     """The size of a dim. Negative dims count from the end."""
+@overload
+def size(x: Tensor) -> tuple[builtins.int, ...]:
+    """The logical shape."""
 def slice(x: Tensor, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
     """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
 def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
@@ -3341,8 +4786,12 @@ def soft_margin_each(x: Tensor, t: Tensor) -> Tensor:
     """log(1 + e^(-t x))."""
 def soft_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """log(1 + e^(-target x)), for targets 1 and -1."""
+@overload
 def softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """The softmax along a dim: exp(x) divided by its sum."""
+@overload
+def softmax(x: Tensor, dim: builtins.int = -1, *, dtype: _dtype) -> Tensor:
+    """`softmax` of the tensor converted to `dtype`."""
 def softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
     """Gradient of softmax: y (dy - sum(dy y))."""
 def softplus(x: Tensor, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
@@ -3359,8 +4808,18 @@ def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
 def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+@overload
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
+@overload
+def split(x: Tensor, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Parts of a dim with these sizes, which add up to its size."""
+@overload
+def split_with_sizes(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
+@overload
+def split_with_sizes(x: Tensor, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
 def sqrt(x: Tensor) -> Tensor:
     """The square root; NaN below zero."""
 def sqrt_(x: Tensor) -> Tensor:
@@ -3374,6 +4833,12 @@ def squares_of_each(xs: Sequence[Tensor]) -> Tensor:
 @overload
 def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
     """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+@overload
+def squeeze(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Without those of the dims that have size 1."""
+@overload
+def squeeze(x: Tensor, *dims: builtins.int) -> Tensor:
+    """Without those of the dims that have size 1."""
 @overload
 def squeeze(x: Tensor) -> Tensor:
     """x without its dims of size 1."""
@@ -3430,18 +4895,63 @@ def sub_(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
 @overload
 def sub_(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
     """x becomes x - `alpha` s, in place."""
+@overload
+def subtract(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `sub`."""
+@overload
+def subtract(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """The same as `sub`."""
+@overload
+def subtract(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """The same as `sub`."""
+@overload
+def subtract(x: Tensor, s: Number) -> Tensor:
+    """The same as `sub`."""
+@overload
+def subtract(s: Number, x: Tensor) -> Tensor:
+    """The same as `sub`."""
+@overload
+def subtract_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `sub_`."""
+@overload
+def subtract_(x: Tensor, s: Number) -> Tensor:
+    """The same as `sub_`."""
+@overload
+def subtract_(a: Tensor, b: Tensor, *, alpha: Number) -> Tensor:
+    """The same as `sub_`."""
+@overload
+def subtract_(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
+    """The same as `sub_`."""
 def subtract_many(factors: Tensor, tensors: Sequence[Tensor]) -> None:
     """Subtracts from each of many tensors in place its factor times another tensor. The factors are one tensor."""
+@overload
 def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
+@overload
+def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
+    """`sum` of the tensor converted to `dtype`."""
 def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:
     """The sum of squares of all elements of all inputs, in f32, or f64 where one is."""
+@overload
+def sum_to_size(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+@overload
+def sum_to_size(x: Tensor, *size: builtins.int) -> Tensor:
+    """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+def swapaxes(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
+def swapdims(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
 def t(x: Tensor) -> Tensor:
     """Exchanges the last two dims: the transpose of a matrix."""
 def take(x: Tensor, ids: Tensor) -> Tensor:
     """The elements at these places of x in row-major order, in the shape of the indices. Negative ones count from the end."""
+@overload
 def take_along_dim(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """`gather` with indices that broadcast with x in the other dims."""
+@overload
+def take_along_dim(x: Tensor, ids: Tensor) -> Tensor:
+    """The indices along all elements, or along `dim`, of a tensor of indices that broadcasts with x."""
 def tan(x: Tensor) -> Tensor:
     """The tangent, of radians."""
 def tan_(x: Tensor) -> Tensor:
@@ -3461,6 +4971,9 @@ def tensor_split(x: Tensor, sections: builtins.int, dim: builtins.int = 0) -> tu
 def tensor_split(x: Tensor, indices: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """The parts of a dim between these places. Negative ones count from the end; a part that ends before it begins is empty."""
 @overload
+def tensor_split(x: Tensor, tensor_indices_or_sections: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The parts of a dim between the places that a tensor holds, or as many as its one number says; they are read."""
+@overload
 def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
 @overload
@@ -3469,6 +4982,9 @@ def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int
 @overload
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int = 2) -> Tensor:
     """The sum of products over the last `dims` dims of a and the first of b."""
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: Sequence[Sequence[builtins.int]]) -> Tensor:
+    """The sum of products over these dims of a and of b."""
 def threshold(x: Tensor, threshold: Number, value: Number) -> Tensor:
     """x, or `value` where x is not above `threshold`."""
 def threshold_(x: Tensor, threshold: Number, value: Number) -> Tensor:
@@ -3501,16 +5017,57 @@ def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Exchanges two dims."""
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
     """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """The same as `trapezoid`."""
 def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def tril_(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """`tril` in place: the result is written over the first argument."""
+@overload
 def tril_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and below a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
+@overload
+def tril_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Where the elements on and below a diagonal of a matrix are."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
 def triu(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def triu_(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """`triu` in place: the result is written over the first argument."""
+@overload
 def triu_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
+@overload
+def triu_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Where the elements on and above a diagonal of a matrix are."""
+@overload
+def true_divide(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `div`."""
+@overload
+def true_divide(x: Tensor, s: Number) -> Tensor:
+    """The same as `div`."""
+@overload
+def true_divide(s: Number, x: Tensor) -> Tensor:
+    """The same as `div`."""
+@overload
+def true_divide(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div`."""
+@overload
+def true_divide(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div`."""
+@overload
+def true_divide_(a: Tensor, b: Tensor) -> Tensor:
+    """The same as `div_`."""
+@overload
+def true_divide_(x: Tensor, s: Number) -> Tensor:
+    """The same as `div_`."""
+@overload
+def true_divide_(a: Tensor, b: Tensor, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div_`."""
+@overload
+def true_divide_(x: Tensor, s: Number, *, rounding_mode: str | None = None) -> Tensor:
+    """The same as `div_`."""
 def trunc(x: Tensor) -> Tensor:
     """The integer part: x rounded towards zero."""
 def trunc_(x: Tensor) -> Tensor:
@@ -3534,17 +5091,37 @@ def unique(x: Tensor) -> Tensor:
 def unique(x: Tensor, *, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The distinct values, smallest first; then, where asked for, the place among them of each element, in the shape of x, and how often each occurs. NaN come last; no two are equal. The call waits for the number of values. They are always `sorted`."""
 @overload
+def unique(x: Tensor, *, dim: builtins.int, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The distinct slices along a dim in the order of their elements; then, where asked for, the place of each slice among them, and how often each occurs. The call sorts once for each element of a slice, and waits for the number of slices."""
+@overload
 def unique_consecutive(x: Tensor) -> Tensor:
     """The first element of each run of equal elements, in order. The call waits for the number of runs."""
 @overload
 def unique_consecutive(x: Tensor, *, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
     """The first element of each run of equal elements, in order; then, where asked for, which run each element belongs to, in the shape of x, and how long each is. The call waits for the number of runs."""
 @overload
+def unique_consecutive(x: Tensor, *, dim: builtins.int, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The slices along a dim without those that equal the one before; then, where asked for, the place of each slice among them, and how many each stands for. The call waits for the number of slices."""
+@overload
 def unravel_index(ids: Tensor, shape: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
     """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
 @overload
 def unravel_index(ids: Tensor, *shape: builtins.int) -> tuple[Tensor, ...]:
     """The coordinates in a tensor of that shape of places in row-major order: one tensor for each dim."""
+def unsafe_chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `chunk`."""
+@overload
+def unsafe_split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
+@overload
+def unsafe_split(x: Tensor, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
+@overload
+def unsafe_split_with_sizes(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
+@overload
+def unsafe_split_with_sizes(x: Tensor, sizes: builtins.int | Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The same as `split`."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
 def vander(x: Tensor, columns: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
@@ -3573,14 +5150,46 @@ def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: b
 @overload
 def var_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
     """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+def vdot(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements, those of `a` conjugated."""
+@overload
+def view(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The same elements as another shape, without a copy: a view. One size may be -1."""
+@overload
+def view(x: Tensor, *shape: builtins.int) -> Tensor:
+    """The same elements as another shape, without a copy: a view. One size may be -1."""
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """`view` with the shape of another tensor."""
 def view_as_complex(x: Tensor) -> Tensor:
     """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
 def view_as_real(x: Tensor) -> Tensor:
     """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
+@overload
+def vsplit(x: Tensor, sections: builtins.int) -> tuple[Tensor, ...]:
+    """So many parts along dim 0."""
+@overload
+def vsplit(x: Tensor, indices: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, ...]:
+    """The parts along dim 0 between these places."""
+@overload
+def vsplit(x: Tensor, *indices: builtins.int) -> tuple[Tensor, ...]:
+    """The parts along dim 0 between these places."""
 def vstack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors as rows: along dim 0; tensors of one dim are rows of a matrix."""
+@overload
 def where(cond: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """a where cond is true, else b. The three shapes broadcast."""
+@overload
+def where(cond: Tensor, a: Tensor, b: Number) -> Tensor:
+    """The element of `a` where the condition holds, else that of `b`."""
+@overload
+def where(cond: Tensor, a: Number, b: Tensor) -> Tensor:
+    """The element of `a` where the condition holds, else that of `b`."""
+@overload
+def where(cond: Tensor, a: Number, b: Number) -> Tensor:
+    """One number where the condition holds, else the other."""
+@overload
+def where(cond: Tensor) -> tuple[Tensor, ...]:
+    """Where the elements are that hold: for each dim a list of positions."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
 def xlogy(a: Tensor, b: Tensor) -> Tensor:
@@ -3595,5 +5204,9 @@ def zeros(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float
 @overload
 def zeros(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Zeros; f32 unless the target says otherwise."""
+@overload
 def zeros_like(x: Tensor) -> Tensor:
     """Zeros of the same shape, dtype and layout."""
+@overload
+def zeros_like(x: Tensor, *, dtype: _dtype) -> Tensor:
+    """Zeros of the same shape and layout, of that dtype."""

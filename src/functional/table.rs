@@ -7,7 +7,10 @@ use super::bind::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{
-    algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create, ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, grid, image, index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random, recurrent, reduce, select, shape, signal, sort, statistics, values, views,
+    algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create,
+    ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, grid, image,
+    index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random, recurrent, reduce, select,
+    shape, signal, sort, statistics, values, views,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
