@@ -320,9 +320,11 @@ fn dot(x: &[Tensor], y: &[Tensor]) -> Result<f64> {
 /// The largest magnitude of an element.
 fn largest(x: &[Tensor]) -> Result<f64> {
     let _quiet = no_grad();
-    let each = x.iter().filter(|t| t.numel() > 0).map(|t| number(&t.norm(f64::INFINITY, ())?));
-    // NaN stays.
-    each.fold(Ok(0.0), |most, x| Ok(most?).and_then(|m: f64| x.map(|x| if x > m || x.is_nan() { x } else { m })))
+    x.iter().filter(|t| t.numel() > 0).try_fold(0.0, |most, t| {
+        let own = number(&t.norm(f64::INFINITY, ())?)?;
+        // NaN stays.
+        Ok(if own > most || own.is_nan() { own } else { most })
+    })
 }
 
 /// The sum of all magnitudes.
