@@ -1,7 +1,6 @@
 //! Python as a caller of functions: the names of its arguments, what it may leave out, and its words. `read` reads the objects.
 
 use crate::errors::Unfit;
-use crate::function::Overload;
 use crate::keywords;
 use crate::place;
 use crate::read::{self, Index, Object};
@@ -39,16 +38,16 @@ pub struct Arguments<'b, 'a, 'py> {
 }
 
 impl<'b> Arguments<'b, '_, '_> {
-    /// For an overload; `base` has values for parameters that the call leaves out.
-    pub fn of(overload: &Overload, base: &'b [Option<Arg>]) -> Self {
+    /// For an overload, which may take its tensors one by one; `base` has values for parameters that the call leaves out.
+    pub fn of(makes_tensor: bool, variadic: bool, base: &'b [Option<Arg>]) -> Self {
         Arguments {
-            makes_tensor: overload.makes_tensor,
+            makes_tensor,
             base,
             place: Default::default(),
             requires_grad: false,
             unmade: vec![],
             indices: 0,
-            variadic: overload.variadic,
+            variadic,
         }
     }
 }

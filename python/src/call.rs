@@ -90,7 +90,7 @@ fn stages(
     }
     let values = binder::Given::new(&given.all, &keywords);
     let fitting = first_fit(&overloads, |o: &Overload| {
-        let mut arguments = Arguments::of(o, base);
+        let mut arguments = Arguments::of(o.makes_tensor, o.variadic, base);
         let mut args = bind(&mut arguments, &o.def.sig, o.by_position, &values)?;
         // Made.
         data::make_indices(py, &mut args, arguments.unmade)?;

@@ -58,7 +58,9 @@ pub fn refused(
     given: &Given<'_, Object<'_, '_>>,
 ) -> PyErr {
     let (name, site) = (function.full_name(), site::caller(py));
-    let why = |(o, misfit): (&Overload, &Misfit)| misfit.text(&Arguments::of(o, &[]), &o.def.sig, given);
+    let why = |(o, misfit): (&Overload, &Misfit)| {
+        misfit.text(&Arguments::of(o.makes_tensor, o.variadic, &[]), &o.def.sig, given)
+    };
     // What only adds an option is shown where the call gives it.
     let asked = |o: &Overload| {
         let last = o.def.sig.params.last();

@@ -40,7 +40,7 @@ pub fn convert(p: &FnParam, o: Object<'_, '_>) -> Result<Arg, Unfit> {
     }
 }
 
-/// A tensor.
+/// Reads a tensor from an object.
 pub fn tensor(o: Object<'_, '_>) -> Result<oflow::Tensor, Unfit> {
     Ok(o.cast::<Tensor>().map_err(|_| Unfit::Type)?.get().inner().clone())
 }

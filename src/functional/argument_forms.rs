@@ -180,7 +180,7 @@ by_name! {
     });
 }
 
-/// What stands second.
+/// The second operand.
 #[derive(Clone, Copy)]
 enum Second<'a> {
     Tensor(&'a Tensor),

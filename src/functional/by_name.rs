@@ -1,9 +1,10 @@
 //! Calls by name: the first overload that takes the arguments runs.
 
 use super::bind::{Arg, Bound, ByPosition, Given, Language, Misfits, Unfit, Words, bind, first_fit};
+use super::definition::{FnBody, FnDef};
 use super::index::TensorIndex;
 use super::op_form::{OpForm, OutputSlot};
-use super::table::{FnBody, FnDef, overloads};
+use super::table::overloads;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, FnParam, ParamKind};
 use crate::tensor::Tensor;

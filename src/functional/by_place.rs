@@ -1,7 +1,7 @@
 //! Elements written, multiplied and scaled at places: of whole tensors counted row-major, of diagonals, of slices.
 
 use super::shape::in_method;
-use super::{cat, where_};
+use super::where_;
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::normalize_dim;
@@ -66,38 +66,9 @@ pub(super) fn index_reduce(
         apart[d] = ids.numel() as i64;
         let all = ids.reshape(apart)?.expand(sizes(src))?;
         drop(inner);
-        x.scatter_reduce_with(d as i64, &all, src, reduce, &super::ScatterReduceOptions { include_self })
+        super::choose::scatter_reduce(x, d as i64, &all, src, reduce, include_self, site)
     })
     .map_err(|e| e.within(|| format!("index_reduce({}, {}, {})", x.short(), ids.short(), src.short())))
-}
-
-/// Products of the elements of `src` with one index, at that index of a tensor like x; and where there is any.
-pub(super) fn products(x: &Tensor, d: i64, ids: &Tensor, src: &Tensor) -> Result<(Tensor, Tensor)> {
-    let order = ids.argsort_with(d, false, &super::ArgsortOptions { stable: true })?;
-    let (ids, mut y) = (ids.gather(d, &order)?, src.gather(d, &order)?);
-    let n = ids.shape()[d as usize] as i64;
-    // Equal indices stand together. After each step an element is the product of twice as many of them up to itself.
-    let mut step = 1;
-    while step < n {
-        let same = ids.narrow(d, step, n - step)?.eq(&ids.narrow(d, 0, n - step)?)?;
-        let before = y.narrow(d, 0, n - step)?;
-        let one = super::ones_like(&before.detach())?;
-        let product = y.narrow(d, step, n - step)?.mul(&where_(&same, &before, &one)?)?;
-        y = cat([&y.narrow(d, 0, step)?, &product], d)?;
-        step *= 2;
-    }
-    let zeros = super::zeros_like(&x.detach())?;
-    if n == 0 {
-        return Ok((zeros.clone(), zeros.ne(0i64)?));
-    }
-    // The last of each index has the product of all.
-    let goes_on = ids.narrow(d, 1, n - 1)?.eq(&ids.narrow(d, 0, n - 1)?)?;
-    let end = super::zeros_like(&ids.narrow(d, 0, 1)?)?.ne(0i64)?;
-    let goes_on = cat([&goes_on, &end], d)?;
-    let none = super::zeros_like(&y.detach())?;
-    let found = super::full_like(&y.detach(), Scalar::Int(1))?;
-    let products = zeros.scatter_add(d, &ids, &where_(&goes_on, &none, &y)?)?;
-    Ok((products, zeros.scatter_add(d, &ids, &found)?.ne(0i64)?))
 }
 
 pub(super) fn put(x: &Tensor, ids: &Tensor, src: &Tensor, accumulate: bool, site: CallSite) -> Result<Tensor> {
@@ -181,9 +152,9 @@ pub(super) fn nanmedian(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> 
         let inner = inner_calls();
         let x = if line { x.reshape([1])? } else { x.clone() };
         if x.shape()[d as usize] == 0 {
-            return Err(Error::shape(format!("dim {d} has no elements, so there is no middle one")));
+            return Err(Error::shape(format!("dim {d} has 0 elements: expected one at least")));
         }
-        let sorted = x.sort_with(d, false, &super::SortOptions { stable: true })?;
+        let sorted = x.sort(d, false)?;
         let numbers = x.isnan()?.logical_not()?.cast(DType::I64)?.sum(d)?.unsqueeze(d)?;
         // NaN are the last; where all are, the first of them.
         let at = numbers.sub(1i64)?.clamp_min(0i64)?.floor_divide(2i64)?;

@@ -132,8 +132,7 @@ pub(super) fn scatter_reduce(
         let d = normalize_dim(dim, x.ndim())? as i64;
         if (x.dtype(), src.dtype()) == (DType::Bool, DType::Bool) && reduce != "mean" {
             let wide = |t: &Tensor| t.cast(DType::I64);
-            let options = super::ScatterReduceOptions { include_self };
-            let made = wide(x)?.scatter_reduce_with(d, ids, &wide(src)?, reduce, &options)?;
+            let made = scatter_reduce(&wide(x)?, d, ids, &wide(src)?, reduce, include_self, site)?;
             return made.ne(0i64);
         }
         if src.dtype() != x.dtype() || !(x.dtype().is_float() || x.dtype().kind() == DTypeKind::Int) {
@@ -199,7 +198,7 @@ pub(super) fn scatter_reduce(
                 where_(&exact, &mean.add(&rest)?, &value)
             }
             "prod" => {
-                let (products, any) = super::by_place::products(x, d, ids, &src)?;
+                let (products, any) = super::multiplied::products(x, d, ids, &src)?;
                 let with = if include_self { x.mul(&products)? } else { products };
                 drop(inner);
                 where_(&any, &with, x)

@@ -1,7 +1,8 @@
 //! Functions that follow from others: other names of one function, forms in place, and forms with a dtype. They are called by name.
 
 use super::bind::{Arg, Bound};
-use super::{FnBody, FnCode, FnDef, invoke1, op};
+use super::definition::{FnBody, FnCode, FnDef};
+use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrKind, FnParam, FnReturn, ParamKind};

@@ -49,6 +49,7 @@ mod count;
 mod create;
 mod ctc;
 mod data;
+mod definition;
 mod derived;
 mod differences;
 mod distinct;
@@ -70,6 +71,7 @@ mod inplace;
 mod ints;
 mod layout;
 mod losses;
+mod multiplied;
 mod nn;
 mod op_form;
 mod operand;
@@ -98,6 +100,7 @@ pub use autograd::{HookHandle, grad, grad_at, grad_from};
 pub use bind::{Arg, Bound};
 pub use by_name::{Returned, call, call_any, call_value};
 pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};
+pub use definition::{FnBody, FnCode, FnDef, FnValue, RustForm};
 pub use generated::functions::*;
 pub use index::{IndexRange, IntoIndices, TensorIndex};
 pub use ints::{IntLike, IntList};
@@ -105,9 +108,7 @@ pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use op_form::OutputSlot;
 pub use operand::Operand;
 pub use operators::{RightOperand, RightSide, Term};
-pub use table::{
-    FnBody, FnCode, FnDef, FnValue, RustForm, functions, functions_generation, overloads, register_function,
-};
+pub use table::{functions, functions_generation, overloads, register_function};
 pub use transforms::{jacobian, jvp, vjp};
 
 pub(crate) use attend::attention_weights;

@@ -49,6 +49,18 @@ functions! {
     "tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor" = tril_indices as fn tril_indices;
     /// Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers.
     "triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor" = triu_indices as fn triu_indices;
+    /// So many parts along dim 1, or along dim 0 of a tensor with one dim.
+    "hsplit(Tensor x, Int sections) -> TensorTuple" = hsplit;
+    /// The parts along dim 1 between these places, or along dim 0 of a tensor with one dim.
+    "hsplit(Tensor x, IntList indices) -> TensorTuple" = hsplit_at as fn hsplit_at;
+    /// So many parts along dim 0.
+    "vsplit(Tensor x, Int sections) -> TensorTuple" = vsplit;
+    /// The parts along dim 0 between these places.
+    "vsplit(Tensor x, IntList indices) -> TensorTuple" = vsplit_at as fn vsplit_at;
+    /// So many parts along dim 2.
+    "dsplit(Tensor x, Int sections) -> TensorTuple" = dsplit;
+    /// The parts along dim 2 between these places.
+    "dsplit(Tensor x, IntList indices) -> TensorTuple" = dsplit_at as fn dsplit_at;
 }
 
 /// The dim and its size.
@@ -80,6 +92,57 @@ pub(super) fn tensor_split_at(x: &Tensor, indices: &[i64], dim: i64, site: CallS
     let starts = std::iter::once(0).chain(indices.iter().map(|i| place(*i)));
     let ends = indices.iter().map(|i| place(*i)).chain([n]);
     starts.zip(ends).map(|(a, b)| narrow(x, d as i64, a.min(n), (b - a).max(0), site)).collect()
+}
+
+/// The dim along which a tensor is cut: of one with fewer dims there is none.
+fn cut_along(name: &str, x: &Tensor, dim: usize, site: CallSite) -> Result<i64> {
+    match x.ndim() > dim {
+        true => Ok(dim as i64),
+        false => Err(in_method(name, x, site)(Error::shape(format!("it takes tensors of at least {} dims", dim + 1)))),
+    }
+}
+
+/// Parts of equal size: PyTorch's `hsplit` and its kin refuse others.
+fn equal_parts(name: &str, x: &Tensor, sections: i64, dim: i64, site: CallSite) -> Result<Vec<Tensor>> {
+    let n = x.shape()[dim as usize];
+    if sections < 1 || n % sections as usize != 0 {
+        let e = Error::shape(format!("dim {dim} of size {n} has no {sections} parts of equal size"));
+        return Err(in_method(name, x, site)(e.help("`tensor_split` gives parts that differ by one element")));
+    }
+    tensor_split(x, sections, dim, site)
+}
+
+/// `hsplit` cuts along dim 1, of a list along dim 0.
+fn across(x: &Tensor, site: CallSite) -> Result<i64> {
+    cut_along("hsplit", x, 0, site).map(|_| i64::from(x.ndim() > 1))
+}
+
+pub(super) fn hsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
+    equal_parts("hsplit", x, sections, across(x, site)?, site)
+}
+
+pub(super) fn hsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
+    tensor_split_at(x, indices, across(x, site)?, site)
+}
+
+pub(super) fn vsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
+    cut_along("vsplit", x, 1, site)?;
+    equal_parts("vsplit", x, sections, 0, site)
+}
+
+pub(super) fn vsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
+    cut_along("vsplit", x, 1, site)?;
+    tensor_split_at(x, indices, 0, site)
+}
+
+pub(super) fn dsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
+    let dim = cut_along("dsplit", x, 2, site)?;
+    equal_parts("dsplit", x, sections, dim, site)
+}
+
+pub(super) fn dsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
+    let dim = cut_along("dsplit", x, 2, site)?;
+    tensor_split_at(x, indices, dim, site)
 }
 
 /// A function of several tensors: its body, for errors that name it and the line of its call.

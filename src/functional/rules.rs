@@ -2,7 +2,8 @@
 
 use super::bind::{Arg, Bound, ByPosition, Given, Misfit, Refused, bind, first_fit};
 use super::by_name::{ByName, there_are};
-use super::table::{FnDef, overloads};
+use super::definition::FnDef;
+use super::table::overloads;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Functions;
 use crate::ops::{AttrValue, FnSig, ParamKind};

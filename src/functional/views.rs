@@ -1,7 +1,7 @@
 //! The same elements under another shape: PyTorch's names beside those of `shape`, and parts of given sizes.
 
+use super::Bound;
 use super::shape::{expand, in_method, narrow, reshape, squeeze};
-use super::{Bound, pieces};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::normalize_dim;
@@ -32,18 +32,6 @@ functions! {
     "split(Tensor x, IntList sizes, Int dim=0) -> TensorTuple" = split_sizes as fn split_sizes;
     /// Without those of the dims that have size 1.
     "squeeze(Tensor x, IntList dims) -> Tensor" = squeeze_dims as fn squeeze_dims;
-    /// So many parts along dim 1, or along dim 0 of a tensor with one dim.
-    "hsplit(Tensor x, Int sections) -> TensorTuple" = hsplit;
-    /// The parts along dim 1 between these places, or along dim 0 of a tensor with one dim.
-    "hsplit(Tensor x, IntList indices) -> TensorTuple" = hsplit_at as fn hsplit_at;
-    /// So many parts along dim 0.
-    "vsplit(Tensor x, Int sections) -> TensorTuple" = vsplit;
-    /// The parts along dim 0 between these places.
-    "vsplit(Tensor x, IntList indices) -> TensorTuple" = vsplit_at as fn vsplit_at;
-    /// So many parts along dim 2.
-    "dsplit(Tensor x, Int sections) -> TensorTuple" = dsplit;
-    /// The parts along dim 2 between these places.
-    "dsplit(Tensor x, IntList indices) -> TensorTuple" = dsplit_at as fn dsplit_at;
 }
 
 by_name! {
@@ -81,7 +69,10 @@ pub(super) fn view(x: &Tensor, shape: &[i64], site: CallSite) -> Result<Tensor> 
     if x.is_global() || x.numel() == 0 || made.base().is_some() || made.same(x) {
         return Ok(made);
     }
-    let e = Error::shape(format!("{:?} is no view of the tensor as it lies in memory", made.shape()));
+    let e = Error::shape(format!(
+        "the shape {:?} needs a copy of the tensor as it lies in memory: expected one of which each dim has one stride",
+        made.shape()
+    ));
     Err(in_method("view", x, site)(e.help("`reshape` copies where it must")))
 }
 
@@ -167,57 +158,6 @@ pub(super) fn squeeze_dims(x: &Tensor, dims: &[i64], site: CallSite) -> Result<T
             x.reshape_at(&shape, site)
         }
     }
-}
-
-/// The dim along which a tensor is cut: of one with fewer dims there is none.
-fn cut_along(name: &str, x: &Tensor, dim: usize, site: CallSite) -> Result<i64> {
-    match x.ndim() > dim {
-        true => Ok(dim as i64),
-        false => Err(in_method(name, x, site)(Error::shape(format!("it takes tensors of at least {} dims", dim + 1)))),
-    }
-}
-
-/// Parts of equal size: PyTorch's `hsplit` and its kin refuse others.
-fn equal_parts(name: &str, x: &Tensor, sections: i64, dim: i64, site: CallSite) -> Result<Vec<Tensor>> {
-    let n = x.shape()[dim as usize];
-    if sections < 1 || n % sections as usize != 0 {
-        let e = Error::shape(format!("dim {dim} of size {n} has no {sections} parts of equal size"));
-        return Err(in_method(name, x, site)(e.help("`tensor_split` gives parts that differ by one element")));
-    }
-    pieces::tensor_split(x, sections, dim, site)
-}
-
-/// `hsplit` cuts along dim 1, of a list along dim 0.
-fn across(x: &Tensor, site: CallSite) -> Result<i64> {
-    cut_along("hsplit", x, 0, site).map(|_| i64::from(x.ndim() > 1))
-}
-
-pub(super) fn hsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
-    equal_parts("hsplit", x, sections, across(x, site)?, site)
-}
-
-pub(super) fn hsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
-    pieces::tensor_split_at(x, indices, across(x, site)?, site)
-}
-
-pub(super) fn vsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
-    cut_along("vsplit", x, 1, site)?;
-    equal_parts("vsplit", x, sections, 0, site)
-}
-
-pub(super) fn vsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
-    cut_along("vsplit", x, 1, site)?;
-    pieces::tensor_split_at(x, indices, 0, site)
-}
-
-pub(super) fn dsplit(x: &Tensor, sections: i64, site: CallSite) -> Result<Vec<Tensor>> {
-    let dim = cut_along("dsplit", x, 2, site)?;
-    equal_parts("dsplit", x, sections, dim, site)
-}
-
-pub(super) fn dsplit_at(x: &Tensor, indices: &[i64], site: CallSite) -> Result<Vec<Tensor>> {
-    let dim = cut_along("dsplit", x, 2, site)?;
-    pieces::tensor_split_at(x, indices, dim, site)
 }
 
 fn at_least(x: &Tensor, dims: usize, site: CallSite) -> Result<Vec<Tensor>> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PAGE: &str = "docs/pytorch.md";
-/// What the samples need beside oflow; `expecttest` is imported by `torch.testing._internal`.
+/// Packages of the samples beside oflow; `torch.testing._internal` imports `expecttest`.
 const PACKAGES: [&str; 3] = ["torch", "expecttest", "numpy"];
 
 /// Installs PyTorch and the Python module, runs the samples, and writes [`PAGE`] if all of them were asked for (no arguments).

@@ -112,36 +112,6 @@ pub fn squeeze_dims(x: &Tensor, dims: impl IntList) -> Result<Tensor> {
     super::super::views::squeeze_dims(x, &dims.ints(), CallSite::here())
 }
 
-/// The parts along dim 1 between these places, or along dim 0 of a tensor with one dim.
-///
-/// ```text
-/// hsplit(Tensor x, IntList indices) -> TensorTuple
-/// ```
-#[track_caller]
-pub fn hsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
-    super::super::views::hsplit_at(x, &indices.ints(), CallSite::here())
-}
-
-/// The parts along dim 0 between these places.
-///
-/// ```text
-/// vsplit(Tensor x, IntList indices) -> TensorTuple
-/// ```
-#[track_caller]
-pub fn vsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
-    super::super::views::vsplit_at(x, &indices.ints(), CallSite::here())
-}
-
-/// The parts along dim 2 between these places.
-///
-/// ```text
-/// dsplit(Tensor x, IntList indices) -> TensorTuple
-/// ```
-#[track_caller]
-pub fn dsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
-    super::super::views::dsplit_at(x, &indices.ints(), CallSite::here())
-}
-
 /// Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are
 /// exchanged.
 ///
@@ -295,6 +265,36 @@ pub fn triu_indices_with(
 ) -> Result<Tensor> {
     let target = target.into_target();
     super::super::pieces::triu_indices(rows.int(), columns.int(), &target, options.offset, CallSite::here())
+}
+
+/// The parts along dim 1 between these places, or along dim 0 of a tensor with one dim.
+///
+/// ```text
+/// hsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn hsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::pieces::hsplit_at(x, &indices.ints(), CallSite::here())
+}
+
+/// The parts along dim 0 between these places.
+///
+/// ```text
+/// vsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn vsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::pieces::vsplit_at(x, &indices.ints(), CallSite::here())
+}
+
+/// The parts along dim 2 between these places.
+///
+/// ```text
+/// dsplit(Tensor x, IntList indices) -> TensorTuple
+/// ```
+#[track_caller]
+pub fn dsplit_at(x: &Tensor, indices: impl IntList) -> Result<Vec<Tensor>> {
+    super::super::pieces::dsplit_at(x, &indices.ints(), CallSite::here())
 }
 
 impl Tensor {
@@ -550,36 +550,6 @@ impl Tensor {
         super::super::views::sum_to_size(self, &size.ints(), CallSite::here())
     }
 
-    /// So many parts along dim 1, or along dim 0 of a tensor with one dim.
-    ///
-    /// ```text
-    /// hsplit(Tensor x, Int sections) -> TensorTuple
-    /// ```
-    #[track_caller]
-    pub fn hsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
-        super::super::views::hsplit(self, sections.int(), CallSite::here())
-    }
-
-    /// So many parts along dim 0.
-    ///
-    /// ```text
-    /// vsplit(Tensor x, Int sections) -> TensorTuple
-    /// ```
-    #[track_caller]
-    pub fn vsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
-        super::super::views::vsplit(self, sections.int(), CallSite::here())
-    }
-
-    /// So many parts along dim 2.
-    ///
-    /// ```text
-    /// dsplit(Tensor x, Int sections) -> TensorTuple
-    /// ```
-    #[track_caller]
-    pub fn dsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
-        super::super::views::dsplit(self, sections.int(), CallSite::here())
-    }
-
     /// The dims `source` at the places `destination`; the others keep their order.
     ///
     /// ```text
@@ -806,6 +776,36 @@ impl Tensor {
         super::super::pieces::vander(self, columns, increasing, CallSite::here())
     }
 
+    /// So many parts along dim 1, or along dim 0 of a tensor with one dim.
+    ///
+    /// ```text
+    /// hsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn hsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::pieces::hsplit(self, sections.int(), CallSite::here())
+    }
+
+    /// So many parts along dim 0.
+    ///
+    /// ```text
+    /// vsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn vsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::pieces::vsplit(self, sections.int(), CallSite::here())
+    }
+
+    /// So many parts along dim 2.
+    ///
+    /// ```text
+    /// dsplit(Tensor x, Int sections) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn dsplit(&self, sections: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::pieces::dsplit(self, sections.int(), CallSite::here())
+    }
+
     /// x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The
     /// mode `constant` puts `value` there, and cuts where a number is negative; `reflect` mirrors the tensor at its first and last
     /// elements, `replicate` repeats these, and `circular` goes around: these three for at most 3 dims.
@@ -880,12 +880,6 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("sum_to_size(Tensor x, IntList size) -> Tensor", |b| Ok(vec![super::super::views::sum_to_size(b.given(0)?, b.ints(1)?, b.site)?])),
     ("split(Tensor x, IntList sizes, Int dim=0) -> TensorTuple", |b| super::super::views::split_sizes(b.given(0)?, b.ints(1)?, b.int(2)?, b.site)),
     ("squeeze(Tensor x, IntList dims) -> Tensor", |b| Ok(vec![super::super::views::squeeze_dims(b.given(0)?, b.ints(1)?, b.site)?])),
-    ("hsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::hsplit(b.given(0)?, b.int(1)?, b.site)),
-    ("hsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::hsplit_at(b.given(0)?, b.ints(1)?, b.site)),
-    ("vsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::vsplit(b.given(0)?, b.int(1)?, b.site)),
-    ("vsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::vsplit_at(b.given(0)?, b.ints(1)?, b.site)),
-    ("dsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::views::dsplit(b.given(0)?, b.int(1)?, b.site)),
-    ("dsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::views::dsplit_at(b.given(0)?, b.ints(1)?, b.site)),
     ("movedim(Tensor x, IntList source, IntList destination) -> Tensor", |b| Ok(vec![super::super::arrange::movedim(b.given(0)?, b.ints(1)?, b.ints(2)?, b.site)?])),
     ("unflatten(Tensor x, Int dim, IntList sizes) -> Tensor", |b| Ok(vec![super::super::arrange::unflatten(b.given(0)?, b.int(1)?, b.ints(2)?, b.site)?])),
     ("repeat(Tensor x, IntList repeats) -> Tensor", |b| Ok(vec![super::super::arrange::repeat(b.given(0)?, b.ints(1)?, b.site)?])),
@@ -915,6 +909,12 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor", |b| Ok(vec![super::super::pieces::vander(b.given(0)?, b.int(1).ok(), b.bool(2)?, b.site)?])),
     ("tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::tril_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
     ("triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::triu_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
+    ("hsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::pieces::hsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("hsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::pieces::hsplit_at(b.given(0)?, b.ints(1)?, b.site)),
+    ("vsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::pieces::vsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("vsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::pieces::vsplit_at(b.given(0)?, b.ints(1)?, b.site)),
+    ("dsplit(Tensor x, Int sections) -> TensorTuple", |b| super::super::pieces::dsplit(b.given(0)?, b.int(1)?, b.site)),
+    ("dsplit(Tensor x, IntList indices) -> TensorTuple", |b| super::super::pieces::dsplit_at(b.given(0)?, b.ints(1)?, b.site)),
     ("pad(Tensor x, IntList pad, *, String mode=\"constant\", Scalar value=0) -> Tensor", |b| Ok(vec![super::super::image::pad(b.given(0)?, b.ints(1)?, b.text(2)?, b.scalar(3)?, b.site)?])),
     ("unfold(Tensor x, Int dim, Int size, Int step) -> Tensor", |b| Ok(vec![super::super::image::unfold(b.given(0)?, b.int(1)?, b.int(2)?, b.int(3)?, b.site)?])),
 ];
