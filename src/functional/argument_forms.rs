@@ -30,6 +30,9 @@ by_name! {
     /// |x| with the sign of a number.
     "copysign(Tensor x, Scalar s) -> Tensor" = |b| b.site.run(|| {
         let x = b.given(0)?;
+        if x.dtype().is_complex() || matches!(b.scalar(1)?, Scalar::Complex(..)) {
+            return Err(Error::dtype("complex numbers have no sign to copy").help("it takes real tensors and numbers"));
+        }
         let s = b.scalar(1)?.to_f64();
         let inner = inner_calls();
         let float = if x.dtype().is_float() { x.clone() } else { x.cast(DType::F32)? };

@@ -5,7 +5,7 @@ use super::definition::{FnBody, FnDef};
 use super::index::TensorIndex;
 use super::op_form::{OpForm, OutputSlot};
 use super::table::overloads;
-use crate::error::{CallSite, Error, Result};
+use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::ops::{AttrValue, FnParam, ParamKind};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -145,13 +145,22 @@ fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> R
     let text = || given.text(name, Arg::describe);
     let fitting = first_fit(&defs, |def| bind(&mut ByName::default(), &def.sig, ByPosition::of(&def.sig), &given));
     match fitting {
-        Ok(Ok((def, args))) => def.run(Bound { args, site }).map_err(|e| e.in_call(text)),
+        Ok(Ok((def, args))) => def.run(Bound { args, site }).map_err(|e| named_in(name, e, text)),
         Ok(Err(misfits)) => Err(Error::argument("no overload takes these arguments")
             .in_call(text)
             .at(site)
             .help(there_are(&defs, &misfits, &given))),
         Err(never) => match never {},
     }
+}
+
+/// The error with the called function in its text: a function that calls others fails in one of them, whose name tells the program
+/// nothing. Errors about other ranks name the ops of all ranks.
+#[cold]
+fn named_in(name: &str, e: Error, text: impl Fn() -> String) -> Error {
+    let begins = |text: &str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', ':']));
+    let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
+    if of_ranks || begins(&e.to_string()) { e.in_call(text) } else { e.within(text) }
 }
 
 /// A call as text.

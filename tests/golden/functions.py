@@ -803,7 +803,7 @@ for offset in (0, 1, -1):
     n = 3 if offset == 0 else 3 if offset == 1 else 2
     case("diagonal_scatter", lambda x, s: x.diagonal_scatter(s, offset), values((3, 4), "f64"), values((n,), "f64", start=5), offset)
 case("renorm", lambda x: x.renorm(2.0, 0, 1.0), values((3, 4), "f64"), 2.0, 0, 1.0)
-gaps = torch.tensor([[1.0, nan, 3.0, 2.0], [nan, nan, nan, nan], [4.0, 1.0, 2.0, 3.0]], dtype=torch.float64)
+gaps = torch.tensor([[1.0, nan, 3.0, 2.0], [nan, nan, nan, nan], [4.5, 1.5, 2.5, 3.5]], dtype=torch.float64)
 case("nanmedian", torch.nanmedian, gaps)
 case("repeat_interleave", lambda x, n: x.repeat_interleave(n, 1), x, torch.tensor([2, 0, 3]), dim=1, backward=False)
 case("diag_embed", lambda x: torch.diag_embed(x, 1, 0, 2), values((2, 3), "f64"), 1, 0, 2)

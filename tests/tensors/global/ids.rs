@@ -203,7 +203,7 @@ type Function = (&'static str, fn(&Maker, i64, usize, usize) -> Result<Vec<Tenso
 const OWN: [&str; 3] = ["multilabel_margin_loss", "bincount", "ctc_loss, lengths of inputs"];
 
 /// Functions in which a negative index counts from the end.
-const WRAP: [&str; 4] = ["index", "index of two", "index_put", "take"];
+const WRAP: [&str; 5] = ["index", "index of two", "index_put", "take", "take_along_dim"];
 
 /// Functions that take indices, those of several ops too.
 const FUNCTIONS: [Function; 24] = [
