@@ -158,9 +158,13 @@ fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> R
 /// nothing. Errors about other ranks name the ops of all ranks.
 #[cold]
 fn named_in(name: &str, e: Error, text: impl Fn() -> String) -> Error {
-    let begins = |text: &str| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(['(', ':']));
+    // A bare name may be that of a domain.
+    let is_named = |text: &str| {
+        let (own, full) = (text.split(['(', ':']).next().unwrap_or_default(), name.replace("::", "."));
+        own.strip_suffix(full.as_str()).is_some_and(|domain| domain.is_empty() || domain.ends_with('.'))
+    };
     let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
-    if of_ranks || begins(&e.to_string()) { e.in_call(text) } else { e.within(text) }
+    if of_ranks || is_named(&e.to_string()) { e.in_call(text) } else { e.within(text) }
 }
 
 /// A call as text.

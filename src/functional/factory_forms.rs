@@ -131,6 +131,14 @@ fn fractions(b: &Bound) -> Result<Vec<f64>> {
         let e = Error::shape(format!("q is {}; it is one number or a list", q.short()));
         return Err(e.in_call(|| format!("quantile({})", q.short())).at(b.site));
     }
+    if crate::context::grad_enabled() && q.requires_grad() {
+        let e = Error::autograd("q requires a gradient, which there is none of").help("give `q.detach()`");
+        return Err(e
+            .in_call(|| {
+                format!("quantile({}, {})", b.given(0).map_or_else(|_| String::new(), Tensor::short), q.short())
+            })
+            .at(b.site));
+    }
     b.site.run(|| q.detach().cast(DType::F64)?.to_vec::<f64>())
 }
 
