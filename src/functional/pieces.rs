@@ -105,7 +105,7 @@ fn cut_along(name: &str, x: &Tensor, dim: usize, site: CallSite) -> Result<i64> 
 /// Parts of equal size: PyTorch's `hsplit` and its kin refuse others.
 fn equal_parts(name: &str, x: &Tensor, sections: i64, dim: i64, site: CallSite) -> Result<Vec<Tensor>> {
     let n = x.shape()[dim as usize];
-    if sections < 1 || n % sections as usize != 0 {
+    if sections < 1 || !n.is_multiple_of(sections as usize) {
         let e = Error::shape(format!("dim {dim} of size {n} has no {sections} parts of equal size"));
         return Err(in_method(name, x, site)(e.help("`tensor_split` gives parts that differ by one element")));
     }

@@ -56,7 +56,7 @@ pub trait OptimizerRule: Copy + Send + Sync + 'static {
     fn op(&self) -> Result<&'static Op>;
     /// The settings of the op for parameters that have taken these steps: they go together.
     fn settings(&self, at: StepCount) -> RuntimeAttrs;
-    /// Further numbers of the step, for [`StepCall::times`]; at most three.
+    /// Further numbers of the step, for `StepCall::times`; at most three.
     fn scalars(&self, _at: StepCount) -> Scalars {
         smallvec![self.lr()]
     }
