@@ -887,7 +887,7 @@ class Tensor:
         """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
     @overload
     def diag_embed(self, offset: builtins.int, dim1: builtins.int, dim2: builtins.int) -> Tensor:
-        """The elements along these two dims of the result, a diagonal of zeros elsewhere."""
+        """The elements as a diagonal of the dims `dim1` and `dim2` of the result, zeros elsewhere."""
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
         """All elements as the diagonal of a matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
@@ -2289,7 +2289,7 @@ class Tensor:
         """`gather` with indices that broadcast with x in the other dims."""
     @overload
     def take_along_dim(self, ids: Tensor) -> Tensor:
-        """The indices along all elements, or along `dim`, of a tensor of indices that broadcasts with x."""
+        """The elements that the indices name among all of x, counted row-major, as a list."""
     def tan(self) -> Tensor:
         """The tangent, of radians."""
     def tan_(self) -> Tensor:
@@ -3411,7 +3411,7 @@ def diag_embed(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
 @overload
 def diag_embed(x: Tensor, offset: builtins.int, dim1: builtins.int, dim2: builtins.int) -> Tensor:
-    """The elements along these two dims of the result, a diagonal of zeros elsewhere."""
+    """The elements as a diagonal of the dims `dim1` and `dim2` of the result, zeros elsewhere."""
 def diagflat(x: Tensor, offset: builtins.int = 0) -> Tensor:
     """All elements as the diagonal of a matrix."""
 def diagonal(x: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
@@ -4951,7 +4951,7 @@ def take_along_dim(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """`gather` with indices that broadcast with x in the other dims."""
 @overload
 def take_along_dim(x: Tensor, ids: Tensor) -> Tensor:
-    """The indices along all elements, or along `dim`, of a tensor of indices that broadcasts with x."""
+    """The elements that the indices name among all of x, counted row-major, as a list."""
 def tan(x: Tensor) -> Tensor:
     """The tangent, of radians."""
 def tan_(x: Tensor) -> Tensor:

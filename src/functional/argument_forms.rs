@@ -4,9 +4,7 @@
 use super::{Bound, IntoTarget, full, op, where_};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::Target;
 use crate::ops::normalize_dim;
-use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::smallvec;
@@ -96,7 +94,7 @@ by_name! {
         drop(inner);
         scattered(b, &src)
     });
-    /// The indices along all elements, or along `dim`, of a tensor of indices that broadcasts with x.
+    /// The elements that the indices name among all of x, counted row-major, as a list.
     "take_along_dim(Tensor x, Tensor ids) -> Tensor" = |b| b.site.run(|| {
         let (x, ids) = (b.given(0)?, b.given(1)?);
         let inner = inner_calls();
@@ -154,7 +152,7 @@ by_name! {
         let options = super::DiffOptions { prepend: b.tensor(3).cloned(), append: b.tensor(4).cloned() };
         Ok(vec![b.given(0)?.diff_with(b.int(1)?, b.int(2)?, &options)?])
     });
-    /// The elements along these two dims of the result, a diagonal of zeros elsewhere.
+    /// The elements as a diagonal of the dims `dim1` and `dim2` of the result, zeros elsewhere.
     "diag_embed(Tensor x, Int offset, Int dim1, Int dim2) -> Tensor" = |b| b.site.run(|| {
         let x = b.given(0)?;
         let n = x.ndim() + 1;
@@ -261,11 +259,7 @@ fn to_decimals(x: &Tensor, decimals: i64) -> Result<Tensor> {
 
 /// A number as a tensor without dims, where the other one lies.
 fn number_like(of: &Tensor, s: Scalar, dtype: DType) -> Result<Tensor> {
-    let target = match of.global() {
-        Some(g) => Target::Global(g.placement.clone(), NdSbp::broadcast(g.placement.axes())),
-        None => Target::Local(of.device()),
-    };
-    full([], s, target.dtype(dtype))
+    full([], s, of.whole_target().dtype(dtype))
 }
 
 /// The dtype that a number has by itself.
@@ -339,10 +333,7 @@ fn repeated(x: &Tensor, repeats: &Tensor, dim: Option<i64>, size: Option<i64>, s
         None if n == 0 => 0,
         None => ends.select(0, -1)?.item_at(site)?.to_i64(),
     };
-    let places = match ends.global() {
-        Some(g) => super::arange(total, (&g.placement, NdSbp::broadcast(g.placement.axes())))?,
-        None => super::arange(total, ends.device())?,
-    };
+    let places = super::arange(total, ends.whole_target())?;
     let ids = ends.searchsorted_with(&places, &super::SearchsortedOptions { right: true, ..Default::default() })?;
     drop(inner);
     x.index_select(d as i64, &ids)

@@ -128,10 +128,9 @@ pub(super) fn derived(defs: &[FnDef]) -> Vec<FnDef> {
         made.extend(defs.iter().filter(|d| d.sig.name == *name).map(|d| with_dtype(d, *keyword_only)));
     }
     for name in IN_PLACE {
-        let all: Vec<FnDef> = defs.iter().chain(&made).cloned().collect();
         let there = |d: &&FnDef| d.sig.name.strip_suffix('_') == Some(name);
-        let given: Vec<&FnDef> = all.iter().filter(there).collect();
-        let bases = all.iter().filter(|d| d.sig.name == *name && takes_tensor_first(d));
+        let given: Vec<&FnDef> = defs.iter().chain(&made).filter(there).collect();
+        let bases = defs.iter().chain(&made).filter(|d| d.sig.name == *name && takes_tensor_first(d));
         let new: Vec<FnDef> =
             bases.filter(|d| !given.iter().any(|g| g.sig.params == d.sig.params)).map(in_place).collect();
         made.extend(new);

@@ -2,7 +2,7 @@
 
 use super::{Bound, create};
 use crate::context::inner_calls;
-use crate::error::{CallSite, Error, Result};
+use crate::error::{Error, Result};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
@@ -10,25 +10,25 @@ use oflow_kernels::DType;
 by_name! {
     BY_NAME, "Creation", ByName;
     /// Equal steps between numbers of which the first is read.
-    "linspace(Tensor start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b, Some(0), None);
+    "linspace(Tensor start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b);
     /// Equal steps between numbers of which the second is read.
-    "linspace(Float start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b, None, Some(1));
+    "linspace(Float start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b);
     /// Equal steps between numbers that are read.
-    "linspace(Tensor start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b, Some(0), Some(1));
+    "linspace(Tensor start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| linspace(b);
     /// Powers of `base` with exponents in equal steps.
-    "logspace(Float start, Float end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, None, None);
+    "logspace(Float start, Float end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, true);
     /// Powers of `base`; the first exponent is read.
-    "logspace(Tensor start, Float end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, Some(0), None);
+    "logspace(Tensor start, Float end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, true);
     /// Powers of `base`; the last exponent is read.
-    "logspace(Float start, Tensor end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, None, Some(1));
+    "logspace(Float start, Tensor end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, true);
     /// Powers of `base`; both bounds of the exponents are read.
-    "logspace(Tensor start, Tensor end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, Some(0), Some(1));
+    "logspace(Tensor start, Tensor end, Int steps, Float base, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, true);
     /// Powers of 10; the first exponent is read.
-    "logspace(Tensor start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| powers_of_10(b, Some(0), None);
+    "logspace(Tensor start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, false);
     /// Powers of 10; the last exponent is read.
-    "logspace(Float start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| powers_of_10(b, None, Some(1));
+    "logspace(Float start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, false);
     /// Powers of 10; both bounds of the exponents are read.
-    "logspace(Tensor start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| powers_of_10(b, Some(0), Some(1));
+    "logspace(Tensor start, Tensor end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = |b| logspace(b, false);
     /// Integers in [0, hi).
     "randint(Int hi, Shape shape, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor" = |b| {
         let target = b.target_of(2, Some(3))?;
@@ -100,28 +100,24 @@ fn pairs(b: &Bound) -> Error {
     Error::argument("dims are two lists, one of a and one of b").in_call(|| "tensordot".into()).at(b.site)
 }
 
-/// The bound of an argument: a number, or that of a tensor, which is read.
-fn bound(b: &Bound, i: usize, tensor: Option<usize>, site: CallSite) -> Result<f64> {
-    match tensor {
+/// The bound that argument `i` is: a number, or that of a tensor, which is read.
+fn bound(b: &Bound, i: usize) -> Result<f64> {
+    match b.tensor(i) {
         None => b.float(i),
-        Some(at) if b.given(at)?.ndim() == 0 => Ok(b.given(at)?.item_at(site)?.to_f64()),
-        Some(at) => Err(Error::shape(format!("a bound is one number, not {}", b.given(at)?.short())).at(site)),
+        Some(t) if t.ndim() == 0 => Ok(t.item_at(b.site)?.to_f64()),
+        Some(t) => Err(Error::shape(format!("a bound is one number, not {}", t.short())).at(b.site)),
     }
 }
 
-fn linspace(b: &Bound, start: Option<usize>, end: Option<usize>) -> Result<Vec<Tensor>> {
-    let (start, end) = (bound(b, 0, start, b.site)?, bound(b, 1, end, b.site)?);
-    Ok(vec![create::linspace(start, end, b.int(2)?, &b.target_of(3, Some(4))?, b.site)?])
+fn linspace(b: &Bound) -> Result<Vec<Tensor>> {
+    Ok(vec![create::linspace(bound(b, 0)?, bound(b, 1)?, b.int(2)?, &b.target_of(3, Some(4))?, b.site)?])
 }
 
-fn logspace(b: &Bound, start: Option<usize>, end: Option<usize>) -> Result<Vec<Tensor>> {
-    let (start, end) = (bound(b, 0, start, b.site)?, bound(b, 1, end, b.site)?);
-    Ok(vec![create::logspace(start, end, b.int(2)?, &b.target_of(4, Some(5))?, b.float(3)?, b.site)?])
-}
-
-fn powers_of_10(b: &Bound, start: Option<usize>, end: Option<usize>) -> Result<Vec<Tensor>> {
-    let (start, end) = (bound(b, 0, start, b.site)?, bound(b, 1, end, b.site)?);
-    Ok(vec![create::logspace(start, end, b.int(2)?, &b.target_of(3, Some(4))?, 10.0, b.site)?])
+/// Powers of a base that is the fourth argument, or of 10.
+fn logspace(b: &Bound, with_base: bool) -> Result<Vec<Tensor>> {
+    let (base, target) = if with_base { (b.float(3)?, 4) } else { (10.0, 3) };
+    let target = b.target_of(target, Some(target + 1))?;
+    Ok(vec![create::logspace(bound(b, 0)?, bound(b, 1)?, b.int(2)?, &target, base, b.site)?])
 }
 
 /// The values of the fractions, which are read.
