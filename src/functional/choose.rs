@@ -130,6 +130,11 @@ pub(super) fn scatter_reduce(
 ) -> Result<Tensor> {
     let body = || {
         let d = normalize_dim(dim, x.ndim())? as i64;
+        if x.ndim() == 0 && reduce == "prod" {
+            let line = |t: &Tensor| t.reshape([t.numel()]);
+            let made = scatter_reduce(&line(x)?, 0, &line(ids)?, &line(src)?, reduce, include_self, site)?;
+            return made.reshape([] as [i64; 0]);
+        }
         if (x.dtype(), src.dtype()) == (DType::Bool, DType::Bool) && reduce != "mean" {
             let wide = |t: &Tensor| t.cast(DType::I64);
             let made = scatter_reduce(&wide(x)?, d, ids, &wide(src)?, reduce, include_self, site)?;

@@ -793,6 +793,7 @@ for digits in (0, 2, -1):
 case("rsub", lambda x, y: torch.rsub(x, y, alpha=2.0), a, values((2, 3), "f64", start=8), alpha=2.0)
 places = torch.tensor([[1, 0, 1], [1, 1, 2]])
 for own in (True, False):
+    case("scatter_reduce", lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=own), values((), "f64"), 0, torch.tensor(0), values((), "f64", start=3), "prod", include_self=own)
     src = values((2, 3), "f64", start=4)
     case("scatter_reduce", lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=own), values((3, 3), "f64"), 0, places, src, "prod", include_self=own)
     for reduce in ("prod", "mean", "amax"):

@@ -105,6 +105,11 @@ def refusal(e):
     return f"{type(e).__name__}: {lines[0][:200] if lines else ''}"
 
 
+def kind_of(e):
+    """A fault inside of oflow is no refusal."""
+    return "wrong" if type(e).__name__ == "InternalError" else "refused"
+
+
 class Ops:
     """Runs samples. `give` is a `Giver`, `limit` how many samples of an op and dtype are run."""
 
@@ -130,7 +135,7 @@ class Ops:
                 ours = call(x, *args, **kwargs)
                 said = self.compared(op, ours, theirs, sample)
             except Exception as e:
-                yield "refused", f"{what}: {refusal(e)}"
+                yield kind_of(e), f"{what}: {refusal(e)}"
                 continue
             if said:
                 yield "wrong", f"{what}: {said}"
@@ -203,7 +208,7 @@ class Ops:
                 if form == "in place" and not said:
                     said = None if ours is x or not isinstance(ours, oflow.Tensor) else self.compared(op, x, theirs, sample)
             except Exception as e:
-                yield "refused", f"{what}: {refusal(e)}"
+                yield kind_of(e), f"{what}: {refusal(e)}"
                 continue
             yield ("wrong", f"{what}: {said}") if said else ("right", "")
 
