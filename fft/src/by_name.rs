@@ -59,7 +59,7 @@ pub(crate) fn register() -> Result<()> {
     const SEVERAL: &str = "(Tensor x, IntList? s, IntList? dim, String? norm) -> Tensor";
     const TWO: &str = "(Tensor x, IntList? s, IntList dim=[-2, -1], String? norm) -> Tensor";
     const FREQUENCIES: &str = "(Int n, Target target, Float d=1.0, *, DataType dtype=f32) -> Tensor";
-    let all: [(&str, &str, &str, Code); 20] = [
+    let all: [(&str, &str, &str, Code); 24] = [
         ("fft", ONE, "The discrete Fourier transform along a dim.", |b| Ok(vec![fft(b.given(0)?, along_one(b)?)?])),
         ("ifft", ONE, "The inverse of fft.", |b| Ok(vec![ifft(b.given(0)?, along_one(b)?)?])),
         ("rfft", ONE, "The first n/2 + 1 numbers of the transform of real ones.", |b| {
@@ -86,6 +86,12 @@ pub(crate) fn register() -> Result<()> {
         ("ifft2", TWO, "ifft along two dims.", |b| Ok(vec![ifft2(b.given(0)?, along_several(b)?)?])),
         ("rfft2", TWO, "rfftn along two dims.", |b| Ok(vec![rfft2(b.given(0)?, along_several(b)?)?])),
         ("irfft2", TWO, "irfftn along two dims.", |b| Ok(vec![irfft2(b.given(0)?, along_several(b)?)?])),
+        ("hfftn", SEVERAL, "hfft along the last of several dims, fft along the others.", |b| {
+            Ok(vec![hfftn(b.given(0)?, along_several(b)?)?])
+        }),
+        ("ihfftn", SEVERAL, "The inverse of hfftn.", |b| Ok(vec![ihfftn(b.given(0)?, along_several(b)?)?])),
+        ("hfft2", TWO, "hfftn along two dims.", |b| Ok(vec![hfft2(b.given(0)?, along_several(b)?)?])),
+        ("ihfft2", TWO, "ihfftn along two dims.", |b| Ok(vec![ihfft2(b.given(0)?, along_several(b)?)?])),
         ("fftfreq", FREQUENCIES, "The frequencies of fft of n samples that are d apart.", |b| {
             Ok(vec![fftfreq(length(b.int(0)?)?, b.float(2)?, b.target_of(1, Some(3))?)?])
         }),

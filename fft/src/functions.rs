@@ -307,6 +307,14 @@ along_several! {
     rfft2(x, o) = Some(LAST_TWO), false, |s| real_to_complex(x, &s, o.norm);
     /// [`irfftn`] along two dims, the last ones by default.
     irfft2(x, o) = Some(LAST_TWO), true, |s| complex_to_real(x, &s, o.norm);
+    /// [`hfft`] along the last of several dims, [`fft`] along the others: the numbers are Hermitian, so the result is real.
+    hfftn(x, o) = None, true, |s| complex_to_real(&x.conj()?, &s, o.norm.opposite());
+    /// The inverse of [`hfftn`].
+    ihfftn(x, o) = None, false, |s| real_to_complex(x, &s, o.norm.opposite())?.conj();
+    /// [`hfftn`] along two dims, the last ones by default.
+    hfft2(x, o) = Some(LAST_TWO), true, |s| complex_to_real(&x.conj()?, &s, o.norm.opposite());
+    /// [`ihfftn`] along two dims, the last ones by default.
+    ihfft2(x, o) = Some(LAST_TWO), false, |s| real_to_complex(x, &s, o.norm.opposite())?.conj();
 }
 
 /// The frequencies of [`fft`] of n samples that are `d` apart: 0, 1, …, then the negative ones up to -1, divided by n d. In f32 unless the

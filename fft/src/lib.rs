@@ -28,8 +28,8 @@ mod plans;
 mod stft;
 
 pub use functions::{
-    Dft, DftN, Norm, fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
-    irfftn, register, rfft, rfft2, rfftfreq, rfftn,
+    Dft, DftN, Norm, fft, fft2, fftfreq, fftn, fftshift, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ifftshift, ihfft,
+    ihfft2, ihfftn, irfft, irfft2, irfftn, register, rfft, rfft2, rfftfreq, rfftn,
 };
 pub use plans::kept_plans;
 pub use stft::{Stft, istft, stft};

@@ -1,6 +1,6 @@
 //! Transforms of short pieces of a signal, and back.
 
-use crate::functions::{Dft, Norm, fft, ifft, int, irfft, rfft};
+use crate::functions::{Dft, Norm, fft, int, irfft, rfft};
 use oflow::CallSite;
 use oflow::functional::PadOptions;
 use oflow::prelude::*;
@@ -149,7 +149,8 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         checked(y, n_fft, [2, 3])?;
         let (hop, pieces) = (o.hop(n_fft)?, y.shape()[y.ndim() - 1]);
         let rows = y.shape()[y.ndim() - 2];
-        let onesided = o.onesided.unwrap_or(true);
+        // As in PyTorch: as many frequencies as samples are both sides.
+        let onesided = o.onesided.unwrap_or(rows != n_fft);
         let need = if onesided { n_fft / 2 + 1 } else { n_fft };
         if rows != need || pieces == 0 {
             return Err(Error::shape(format!(
@@ -158,8 +159,9 @@ pub fn istft(y: &Tensor, n_fft: usize, length: Option<usize>, o: &Stft) -> Resul
         }
         let turned = y.transpose(-1, -2)?;
         let options = Dft { n: Some(n_fft), norm: o.norm(), ..Default::default() };
-        // A signal is real, also where the transform has its negative frequencies.
-        let x = if onesided { irfft(&turned, options)? } else { ifft(&turned, options)?.real()? };
+        // A signal is real: its negative frequencies are not read.
+        let half = turned.narrow(-1, 0, int(n_fft / 2 + 1)?)?;
+        let x = irfft(&half, options)?;
         let whole = hop.checked_mul(pieces - 1).and_then(|n| n.checked_add(n_fft)).filter(|n| int(*n).is_ok());
         let whole = whole.ok_or_else(|| {
             Error::shape(format!(

@@ -57,17 +57,20 @@ from ._modes import (  # noqa: E402
     boxing_policy,
     detect_anomaly,
     enable_grad,
+    inference_mode,
     keep_layouts,
     name_scope,
     no_grad,
     no_sync,
     pin_sbp,
+    set_grad_enabled,
     watch_calls,
 )
 from ._namespace import find as _find  # noqa: E402
+from ._numbers import e, finfo, iinfo, inf, nan, newaxis, pi  # noqa: E402
 from ._op import SbpHints, op  # noqa: E402
 from ._session import Session  # noqa: E402
-from . import special  # noqa: E402
+from . import cuda, signal, special  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
 
 Placement = placement

@@ -86,6 +86,45 @@ class enable_grad(_Mode):
     _name = "enable_grad"
 
 
+class inference_mode(_Mode):
+    """Calls are not recorded for backward, as inside of ``no_grad``; with ``mode=False`` they are."""
+
+    def __new__(cls, mode=True):
+        return super().__new__(cls, mode) if callable(mode) else super().__new__(cls)
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self._name = "no_grad" if mode else "enable_grad"
+
+
+class set_grad_enabled:
+    """Records calls for backward from now on, or does not; as a context manager until its end.
+
+    Outside of ``with`` it holds for the rest of the thread.
+    """
+
+    def __init__(self, mode):
+        self._mode = enable_grad() if mode else no_grad()
+        self._mode.__enter__()
+        self._holds = True
+
+    def __enter__(self):
+        # It has held since it was made.
+        if not self._holds:
+            self._mode.__enter__()
+            self._holds = True
+        return self
+
+    def __exit__(self, *_):
+        self._holds = False
+        self._mode.__exit__()
+
+    def __call__(self, function):
+        # For the calls of the function only.
+        self.__exit__()
+        return self._mode(function)
+
+
 class no_sync(_Mode):
     """Gradients of leaves keep the SBP of backward, usually partial: micro-batches accumulate without communication."""
 

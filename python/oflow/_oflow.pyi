@@ -604,7 +604,7 @@ class Tensor:
     def bitwise_left_shift_(self, s: Number) -> Tensor:
         """`bitwise_left_shift` in place: the result is written over the first argument."""
     def bitwise_not(self) -> Tensor:
-        """Every bit of an integer turned: -x - 1 of signed ones."""
+        """Every bit of an integer turned: -x - 1 of signed ones. A bool is one bit."""
     def bitwise_not_(self) -> Tensor:
         """`bitwise_not` in place: the result is written over the first argument."""
     @overload
@@ -655,6 +655,8 @@ class Tensor:
         """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
+    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+        """x becomes numbers of a Cauchy distribution, in place."""
     @overload
     def cdist(self, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
         """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
@@ -741,12 +743,16 @@ class Tensor:
     @overload
     def col2im(self, output_size: builtins.int | Sequence[builtins.int], kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), *stride: builtins.int) -> Tensor:
         """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+        """All choices of `r` elements of a list, as rows, in the order of their places; `with_replacement` an element may come again."""
     def complex(self, im: Tensor) -> Tensor:
         """The complex numbers re + i im, c64 of f32 and c128 of f64."""
     def conj(self) -> Tensor:
         """The complex conjugate; of real numbers x itself."""
     def conj_(self) -> Tensor:
         """`conj` in place: the result is written over the first argument."""
+    def constant_pad_nd(self, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
+        """`pad` with one number around."""
     def contiguous(self) -> Tensor:
         """The tensor in memory in row-major order: itself where it is, else a copy."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -1133,10 +1139,21 @@ class Tensor:
         """GELU by its tanh approximation."""
     def gelu_tanh_(self) -> Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
+    def geometric_(self, p: builtins.float, generator: Generator | None = None) -> Tensor:
+        """x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …"""
     def ger(self, b: Tensor) -> Tensor:
         """The same as `outer`."""
     def glu(self, dim: builtins.int = -1) -> Tensor:
         """a sigmoid(b), where a and b are the halves of x along `dim`."""
+    @overload
+    def gradient(self, *, spacing: builtins.float = 1.0, dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+        """The gradient of values that are `spacing` apart, along each of the dims (none given: all): differences over two neighbours, at the ends over one (`edge_order` 1) or of second order (2)."""
+    @overload
+    def gradient(self, *, spacing: builtins.float | Sequence[builtins.float], dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+        """The gradient of values with a spacing of its own along each dim."""
+    @overload
+    def gradient(self, *, spacing: Sequence[Tensor], dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+        """The gradient of values at these places: for each dim a list of coordinates."""
     @overload
     def greater(self, b: Tensor) -> Tensor:
         """The same as `gt`."""
@@ -1162,7 +1179,7 @@ class Tensor:
     def greater_equal_(self, s: Number) -> Tensor:
         """The same as `ge_`."""
     def grid_sample(self, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
-        """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
+        """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear`, `nearest` or `bicubic`, also of 3 dims; outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
         """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
     def grouped_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -1222,6 +1239,15 @@ class Tensor:
     def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
         """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
     @overload
+    def histogramdd(self, bins: builtins.int | Sequence[builtins.int], *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
+    @overload
+    def histogramdd(self, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
+    @overload
+    def histogramdd(self, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+        """`histogramdd` with the bounds of the intervals of each column, in rising order."""
+    @overload
     def hsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
         """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
     @overload
@@ -1273,11 +1299,17 @@ class Tensor:
     def index_put(self, index: Index, value: Number) -> Tensor:
         """A copy with the value at what an index names."""
     @overload
+    def index_put(self, index: Index, value: Tensor, accumulate: builtins.bool) -> Tensor:
+        """A copy with the value at what an index names, or with `accumulate` added to it, as often as the index names a place."""
+    @overload
     def index_put_(self, index: Index, value: Tensor) -> Tensor:
         """The value, which broadcasts, is written to what an index names."""
     @overload
     def index_put_(self, index: Index, value: Number) -> Tensor:
         """The value is written to what an index names."""
+    @overload
+    def index_put_(self, index: Index, value: Tensor, accumulate: builtins.bool) -> Tensor:
+        """The value is written to what an index names, or with `accumulate` added to it, as often as the index names a place."""
     def index_reduce(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """x with each slice of `src` combined with what is at its index along `dim`: `reduce` is `prod`, `mean`, `amax` or `amin`. Without `include_self` what x has there does not count."""
     def index_reduce_(self, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
@@ -1430,6 +1462,8 @@ class Tensor:
         """`log2` in place: the result is written over the first argument."""
     def log_(self) -> Tensor:
         """`log` in place: the result is written over the first argument."""
+    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
+        """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
     def log_sigmoid(self) -> Tensor:
         """log σ(x)."""
     def log_sigmoid_(self) -> Tensor:
@@ -1761,8 +1795,12 @@ class Tensor:
     @overload
     def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
         """`norm` of the tensor converted to `dtype`."""
+    @overload
     def normal(self, std: Tensor, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
+    @overload
+    def normal(self, std: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Normal numbers, each with a mean of its own, of one standard deviation."""
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
         """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
     def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
@@ -1960,6 +1998,12 @@ class Tensor:
         """The tensor itself: conjugates are computed at once here."""
     def resolve_neg(self) -> Tensor:
         """The tensor itself: signs are computed at once here."""
+    @overload
+    def result_type(self, tensor2: Tensor) -> _dtype:
+        """The dtype that a sum of these has. Tensors without dims count only if they are of a higher kind."""
+    @overload
+    def result_type(self, scalar: Number) -> _dtype:
+        """The dtype that a sum of a tensor and a number has."""
     def rms_norm(self, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
@@ -3108,7 +3152,7 @@ def bitwise_left_shift_(a: Tensor, b: Tensor) -> Tensor:
 def bitwise_left_shift_(x: Tensor, s: Number) -> Tensor:
     """`bitwise_left_shift` in place: the result is written over the first argument."""
 def bitwise_not(x: Tensor) -> Tensor:
-    """Every bit of an integer turned: -x - 1 of signed ones."""
+    """Every bit of an integer turned: -x - 1 of signed ones. A bool is one bit."""
 def bitwise_not_(x: Tensor) -> Tensor:
     """`bitwise_not` in place: the result is written over the first argument."""
 @overload
@@ -3157,6 +3201,8 @@ def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
+def broadcast_shapes(shapes: Sequence[Sequence[builtins.int]]) -> tuple[builtins.int, ...]:
+    """The shape to which tensors of these shapes broadcast."""
 def broadcast_tensors(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Tensors repeated up to their common shape."""
 @overload
@@ -3167,12 +3213,16 @@ def broadcast_to(x: Tensor, *shape: builtins.int) -> Tensor:
     """Dims of size 1 repeated up to a shape."""
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
     """`searchsorted` of the elements of x in one sorted sequence of boundaries."""
+def can_cast(from_: _dtype, to: _dtype) -> builtins.bool:
+    """Whether a result of the first dtype may be written to a tensor of the second: to one of the same or of a higher kind."""
 def cartesian_prod(xs: Sequence[Tensor]) -> Tensor:
     """All combinations of an element of each list: the rows of a matrix, the last list fastest. Of one list its elements."""
 def cast(x: Tensor, dtype: _dtype) -> Tensor:
     """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
 def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
-    """The tensors one after another along a dim. Their other sizes must be equal."""
+    """The tensors one after another along a dim. Their other sizes must be equal. An empty list is left out, as a program may begin with one."""
+def cauchy_(x: Tensor, median: builtins.float = 0.0, sigma: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
+    """x becomes numbers of a Cauchy distribution, in place."""
 @overload
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = 2.0) -> Tensor:
     """The p-norms of the differences of each row of `x1` `[.., m, d]` and each row of `x2` `[.., n, d]`, as `[.., m, n]`. Those of many rows for p = 2 come from a matrix product, which loses digits where rows are nearly equal."""
@@ -3261,6 +3311,8 @@ def col2im(x: Tensor, output_size: builtins.int | Sequence[builtins.int], kernel
     """Images of `output_size` to which columns of windows are added at their places: the gradient of `im2col`. PyTorch's `nn.functional.fold`."""
 def column_stack(xs: Sequence[Tensor]) -> Tensor:
     """Tensors as columns of a matrix: those of one dim become one column each, the others are put side by side."""
+def combinations(x: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+    """All choices of `r` elements of a list, as rows, in the order of their places; `with_replacement` an element may come again."""
 def complex(re: Tensor, im: Tensor) -> Tensor:
     """The complex numbers re + i im, c64 of f32 and c128 of f64."""
 def concat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
@@ -3271,6 +3323,8 @@ def conj(x: Tensor) -> Tensor:
     """The complex conjugate; of real numbers x itself."""
 def conj_(x: Tensor) -> Tensor:
     """`conj` in place: the result is written over the first argument."""
+def constant_pad_nd(x: Tensor, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
+    """`pad` with one number around."""
 def contiguous(x: Tensor) -> Tensor:
     """The tensor in memory in row-major order: itself where it is, else a copy."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -3683,10 +3737,21 @@ def gelu_tanh(x: Tensor) -> Tensor:
     """GELU by its tanh approximation."""
 def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
+def geometric_(x: Tensor, p: builtins.float, generator: Generator | None = None) -> Tensor:
+    """x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …"""
 def ger(a: Tensor, b: Tensor) -> Tensor:
     """The same as `outer`."""
 def glu(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """a sigmoid(b), where a and b are the halves of x along `dim`."""
+@overload
+def gradient(x: Tensor, *, spacing: builtins.float = 1.0, dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+    """The gradient of values that are `spacing` apart, along each of the dims (none given: all): differences over two neighbours, at the ends over one (`edge_order` 1) or of second order (2)."""
+@overload
+def gradient(x: Tensor, *, spacing: builtins.float | Sequence[builtins.float], dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+    """The gradient of values with a spacing of its own along each dim."""
+@overload
+def gradient(x: Tensor, *, spacing: Sequence[Tensor], dim: builtins.int | Sequence[builtins.int] = (), edge_order: builtins.int = 1) -> tuple[Tensor, ...]:
+    """The gradient of values at these places: for each dim a list of coordinates."""
 @overload
 def greater(a: Tensor, b: Tensor) -> Tensor:
     """The same as `gt`."""
@@ -3712,7 +3777,7 @@ def greater_equal_(a: Tensor, b: Tensor) -> Tensor:
 def greater_equal_(x: Tensor, s: Number) -> Tensor:
     """The same as `ge_`."""
 def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: builtins.bool = False) -> Tensor:
-    """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
+    """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear`, `nearest` or `bicubic`, also of 3 dims; outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
     """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
 def grouped_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
@@ -3776,6 +3841,15 @@ def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density:
 def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
     """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
 @overload
+def histogramdd(x: Tensor, bins: builtins.int | Sequence[builtins.int], *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
+@overload
+def histogramdd(x: Tensor, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
+@overload
+def histogramdd(x: Tensor, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+    """`histogramdd` with the bounds of the intervals of each column, in rising order."""
+@overload
 def hsplit(x: Tensor, sections: builtins.int) -> tuple[Tensor, ...]:
     """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
 @overload
@@ -3831,11 +3905,17 @@ def index_put(x: Tensor, index: Index, value: Tensor) -> Tensor:
 def index_put(x: Tensor, index: Index, value: Number) -> Tensor:
     """A copy with the value at what an index names."""
 @overload
+def index_put(x: Tensor, index: Index, value: Tensor, accumulate: builtins.bool) -> Tensor:
+    """A copy with the value at what an index names, or with `accumulate` added to it, as often as the index names a place."""
+@overload
 def index_put_(x: Tensor, index: Index, value: Tensor) -> Tensor:
     """The value, which broadcasts, is written to what an index names."""
 @overload
 def index_put_(x: Tensor, index: Index, value: Number) -> Tensor:
     """The value is written to what an index names."""
+@overload
+def index_put_(x: Tensor, index: Index, value: Tensor, accumulate: builtins.bool) -> Tensor:
+    """The value is written to what an index names, or with `accumulate` added to it, as often as the index names a place."""
 def index_reduce(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
     """x with each slice of `src` combined with what is at its index along `dim`: `reduce` is `prod`, `mean`, `amax` or `amin`. Without `include_self` what x has there does not count."""
 def index_reduce_(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
@@ -4002,6 +4082,8 @@ def log2_(x: Tensor) -> Tensor:
     """`log2` in place: the result is written over the first argument."""
 def log_(x: Tensor) -> Tensor:
     """`log` in place: the result is written over the first argument."""
+def log_normal_(x: Tensor, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
+    """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
 def log_sigmoid(x: Tensor) -> Tensor:
     """log σ(x)."""
 def log_sigmoid_(x: Tensor) -> Tensor:
@@ -4360,6 +4442,12 @@ def normal(mean: builtins.float, std: builtins.float, *shape: builtins.int, dtyp
 @overload
 def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
+@overload
+def normal(mean: Tensor, std: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Normal numbers, each with a mean of its own, of one standard deviation."""
+@overload
+def normal(mean: builtins.float, std: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Normal numbers of one mean, each with a standard deviation of its own."""
 def normal_(x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
     """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
 def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
@@ -4445,6 +4533,8 @@ def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: b
 @overload
 def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
     """`prod` of the tensor converted to `dtype`."""
+def promote_types(type1: _dtype, type2: _dtype) -> _dtype:
+    """The smallest dtype to which both can be converted: that of a sum of tensors of these."""
 def put(x: Tensor, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
     """x with the elements of `src` at these places, counted row-major; with `accumulate` they are added."""
 def put_(x: Tensor, ids: Tensor, src: Tensor, accumulate: builtins.bool = False) -> Tensor:
@@ -4480,10 +4570,10 @@ def radam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.fl
     """One step of RAdam (Liu et al.), PyTorch's formula, of many parameters that lie alike."""
 @overload
 def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform numbers in [lo, hi)."""
+    """Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are."""
 @overload
 def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform numbers in [lo, hi)."""
+    """Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are."""
 @overload
 def rand_like(x: Tensor) -> Tensor:
     """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
@@ -4516,10 +4606,10 @@ def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int, *, dtype: _dtype
     """Integers in [lo, hi) of the same shape and layout, of that dtype."""
 @overload
 def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance in each part."""
 @overload
 def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance in each part."""
 @overload
 def randn_like(x: Tensor) -> Tensor:
     """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
@@ -4598,6 +4688,18 @@ def resolve_conj(x: Tensor) -> Tensor:
     """The tensor itself: conjugates are computed at once here."""
 def resolve_neg(x: Tensor) -> Tensor:
     """The tensor itself: signs are computed at once here."""
+@overload
+def result_type(tensor1: Tensor, tensor2: Tensor) -> _dtype:
+    """The dtype that a sum of these has. Tensors without dims count only if they are of a higher kind."""
+@overload
+def result_type(tensor: Tensor, scalar: Number) -> _dtype:
+    """The dtype that a sum of a tensor and a number has."""
+@overload
+def result_type(scalar: Number, tensor: Tensor) -> _dtype:
+    """The dtype that a sum of a number and a tensor has."""
+@overload
+def result_type(scalar1: Number, scalar2: Number) -> _dtype:
+    """The dtype that a sum of two numbers has."""
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:

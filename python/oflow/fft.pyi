@@ -26,6 +26,10 @@ def fftshift(x: Tensor, *dim: builtins.int) -> Tensor:
     """Moves frequency 0 to the middle of each dim."""
 def hfft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None) -> Tensor:
     """The real transform of numbers of which the second half are conjugates of the first."""
+def hfft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:
+    """hfftn along two dims."""
+def hfftn(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: str | None = None) -> Tensor:
+    """hfft along the last of several dims, fft along the others."""
 def ifft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft."""
 def ifft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:
@@ -40,6 +44,10 @@ def ifftshift(x: Tensor, *dim: builtins.int) -> Tensor:
     """The inverse of fftshift."""
 def ihfft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft."""
+def ihfft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:
+    """ihfftn along two dims."""
+def ihfftn(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: str | None = None) -> Tensor:
+    """The inverse of hfftn."""
 def irfft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers, 2(m - 1) of m unless given."""
 def irfft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:

@@ -494,7 +494,7 @@ pub fn memory_format(format: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
 /// Adds the memory formats to the module.
 pub fn add_memory_formats(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<MemoryFormat>()?;
-    for name in ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"] {
+    for name in ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "strided"] {
         m.add(name, Py::new(m.py(), MemoryFormat(name))?)?;
     }
     Ok(())

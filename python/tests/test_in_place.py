@@ -175,7 +175,7 @@ def with_tensors(given, t):
     return [like(v) for v in given]
 
 
-RANDOM = {"bernoulli_", "exponential_", "normal_", "uniform_"}
+RANDOM = {"bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "random_", "uniform_"}
 
 
 def outcome(state, write, values, column, quiet):

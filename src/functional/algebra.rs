@@ -6,7 +6,7 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{normalize_dim, scalar_of_kind};
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
@@ -79,6 +79,16 @@ pub(super) fn combined(
         _ => invoke1(op!("mul_scalar"), &[Some(t)], smallvec![], smallvec![s], site),
     };
     let inner = inner_calls();
+    if [x, a, b].iter().all(|t| t.dtype() == DType::Bool) {
+        // Of bools a sum is "or", a product "and".
+        let product = product()?.cast_at(DType::Bool, site)?;
+        let kept = |t: &Tensor, s: Scalar| -> Result<Tensor> {
+            if s.to_bool() { Ok(t.clone()) } else { site.run(|| super::zeros_like(t)) }
+        };
+        let (x, product) = (kept(x, beta)?, kept(&product, alpha)?);
+        drop(inner);
+        return invoke1(op!("logical_or"), &[Some(&product), Some(&x)], smallvec![], smallvec![], site);
+    }
     let product = scaled(&product()?, alpha)?;
     // A factor of 0 ignores x, also where it is not finite.
     let y = match beta.to_complex() == (0.0, 0.0) {
@@ -155,12 +165,28 @@ pub(super) fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64], 
             return Err(refused(Error::shape("a tensor without dims has none to sum over")));
         }
     }
-    if let Some((i, j)) = pairs().find(|(i, j)| a.shape()[**i] != b.shape()[**j]) {
+    let differs = |i: usize, j: usize| a.shape()[i] != b.shape()[j];
+    if let Some((i, j)) = pairs().find(|(i, j)| differs(**i, **j) && a.shape()[**i] != 1 && b.shape()[**j] != 1) {
         return Err(refused(Error::shape(format!(
             "dim {i} has {} elements, dim {j} {}",
             a.shape()[*i],
             b.shape()[*j]
         ))));
+    }
+    if pairs().any(|(i, j)| differs(*i, *j)) {
+        // A dim of size 1 stands for all elements of the other, which are summed first.
+        return site.run(|| {
+            let inner = inner_calls();
+            let (mut a, mut b) = (a.clone(), b.clone());
+            for (i, j) in pairs().filter(|(i, j)| differs(**i, **j)) {
+                match a.shape()[*i] {
+                    1 => b = b.sum_keepdim(*j as i64)?,
+                    _ => a = a.sum_keepdim(*i as i64)?,
+                }
+            }
+            drop(inner);
+            tensordot(&a, &b, dims_a, dims_b, site)
+        });
     }
     let letter = |i: usize| i as u32;
     // The dims of a are numbered first; what is summed has one number in both.

@@ -62,6 +62,7 @@ by_name! {
     /// x with the one number of a tensor where the mask holds.
     "masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor" = |b| b.site.run(|| {
         let (x, mask) = (b.given(0)?, b.given(1)?);
+        of_kind(b.given(2)?, x)?;
         let inner = inner_calls();
         let value = number(b.given(2)?, "value")?.cast(x.dtype())?;
         drop(inner);
@@ -135,7 +136,11 @@ by_name! {
     SHAPES, "Shapes", ByName;
     /// `len` elements of a dim from the position on that a tensor without dims holds, which is read.
     "narrow(Tensor x, Int dim, Tensor start, Int len) -> Tensor" = |b| b.site.run(|| {
-        let start = number(b.given(2)?, "start")?.item_at(b.site)?.to_i64();
+        let start = number(b.given(2)?, "start")?;
+        if start.dtype().kind() != DTypeKind::Int {
+            return Err(Error::dtype(format!("start is {}; a place is an integer", start.dtype())));
+        }
+        let start = start.item_at(b.site)?.to_i64();
         Ok(vec![b.given(0)?.narrow(b.int(1)?, start, b.int(3)?)?])
     });
     /// The parts of a dim between the places that a tensor holds, or as many as its one number says; they are read.
@@ -304,6 +309,15 @@ fn number(t: &Tensor, name: &str) -> Result<Tensor> {
     }
 }
 
+/// Refuses a value of a higher kind than the tensor that it is written to.
+fn of_kind(value: &Tensor, x: &Tensor) -> Result<()> {
+    match value.dtype().kind() <= x.dtype().kind() {
+        true => Ok(()),
+        false => Err(Error::dtype(format!("a value of {} does not fit into {}", value.dtype(), x.dtype()))
+            .help("`cast` one of them first")),
+    }
+}
+
 fn scattered(b: &Bound, src: &Tensor) -> Result<Vec<Tensor>> {
     let (x, dim, ids) = (b.given(0)?, b.int(1)?, b.given(2)?);
     let reduce = match b.text(4)? {
@@ -311,7 +325,8 @@ fn scattered(b: &Bound, src: &Tensor) -> Result<Vec<Tensor>> {
         "multiply" => "prod",
         other => return Err(Error::argument(format!("reduce is {other:?}; it is \"add\" or \"multiply\""))),
     };
-    Ok(vec![x.scatter_reduce(dim, ids, src, reduce)?])
+    // Sums are linear, so complex numbers have them.
+    Ok(vec![if reduce == "sum" { x.scatter_add(dim, ids, src)? } else { x.scatter_reduce(dim, ids, src, reduce)? }])
 }
 
 /// Each slice as often as the list says: the index of the result's slices is where a running sum is passed.

@@ -96,8 +96,14 @@ pub(super) fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64, sit
 
 pub(super) fn histc(x: &Tensor, bins: i64, min: f64, max: f64, site: CallSite) -> Result<Tensor> {
     let named = |e: Error| e.in_call(|| format!("histc({})", x.short())).at(site);
+    if x.dtype().is_half() {
+        let inner = inner_calls();
+        let counts = histc(&x.cast_at(DType::F32, site)?, bins, min, max, site)?;
+        drop(inner);
+        return counts.cast_at(x.dtype(), site);
+    }
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
-        return Err(named(Error::dtype(format!("a histogram is of f32 or f64, not of {}", x.dtype())))
+        return Err(named(Error::dtype(format!("a histogram is of floats, not of {}", x.dtype())))
             .help("`cast` the tensor first"));
     }
     if bins < 1 {

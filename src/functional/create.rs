@@ -6,7 +6,7 @@ use super::{create, invoke1, op};
 use crate::context::{Generator, current, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, Target};
-use crate::ops::{AttrValue, Op, TensorType};
+use crate::ops::{AttrValue, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -261,8 +261,34 @@ fn length(n: i64, method: &str, site: CallSite) -> Result<i64> {
     if n < 0 { Err(refused()) } else { Ok(n) }
 }
 
-pub(super) fn linspace(start: f64, end: f64, steps: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+/// What `make` makes in the dtype that was asked for; complex numbers are made of real ones.
+fn of_reals(
+    target: &TargetSpec,
+    site: CallSite,
+    make: impl FnOnce(&TargetSpec, DType) -> Result<Tensor>,
+) -> Result<Tensor> {
     let dtype = target.dtype_or(DType::F32);
+    if !dtype.is_complex() {
+        return make(target, dtype);
+    }
+    let inner = inner_calls();
+    let real = make(&target.clone().dtype(dtype.part()), dtype.part())?;
+    drop(inner);
+    real.cast_at(dtype, site)
+}
+
+pub(super) fn linspace(start: f64, end: f64, steps: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    of_reals(target, site, |target, dtype| steps_between(start, end, steps, target, dtype, site))
+}
+
+fn steps_between(
+    start: f64,
+    end: f64,
+    steps: i64,
+    target: &TargetSpec,
+    dtype: DType,
+    site: CallSite,
+) -> Result<Tensor> {
     let attrs = smallvec![length(steps, "linspace", site)?.into(), dtype.into()];
     let [start, end] = [start, end].map(|v| bound(v, dtype));
     create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)
@@ -281,46 +307,44 @@ pub(super) fn logspace(
     base: f64,
     site: CallSite,
 ) -> Result<Tensor> {
-    let dtype = target.dtype_or(DType::F32);
-    let [start, end] = [start, end].map(|v| bound(v, dtype));
-    // Integers are what is left of the powers, not of the exponents.
-    let wide = if dtype.has_gradients() { dtype } else { DType::F64 };
-    let attrs = smallvec![length(steps, "logspace", site)?.into(), wide.into()];
-    let inner = inner_calls();
-    let exponents = create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)?;
-    let power = || invoke1(op!("rpow_scalar"), &[Some(&exponents)], smallvec![], smallvec![Scalar::Float(base)], site);
-    if wide == dtype {
+    of_reals(target, site, |target, dtype| {
+        let [start, end] = [start, end].map(|v| bound(v, dtype));
+        // Integers are what is left of the powers, not of the exponents.
+        let wide = if dtype.has_gradients() { dtype } else { DType::F64 };
+        let attrs = smallvec![length(steps, "logspace", site)?.into(), wide.into()];
+        let inner = inner_calls();
+        let exponents = create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)?;
+        let power =
+            || invoke1(op!("rpow_scalar"), &[Some(&exponents)], smallvec![], smallvec![Scalar::Float(base)], site);
+        if wide == dtype {
+            drop(inner);
+            return power();
+        }
+        let powers = power()?;
         drop(inner);
-        return power();
-    }
-    let powers = power()?;
-    drop(inner);
-    powers.cast_at(dtype, site)
+        powers.cast_at(dtype, site)
+    })
 }
 
 pub(super) fn eye(n: i64, target: &TargetSpec, m: Option<i64>, site: CallSite) -> Result<Tensor> {
     let (rows, columns) = (length(n, "eye", site)?, length(m.unwrap_or(n), "eye", site)?);
-    let attrs = smallvec![rows.into(), columns.into(), target.dtype_or(DType::F32).into()];
-    create(op!("eye"), attrs, smallvec![], &target.target, site)
-}
-
-/// Numbers of the rank's generator like a tensor.
-fn drawn_like(op: Result<&'static Op>, x: &Tensor, bounds: [Scalar; 2], site: CallSite) -> Result<Tensor> {
-    let [seed, ordinal] = drawn(None).map_err(|e| e.at(site))?;
-    let attrs = smallvec![AttrValue::from(x.shape()), x.dtype().into()];
-    create(op, attrs, smallvec![bounds[0], bounds[1], seed, ordinal], &x.target().target, site)
+    of_reals(target, site, |target, dtype| {
+        create(op!("eye"), smallvec![rows.into(), columns.into(), dtype.into()], smallvec![], &target.target, site)
+    })
 }
 
 pub(super) fn rand_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    drawn_like(op!("rand"), x, [Scalar::Float(0.0), Scalar::Float(1.0)], site)
+    super::random::rand(x.shape(), &x.target(), 0.0, 1.0, site)
 }
 
 pub(super) fn randn_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    drawn_like(op!("randn"), x, [Scalar::Float(0.0), Scalar::Float(1.0)], site)
+    super::random::randn(x.shape(), &x.target(), 0.0, 1.0, site)
 }
 
 pub(super) fn randint_like(x: &Tensor, lo: i64, hi: i64, site: CallSite) -> Result<Tensor> {
-    drawn_like(op!("randint"), x, [Scalar::Int(lo), Scalar::Int(hi)], site)
+    let [seed, ordinal] = drawn(None).map_err(|e| e.at(site))?;
+    let attrs = smallvec![AttrValue::from(x.shape()), x.dtype().into()];
+    create(op!("randint"), attrs, smallvec![Scalar::Int(lo), Scalar::Int(hi), seed, ordinal], &x.target().target, site)
 }
 
 pub(super) fn scalar_tensor(value: Scalar, target: &TargetSpec, site: CallSite) -> Result<Tensor> {

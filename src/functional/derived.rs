@@ -121,6 +121,11 @@ const WITH_DTYPE: &[(&str, bool)] = &[
     ("sum", true),
 ];
 
+/// Whether this is another name of a function.
+pub(super) fn is_other_name(name: &str) -> bool {
+    SAME.iter().any(|(other, _)| *other == name)
+}
+
 /// The functions that follow from these: forms with a dtype, then forms in place, then other names, of all that has come before.
 pub(super) fn derived(defs: &[FnDef]) -> Vec<FnDef> {
     let mut made: Vec<FnDef> = vec![];
@@ -172,7 +177,12 @@ fn with_dtype(def: &FnDef, keyword_only: bool) -> FnDef {
         drop(inner);
         let mut args = b.args[..last].to_vec();
         args[0] = Some(Arg::Tensor(cast));
-        base.run(Bound { args, site: b.site })?.tensors()
+        let results = base.run(Bound { args, site: b.site })?.tensors()?;
+        // A product or a sum of bools is an integer.
+        match &results[..] {
+            [y] if dtype == DType::Bool && y.dtype() != dtype => Ok(vec![y.cast_at(dtype, b.site)?]),
+            _ => Ok(results),
+        }
     };
     let mut made = derived_from(def, Arc::new(code));
     made.variant = true;

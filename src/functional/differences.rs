@@ -183,11 +183,19 @@ pub(super) fn nan_to_num(
     site: CallSite,
 ) -> Result<Tensor> {
     let named = in_method("nan_to_num", x, site);
+    if x.dtype().is_complex() {
+        let inner = inner_calls();
+        let part = |name| invoke1(name, &[Some(x)], smallvec![], smallvec![], site);
+        let of = |part: Tensor| nan_to_num(&part, nan, posinf, neginf, site);
+        let (re, im) = (of(part(op!("real"))?)?, of(part(op!("imag"))?)?);
+        drop(inner);
+        return invoke1(op!("complex"), &[Some(&re), Some(&im)], smallvec![], smallvec![], site);
+    }
     if !x.dtype().is_float() {
         // Others have no such numbers.
         return match x.dtype().is_real() {
             true => site.run(|| x.copy()),
-            false => Err(named(Error::dtype(format!("x is {}; it takes real numbers", x.dtype())))),
+            false => Err(named(Error::dtype(format!("x is {}; it takes numbers", x.dtype())))),
         };
     }
     let most = greatest(x.dtype());
@@ -205,8 +213,8 @@ pub(super) fn signbit(x: &Tensor, site: CallSite) -> Result<Tensor> {
 
 pub(super) fn logit(x: &Tensor, eps: Option<f64>, site: CallSite) -> Result<Tensor> {
     let named = in_method("logit", x, site);
-    if let Some(eps) = eps.filter(|e| !(0.0..=0.5).contains(e)) {
-        return Err(named(Error::argument(format!("eps is {eps}")).help("it is within 0 and 0.5")));
+    if let Some(eps) = eps.filter(|e| !(0.0..=1.0).contains(e)) {
+        return Err(named(Error::argument(format!("eps is {eps}")).help("it is within 0 and 1")));
     }
     let inner = inner_calls();
     let y = match x.dtype() {
@@ -284,7 +292,8 @@ fn areas(y: &Tensor, x: Option<&Tensor>, dx: f64, d: usize) -> Result<Tensor> {
             beside[d] = later.numel();
             later.sub(&earlier)?.reshape(beside)?
         }
-        shape if shape == y.shape() => {
+        // Places of several rows; dims of size 1 stand for all.
+        shape if shape.len() == y.ndim() && crate::ops::broadcast_shapes([shape, y.shape()]).is_ok() => {
             let (later, earlier) = neighbours(x, d)?;
             later.sub(&earlier)?
         }

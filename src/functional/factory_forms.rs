@@ -5,7 +5,7 @@ use crate::context::inner_calls;
 use crate::error::{Error, Result};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Scalar};
 
 by_name! {
     BY_NAME, "Creation", ByName;
@@ -174,7 +174,14 @@ by_name! {
         like(b, 3, |x, t| super::randint(lo, hi, x, t))
     };
     /// One number everywhere, with the same shape, dtype and layout.
-    "fill(Tensor x, Scalar value) -> Tensor" = |b| Ok(vec![create::full_like(b.given(0)?, b.scalar(1)?, b.site)?]);
+    "fill(Tensor x, Scalar value) -> Tensor" = |b| b.site.run(|| {
+        let x = b.given(0)?;
+        let inner = inner_calls();
+        let everywhere = super::full([], Scalar::Bool(true), x.whole_target())?;
+        drop(inner);
+        // x has a gradient, of zeros.
+        Ok(vec![x.masked_fill(&everywhere, b.scalar(1)?)?])
+    });
 }
 
 /// A tensor as another one, with the dtype that is argument `at`.

@@ -6,7 +6,7 @@ use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, broadcast_shapes, normalize_dim, scalar_of_kind};
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
@@ -27,6 +27,11 @@ functions! {
     "gather(Tensor x, Int dim, Tensor ids) -> Tensor" = gather;
     /// `gather` with indices that broadcast with x in the other dims.
     "take_along_dim(Tensor x, Tensor ids, Int dim) -> Tensor" = take_along_dim;
+    /// The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
+    ///
+    /// # Errors
+    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
+    "index_select(Tensor x, Int dim, Tensor ids) -> Tensor" = index_select;
     /// x with each element of `src` written at its index along `dim`; of several at one place the last stands.
     "scatter(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor" = scatter;
     /// x with each element of `src` added at its index along `dim`.
@@ -224,6 +229,13 @@ fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallS
     let d = dim_of(x, ids, dim).map_err(&named)?;
     same_dtype(x, src).map_err(&named)?;
     let inner = inner_calls();
+    if x.dtype() == DType::Bool {
+        // True where anything true is added.
+        let count = |t: &Tensor| t.cast_at(DType::I64, site);
+        let sums = scatter_add_in(name, [&count(x)?, ids, &count(src)?], dim, site)?;
+        drop(inner);
+        return sums.cast_at(DType::Bool, site);
+    }
     let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
     let src = first_of(&src, &list, None, site).map_err(&named)?;
     first_of(&table, &list, Some(d), site).map_err(&named)?;
@@ -267,6 +279,19 @@ fn spread(ids: &Tensor, src: &Tensor, d: usize, site: CallSite) -> Result<Tensor
     apart[d] = ids.shape()[0];
     let shape: Vec<i64> = src.shape().iter().map(|n| *n as i64).collect();
     super::shape::expand(&ids.reshape_at(&apart, site)?, &shape, site)
+}
+
+pub(super) fn index_select(x: &Tensor, dim: i64, ids: &Tensor, site: CallSite) -> Result<Tensor> {
+    let chosen = |x: &Tensor, ids: &Tensor| {
+        invoke1(op!("index_select"), &[Some(x), Some(ids)], smallvec![dim.into()], smallvec![], site)
+    };
+    if x.ndim() > 0 || ids.numel() != 1 {
+        return chosen(x, ids);
+    }
+    let inner = inner_calls();
+    let y = chosen(&line(x, site)?, &ids.reshape_at(&[1], site)?.into_result())?;
+    drop(inner);
+    y.reshape_at(&[], site)
 }
 
 pub(super) fn index_add(

@@ -14,7 +14,7 @@ use smallvec::smallvec;
 functions! {
     FUNCTIONS, "Networks";
     /// An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim
-    /// is x, y and z, from -1 to 1 over the image. The mode is `bilinear` (of 3 dims too), `nearest` or `bicubic` (2 dims); outside the
+    /// is x, y and z, from -1 to 1 over the image. The mode is `bilinear`, `nearest` or `bicubic`, also of 3 dims; outside the
     /// image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it
     /// their outer edges.
     ///
@@ -207,12 +207,19 @@ pub(super) fn grid_sample(
     if image.contains(&0) {
         return Err(refused(Error::shape(format!("the spatial dims {image:?} have no elements"))));
     }
-    if !(["bilinear", "nearest"].contains(&mode) || (mode == "bicubic" && dims == 2)) {
-        let e = Error::argument(format!("unknown mode '{mode}' of {dims} dims"));
-        return Err(refused(e.help("it is bilinear, nearest, or bicubic (2 dims)")));
+    if !["bilinear", "nearest", "bicubic"].contains(&mode) {
+        let e = Error::argument(format!("unknown mode '{mode}'"));
+        return Err(refused(e.help("it is bilinear, nearest or bicubic")));
     }
     let _scope = site.scope();
     let inner = inner_calls();
+    if mode == "bicubic" && x.dtype().is_half() {
+        // Sums of 16 and more products are kept in f32.
+        let wide = |t: &Tensor| t.cast(DType::F32);
+        let y = grid_sample(&wide(x)?, &wide(grid)?, mode, padding_mode, align_corners, site)?;
+        drop(inner);
+        return y.cast_at(x.dtype(), site);
+    }
     let count: usize = places.iter().product();
     let mut taps_of_all: Option<Vec<Tap>> = None;
     for (d, size) in image.iter().enumerate() {

@@ -10,6 +10,14 @@ use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::{SmallVec, smallvec};
 
+by_name! {
+    BY_NAME, "Shapes", ByName;
+    /// `pad` with one number around.
+    "constant_pad_nd(Tensor x, IntList pad, Scalar value=0) -> Tensor" = |b| {
+        Ok(vec![pad(b.given(0)?, b.ints(1)?, "constant", b.scalar(2)?, b.site)?])
+    };
+}
+
 functions! {
     PADDING, "Shapes";
     /// x with elements around it: `pad` has a number before and one after for the last dim, then for the one before it, and so on. The

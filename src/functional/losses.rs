@@ -5,6 +5,7 @@ use crate::context::{FromNumber, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Op, RuntimeAttrs, broadcast_shapes};
 use crate::tensor::Tensor;
+use oflow_kernels::{DType, DTypeKind};
 use smallvec::{SmallVec, smallvec};
 
 functions! {
@@ -247,6 +248,19 @@ pub(super) fn hinge_embedding_loss(
     of_elements("hinge_embedding_loss", op!("hinge_each"), &[x, target], smallvec![margin.into()], reduction, site)
 }
 
+/// Integers and bools as f32, which a loss of them is.
+fn of_floats<const N: usize>(tensors: [&Tensor; N], site: CallSite) -> Result<[Tensor; N]> {
+    let inner = inner_calls();
+    let mut made = tensors.map(Clone::clone);
+    for t in &mut made {
+        if matches!(t.dtype().kind(), DTypeKind::Int | DTypeKind::Bool) {
+            *t = t.cast_at(DType::F32, site)?;
+        }
+    }
+    drop(inner);
+    Ok(made)
+}
+
 pub(super) fn margin_ranking_loss(
     x1: &Tensor,
     x2: &Tensor,
@@ -255,6 +269,7 @@ pub(super) fn margin_ranking_loss(
     reduction: &str,
     site: CallSite,
 ) -> Result<Tensor> {
+    let [x1, x2, target] = &of_floats([x1, x2, target], site)?;
     of_elements(
         "margin_ranking_loss",
         op!("ranking_each"),
@@ -367,6 +382,7 @@ pub(super) fn cosine_embedding_loss(
         return Err(call.refused(e.help("it takes rows `[N, D]` and targets `[N]`, or vectors `[D]` and one target")));
     }
     let y = {
+        let [x1, x2] = &of_floats([x1, x2], site)?;
         let cosine = cosine_similarity(x1, x2, -1, 1e-8, site)?;
         let _scope = site.scope();
         let zero = cosine.mul(0.0)?;

@@ -64,7 +64,9 @@ mod gather;
 #[allow(clippy::too_many_arguments)]
 #[rustfmt::skip]
 mod generated;
+mod gradient;
 mod grid;
+mod histograms;
 mod image;
 mod index;
 mod inplace;

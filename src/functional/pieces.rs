@@ -42,6 +42,15 @@ functions! {
     "slice_scatter(Tensor x, Tensor src, Int dim=0, Int? start, Int? end, Int step=1) -> Tensor" = slice_scatter;
     /// All combinations of an element of each list: the rows of a matrix, the last list fastest. Of one list its elements.
     "cartesian_prod(TensorTuple xs) -> Tensor" = cartesian_prod;
+    /// All choices of `r` elements of a list, as rows, in the order of their places; `with_replacement` an element may come again.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let pairs = arange(3, Device::Cpu)?.combinations(2, false)?;
+    /// assert_eq!(pairs.to_vec::<i64>()?, [0, 1, 0, 2, 1, 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "combinations(Tensor x, Int r=2, Bool with_replacement=false) -> Tensor" = combinations;
     /// The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to
     /// the power 0, or with `increasing` the other way round.
     "vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor" = vander;
@@ -293,6 +302,47 @@ pub(super) fn cartesian_prod(xs: &[&Tensor], site: CallSite) -> Result<Tensor> {
         let rows = super::stack(&grids, -1)?;
         drop(inner);
         rows.reshape([rows.shape().iter().rev().skip(1).product(), xs.len()])
+    })
+}
+
+pub(super) fn combinations(x: &Tensor, r: i64, with_replacement: bool, site: CallSite) -> Result<Tensor> {
+    of_all("combinations", &[x], site, || {
+        if x.ndim() != 1 {
+            return Err(Error::shape(format!("expected a tensor of one dim, got {:?}", x.shape())));
+        }
+        if r < 0 {
+            return Err(Error::argument(format!("r is {r}: expected 0 or more")));
+        }
+        let n = x.numel();
+        let mut rows: Vec<i64> = vec![];
+        let mut row: Vec<usize> = (0..r as usize).map(|i| if with_replacement { 0 } else { i }).collect();
+        // The greatest place that position i of a row can have.
+        let last = |i: usize| if with_replacement { n.checked_sub(1) } else { (n + i).checked_sub(r as usize) };
+        let mut there = r > 0 && (0..row.len()).all(|i| last(i).is_some_and(|last| row[i] <= last));
+        let mut count = 0usize;
+        while there {
+            rows.extend(row.iter().map(|p| *p as i64));
+            count += 1;
+            // The last position that can go on does; those behind it begin anew.
+            match (0..row.len()).rev().find(|i| last(*i).is_some_and(|last| row[*i] < last)) {
+                None => there = false,
+                Some(i) => {
+                    let next = row[i] + 1;
+                    row[i..]
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(k, p)| *p = if with_replacement { next } else { next + k });
+                }
+            }
+        }
+        if r == 0 {
+            return x.narrow(0, 0, 0);
+        }
+        let inner = inner_calls();
+        let places = super::from_vec(rows, [count * r as usize], x.whole_target())?;
+        let chosen = x.index_select(0, &places)?;
+        drop(inner);
+        chosen.reshape([count, r as usize])
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::create::TargetSpec;
 use super::draw::drawn;
-use super::{create, invoke, invoke1, op};
+use super::{Bound, create, invoke, invoke1, op};
 use crate::context::{Generator, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Target;
@@ -14,6 +14,11 @@ use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Random numbers";
+    /// Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are.
+    "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor" = rand as fn rand;
+    /// Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance
+    /// in each part.
+    "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor" = randn as fn randn;
     /// The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise.
     ///
     /// ```
@@ -35,6 +40,34 @@ functions! {
     "gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor" = gumbel_softmax;
 }
 
+by_name! {
+    BY_NAME, "Random numbers", ByName;
+    /// Normal numbers, each with a mean of its own, of one standard deviation.
+    "normal(Tensor mean, Float std=1.0, *, Generator? generator) -> Tensor" = |b| {
+        let std = b.float(1)?;
+        normal_from(b, b.given(0)?, |z, mean| z.mul(std)?.add(mean), deviation(std))
+    };
+    /// Normal numbers of one mean, each with a standard deviation of its own.
+    "normal(Float mean, Tensor std, *, Generator? generator) -> Tensor" = |b| {
+        let mean = b.float(0)?;
+        normal_from(b, b.given(1)?, |z, std| z.mul(std)?.add(mean), Ok(()))
+    };
+}
+
+fn normal_from(
+    b: &Bound,
+    like: &Tensor,
+    scaled: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+    right: Result<()>,
+) -> Result<Vec<Tensor>> {
+    let body = || {
+        right?;
+        let z = numbers_like(op!("randn"), &like.detach(), &[0.0, 1.0], b.generator(2), b.site)?;
+        Ok(vec![scaled(&z, like)?])
+    };
+    b.site.run(body).map_err(|e| e.within(|| format!("normal({})", like.short())))
+}
+
 functions! {
     IN_PLACE, "In place";
     /// x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP.
@@ -47,6 +80,12 @@ functions! {
     "uniform_(Tensor x, Float lo=0.0, Float hi=1.0, Generator? generator) -> Tensor" = uniform_;
     /// x becomes numbers of the exponential distribution with this rate, in place.
     "exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor" = exponential_;
+    /// x becomes numbers of a Cauchy distribution, in place.
+    "cauchy_(Tensor x, Float median=0.0, Float sigma=1.0, Generator? generator) -> Tensor" = cauchy_;
+    /// x becomes numbers whose logarithms are normal with this mean and standard deviation, in place.
+    "log_normal_(Tensor x, Float mean=1.0, Float std=2.0, Generator? generator) -> Tensor" = log_normal_;
+    /// x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …
+    "geometric_(Tensor x, Float p, Generator? generator) -> Tensor" = geometric_;
     /// x becomes 1 with probability `p` and 0 otherwise, in place.
     "bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor" = bernoulli_;
 }
@@ -171,12 +210,44 @@ fn deviation(std: f64) -> Result<()> {
     }
 }
 
+/// What `make` draws of a dtype; complex numbers are drawn in two parts.
+fn in_parts(dtype: DType, site: CallSite, make: impl Fn(DType, bool) -> Result<Tensor>) -> Result<Tensor> {
+    if !dtype.is_complex() {
+        return make(dtype, false);
+    }
+    let inner = inner_calls();
+    let (re, im) = (make(dtype.part(), false)?, make(dtype.part(), true)?);
+    drop(inner);
+    invoke1(op!("complex"), &[Some(&re), Some(&im)], smallvec![], smallvec![], site)
+}
+
+/// The standard deviation of each part of a complex number, or of a real one.
+fn deviation_of_part(dtype: DType, std: f64) -> f64 {
+    if dtype.is_complex() { std * std::f64::consts::FRAC_1_SQRT_2 } else { std }
+}
+
+pub(super) fn rand(shape: &[usize], target: &TargetSpec, lo: f64, hi: f64, site: CallSite) -> Result<Tensor> {
+    in_parts(target.dtype_or(DType::F32), site, |dtype, _| {
+        let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+        let attrs = smallvec![AttrValue::from(shape), dtype.into()];
+        create(op!("rand"), attrs, smallvec![lo.into(), hi.into(), seed, ordinal], target.target(), site)
+    })
+}
+
+pub(super) fn randn(shape: &[usize], target: &TargetSpec, mean: f64, std: f64, site: CallSite) -> Result<Tensor> {
+    let whole = target.dtype_or(DType::F32);
+    let std = deviation_of_part(whole, std);
+    in_parts(whole, site, |dtype, imaginary| {
+        let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+        let (attrs, mean) = (smallvec![AttrValue::from(shape), dtype.into()], if imaginary { 0.0 } else { mean });
+        create(op!("randn"), attrs, smallvec![mean.into(), std.into(), seed, ordinal], target.target(), site)
+    })
+}
+
 pub(super) fn normal(mean: f64, std: f64, shape: &[usize], target: &TargetSpec, site: CallSite) -> Result<Tensor> {
     let named = |e: Error| e.in_call(|| format!("normal({mean}, {std}, {shape:?})")).at(site);
     deviation(std).map_err(named)?;
-    let [seed, ordinal] = target.drawn().map_err(named)?;
-    let attrs = smallvec![AttrValue::from(shape), target.dtype_or(DType::F32).into()];
-    create(op!("randn"), attrs, smallvec![mean.into(), std.into(), seed, ordinal], target.target(), site)
+    randn(shape, target, mean, std, site)
 }
 
 pub(super) fn normal_of(mean: &Tensor, std: &Tensor, generator: Option<&Generator>, site: CallSite) -> Result<Tensor> {
@@ -200,14 +271,17 @@ pub(super) fn numbers_like(
     generator: Option<&Generator>,
     site: CallSite,
 ) -> Result<Tensor> {
-    let [seed, ordinal] = drawn(generator)?;
-    let attrs = smallvec![AttrValue::from(x.shape()), x.dtype().into()];
-    let numbers = numbers.iter().map(|n| Scalar::Float(*n)).chain([seed, ordinal]).collect();
     let target = match x.target().target() {
         Target::Global(p, sbp) if sbp.has_partial() => Target::Global(p.clone(), NdSbp::broadcast(p.axes())),
         other => other.clone(),
     };
-    create(op, attrs, numbers, &target, site)
+    let op = op?;
+    in_parts(x.dtype(), site, |dtype, _| {
+        let [seed, ordinal] = drawn(generator)?;
+        let attrs = smallvec![AttrValue::from(x.shape()), dtype.into()];
+        let numbers = numbers.iter().map(|n| Scalar::Float(*n)).chain([seed, ordinal]).collect();
+        create(Ok(op), attrs, numbers, &target, site)
+    })
 }
 
 pub(super) fn gumbel_softmax(
@@ -257,7 +331,7 @@ fn filled(
 ) -> Result<()> {
     let body = || {
         right?;
-        if !x.dtype().is_float() {
+        if !(x.dtype().is_float() || x.dtype().is_complex() && matches!(name, "normal_" | "uniform_")) {
             return Err(Error::dtype(format!("x is {}; it takes floats", x.dtype())));
         }
         let numbers = make(&|op, numbers| numbers_like(op, &x.detach(), numbers, generator, site))?;
@@ -267,7 +341,13 @@ fn filled(
 }
 
 pub(super) fn normal_(x: &Tensor, mean: f64, std: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
-    filled("normal_", x, deviation(std), generator, site, |draw| draw(op!("randn"), &[mean, std]))
+    let part = deviation_of_part(x.dtype(), std);
+    // The mean is real.
+    let drawn = if x.dtype().is_complex() { 0.0 } else { mean };
+    filled("normal_", x, deviation(std), generator, site, |draw| {
+        let numbers = draw(op!("randn"), &[drawn, part])?;
+        if drawn == mean { Ok(numbers) } else { numbers.add(mean) }
+    })
 }
 
 pub(super) fn uniform_(x: &Tensor, lo: f64, hi: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
@@ -284,6 +364,51 @@ pub(super) fn exponential_(x: &Tensor, rate: f64, generator: Option<&Generator>,
         false => Err(Error::argument(format!("the rate is {rate}")).help("it is greater than 0")),
     };
     filled("exponential_", x, right, generator, site, |draw| draw(op!("rand"), &[0.0, 1.0])?.neg()?.log1p()?.div(-rate))
+}
+
+pub(super) fn cauchy_(
+    x: &Tensor,
+    median: f64,
+    sigma: f64,
+    generator: Option<&Generator>,
+    site: CallSite,
+) -> Result<()> {
+    let right = match sigma > 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(format!("sigma is {sigma}")).help("it is greater than 0")),
+    };
+    let angle = [-std::f64::consts::FRAC_PI_2, std::f64::consts::FRAC_PI_2];
+    filled("cauchy_", x, right, generator, site, |draw| draw(op!("rand"), &angle)?.tan()?.mul(sigma)?.add(median))
+}
+
+pub(super) fn log_normal_(
+    x: &Tensor,
+    mean: f64,
+    std: f64,
+    generator: Option<&Generator>,
+    site: CallSite,
+) -> Result<()> {
+    filled("log_normal_", x, deviation(std), generator, site, |draw| draw(op!("randn"), &[mean, std])?.exp())
+}
+
+pub(super) fn geometric_(x: &Tensor, p: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
+    let body = || {
+        if !(p > 0.0 && p < 1.0) {
+            return Err(Error::argument(format!("p is {p}")).help("it is between 0 and 1"));
+        }
+        if !x.dtype().is_real() || x.dtype() == DType::Bool {
+            return Err(Error::dtype(format!("x is {}; it takes integers and floats", x.dtype())));
+        }
+        // Halves have too few digits near 1, integers none.
+        let inner = inner_calls();
+        let like = x.detach();
+        let like = if like.dtype() == DType::F64 { like } else { like.cast(DType::F32)? };
+        let u = numbers_like(op!("rand"), &like, &[0.0, 1.0], generator, site)?;
+        let numbers = u.neg()?.log1p()?.div((-p).ln_1p())?.ceil()?.clamp_min(1.0)?;
+        drop(inner);
+        super::inplace::copy_(x, &numbers, site)
+    };
+    site.run(body).map_err(|e| e.within(|| format!("geometric_({})", x.short())))
 }
 
 pub(super) fn bernoulli_(x: &Tensor, p: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {

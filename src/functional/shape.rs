@@ -57,6 +57,16 @@ functions! {
     "split(Tensor x, Int size, Int dim=0) -> TensorTuple" = split;
     /// At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`.
     "chunk(Tensor x, Int parts, Int dim=0) -> TensorTuple" = chunk;
+    /// The tensors one after another along a dim. Their other sizes must be equal. An empty list is left out, as a program may begin with one.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let parts = arange(6, Device::Cpu)?.split(4, 0)?;
+    /// assert_eq!(cat(&parts, 0)?.shape(), [6]);
+    /// assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "cat(TensorTuple xs, Int dim=0) -> Tensor" = cat;
     /// Tensors of one shape along a new dim at position `dim`.
     "stack(TensorTuple xs, Int dim=0) -> Tensor" = stack;
 }
@@ -186,6 +196,23 @@ pub(super) fn chunk(x: &Tensor, count: i64, dim: i64, site: CallSite) -> Result<
     let count = usize::try_from(count).ok().filter(|n| *n > 0).ok_or_else(at_least_one)?;
     let n = x.shape().get(d).copied().unwrap_or(0);
     parts(x, n.div_ceil(count).max(1) as i64, dim, "chunk", site)
+}
+
+pub(super) fn cat(xs: &[&Tensor], dim: i64, site: CallSite) -> Result<Tensor> {
+    // PyTorch's rule for programs that begin with an empty list: it has one dim, whatever the others have.
+    let list = |t: &&&Tensor| t.shape() == [0];
+    let skips = xs.iter().any(|t| t.ndim() != 1) && xs.iter().any(|t| list(&t));
+    let ins: SmallVec<[Option<&Tensor>; 4]> = xs.iter().filter(|t| !(skips && list(t))).map(|t| Some(*t)).collect();
+    let joined = || invoke1(op!("concat"), &ins, smallvec![dim.into()], smallvec![], site);
+    if !skips {
+        return joined();
+    }
+    // Its dtype counts.
+    let dtype = xs.iter().try_fold(xs[0].dtype(), |d, t| d.promote(t.dtype()))?;
+    let inner = inner_calls();
+    let y = joined()?;
+    drop(inner);
+    if y.dtype() == dtype { Ok(y) } else { y.cast_at(dtype, site) }
 }
 
 pub(super) fn stack(xs: &[&Tensor], dim: i64, site: CallSite) -> Result<Tensor> {

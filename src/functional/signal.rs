@@ -1,11 +1,11 @@
-//! Windows of signal processing.
+//! Windows of signals: numbers that fade out towards both ends. They are computed in f64 and rounded once.
 
-use super::TargetSpec;
+use super::{Bound, TargetSpec, arange};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::Target;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 functions! {
     FUNCTIONS, "Creation";
@@ -27,43 +27,128 @@ functions! {
     "bartlett_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor" = bartlett_window as fn bartlett_window;
 }
 
-/// A window by name, from k / n for each of its numbers, in f64.
+by_name! {
+    SYMMETRIC, "Creation", ByName;
+    /// The Bartlett window, a triangle that begins and ends with 0; without `sym` the last number is left out.
+    "signal.windows.bartlett(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, triangle);
+    /// The Blackman window, of cosines with the weights 0.42, 0.5 and 0.08.
+    "signal.windows.blackman(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, |t, span| cosines(t, span, &BLACKMAN));
+    /// Half a period of the sine.
+    "signal.windows.cosine(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        symmetric(b, 2, |t, span| t.add(0.5)?.mul(PI / (span + 1.0))?.sin())
+    };
+    /// `exp(-|t - center| / tau)`. The centre is the middle unless given, which only a window that is not symmetric (`sym=False`) takes.
+    "signal.windows.exponential(Int M, Target target, *, Float? center, Float tau=1.0, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        let (center, tau, sym) = (b.attr(2).map(|_| b.float(2)).transpose()?, b.float(3)?, b.bool(4)?);
+        symmetric(b, 4, |t, span| {
+            positive("tau", tau)?;
+            if sym && center.is_some() {
+                return Err(Error::argument("a symmetric window has its centre in the middle").help("leave `center` out, or give `sym=False`"));
+            }
+            t.sub(center.unwrap_or(span / 2.0))?.abs()?.div(-tau)?.exp()
+        })
+    };
+    /// The Gaussian window, with this standard deviation.
+    "signal.windows.gaussian(Int M, Target target, *, Float std=1.0, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        let std = b.float(2)?;
+        symmetric(b, 3, |t, span| {
+            positive("std", std)?;
+            t.sub(span / 2.0)?.mul(FRAC_1_SQRT_2 / std)?.square()?.neg()?.exp()
+        })
+    };
+    /// The sum of cosines with these weights, of alternating signs.
+    "signal.windows.general_cosine(Int M, Target target, *, FloatList a, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        symmetric(b, 3, |t, span| cosines(t, span, b.floats(2)?))
+    };
+    /// `alpha - (1 - alpha) cos(t)`.
+    "signal.windows.general_hamming(Int M, Target target, *, Float alpha=0.54, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        let alpha = b.float(2)?;
+        symmetric(b, 3, |t, span| cosines(t, span, &[alpha, 1.0 - alpha]))
+    };
+    /// The Hamming window: `0.54 - 0.46 cos(t)`.
+    "signal.windows.hamming(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, |t, span| cosines(t, span, &HAMMING));
+    /// The Hann window: `0.5 - 0.5 cos(t)`.
+    "signal.windows.hann(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, hann);
+    /// The Nuttall window, of four cosines.
+    "signal.windows.nuttall(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, |t, span| cosines(t, span, &NUTTALL));
+}
+
+const BLACKMAN: [f64; 3] = [0.42, 0.5, 0.08];
+const HAMMING: [f64; 2] = [0.54, 0.46];
+const NUTTALL: [f64; 4] = [0.3635819, 0.4891775, 0.1365995, 0.0106411];
+
+/// A window of `n` numbers by `make`, which is given 0, 1, … below n and the distance of the ends. One number is 1.
 fn window(
-    name: &str,
     n: i64,
+    sym: bool,
     target: &TargetSpec,
-    periodic: bool,
     site: CallSite,
-    shape: impl FnOnce(&Tensor) -> Result<Tensor>,
+    make: impl FnOnce(&Tensor, f64) -> Result<Tensor>,
 ) -> Result<Tensor> {
     let dtype = target.dtype_or(DType::F32);
-    let body = || {
+    site.run(|| {
         if n < 0 {
             return Err(Error::argument(format!("the number of elements is {n}: expected 0 or more")));
         }
         if !dtype.is_float() {
             return Err(Error::dtype(format!("a window has fractions, and {dtype} has none")));
         }
-        let in_f64 = super::IntoTarget::dtype(Target::clone(target.target()), DType::F64);
         let inner = inner_calls();
-        // One number is 1, whatever the window.
-        let y = match n {
-            0 | 1 => super::create::ones(&[n as usize], &in_f64, site)?,
-            _ => {
-                let turn = if periodic { n } else { n - 1 };
-                shape(&super::create::arange(n, &in_f64, site)?.div(turn as f64)?)?
-            }
-        };
+        let places = arange(n, target.clone().dtype(DType::F64))?;
+        // Not symmetric, it is a window of one number more without its last.
+        let span = if sym || n < 2 { n - 1 } else { n };
+        let made = make(&places, span as f64)?;
+        let made = if n == 1 { super::ones_like(&made)? } else { made };
         drop(inner);
-        y.cast(dtype)
-    };
-    site.run(body).map_err(|e| e.within(|| format!("{name}({n})")))
+        made.cast(dtype)
+    })
 }
 
-const TURN: f64 = 2.0 * std::f64::consts::PI;
+/// The window of a function of `torch.signal.windows`, whose parameter `sym` is followed by the dtype.
+fn symmetric(b: &Bound, sym: usize, make: impl FnOnce(&Tensor, f64) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    Ok(vec![window(b.int(0)?, b.bool(sym)?, &b.target_of(1, Some(sym + 1))?, b.site, make)?])
+}
 
-pub(super) fn hann_window(n: i64, target: &TargetSpec, periodic: bool, site: CallSite) -> Result<Tensor> {
-    window("hann_window", n, target, periodic, site, |at| at.mul(TURN / 2.0)?.sin()?.square())
+fn triangle(t: &Tensor, span: f64) -> Result<Tensor> {
+    t.mul(2.0 / span)?.sub(1.0)?.abs()?.rsub(1.0)
+}
+
+fn hann(t: &Tensor, span: f64) -> Result<Tensor> {
+    t.mul(PI / span)?.sin()?.square()
+}
+
+/// `a[0] - a[1] cos(t) + a[2] cos(2t) - …`, t from 0 to 2π.
+fn cosines(t: &Tensor, span: f64, a: &[f64]) -> Result<Tensor> {
+    let [first, rest @ ..] = a else {
+        return Err(Error::argument("the list of weights is empty").help("give one number at least"));
+    };
+    let mut sum = t.mul(0.0)?.add(*first)?;
+    for (i, weight) in rest.iter().enumerate() {
+        let sign = if i % 2 == 0 { -1.0 } else { 1.0 };
+        sum = sum.add(&t.mul((i + 1) as f64 * 2.0 * PI / span)?.cos()?.mul(sign * weight)?)?;
+    }
+    Ok(sum)
+}
+
+fn positive(name: &str, v: f64) -> Result<()> {
+    match v > 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(format!("{name} is {v}")).help("it is greater than 0")),
+    }
+}
+
+/// The functions of `torch` itself, which leave the last number out by default.
+macro_rules! windows {
+    ($($name:ident = $make:expr;)*) => {$(
+        pub(super) fn $name(n: i64, target: &TargetSpec, periodic: bool, site: CallSite) -> Result<Tensor> {
+            window(n, !periodic, target, site, $make).map_err(|e| e.within(|| format!(concat!(stringify!($name), "({})"), n)))
+        }
+    )*};
+}
+windows! {
+    bartlett_window = triangle;
+    blackman_window = |t, span| cosines(t, span, &BLACKMAN);
+    hann_window = hann;
 }
 
 pub(super) fn hamming_window(
@@ -74,16 +159,6 @@ pub(super) fn hamming_window(
     beta: f64,
     site: CallSite,
 ) -> Result<Tensor> {
-    window("hamming_window", n, target, periodic, site, |at| at.mul(TURN)?.cos()?.mul(-beta)?.add(alpha))
-}
-
-pub(super) fn blackman_window(n: i64, target: &TargetSpec, periodic: bool, site: CallSite) -> Result<Tensor> {
-    window("blackman_window", n, target, periodic, site, |at| {
-        let (once, twice) = (at.mul(TURN)?.cos()?, at.mul(2.0 * TURN)?.cos()?);
-        twice.mul(0.08)?.sub(&once.mul(0.5)?)?.add(0.42)
-    })
-}
-
-pub(super) fn bartlett_window(n: i64, target: &TargetSpec, periodic: bool, site: CallSite) -> Result<Tensor> {
-    window("bartlett_window", n, target, periodic, site, |at| at.mul(2.0)?.sub(1.0)?.abs()?.rsub(1.0))
+    let make = |t: &Tensor, span| cosines(t, span, &[alpha, beta]);
+    window(n, !periodic, target, site, make).map_err(|e| e.within(|| format!("hamming_window({n})")))
 }

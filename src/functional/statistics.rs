@@ -3,12 +3,12 @@
 use super::differences::neighbours;
 use super::reduce::{std, var};
 use super::shape::in_method;
-use super::{create, invoke1, op, where_};
+use super::{invoke1, op, where_};
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, Autocast, normalize_dim};
+use crate::ops::{Autocast, normalize_dim};
 use crate::tensor::Tensor;
-use oflow_kernels::{DType, Scalar};
+use oflow_kernels::DType;
 use smallvec::smallvec;
 
 functions! {
@@ -42,12 +42,6 @@ functions! {
     "nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor" = nanquantile;
     /// The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence.
     "mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)" = mode;
-    /// The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the
-    /// lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last
-    /// interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length.
-    "histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram;
-    /// `histogram` with `bins` as the bounds of the intervals, in rising order.
-    "histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)" = histogram_within as fn histogram_within;
 }
 
 /// The correction for PyTorch's older argument `unbiased`: 1 if true, else 0.
@@ -117,10 +111,14 @@ fn observations(x: &Tensor) -> Result<Tensor> {
         n => return Err(Error::shape(format!("x has {n} dims; variables by observations are two"))),
     };
     match x.dtype() {
-        d if d.is_float() => Ok(x),
-        d if d.is_complex() => Err(Error::dtype(format!("x is {d}; it takes real numbers"))),
+        d if d.is_float() || d.is_complex() => Ok(x),
         _ => x.cast(DType::F32),
     }
+}
+
+/// The conjugate transpose of a matrix.
+fn conjugates(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() { x.adjoint() } else { x.transpose(0, 1) }
 }
 
 pub(super) fn cov(
@@ -158,14 +156,14 @@ pub(super) fn cov(
         };
         let Some(w) = weights else {
             let centred = table.sub(&table.mean_keepdim(1)?)?;
-            let sums = centred.matmul(&centred.transpose(0, 1)?)?;
+            let sums = centred.matmul(&conjugates(&centred)?)?;
             let by = (n as i64).saturating_sub(correction).max(0);
             drop(inner);
             return reduced(&sums.div(by as f64)?);
         };
         let total = w.sum(())?;
         let centred = table.sub(&table.mul(&w)?.sum_keepdim(1)?.div(&total)?)?;
-        let sums = centred.mul(&w)?.matmul(&centred.transpose(0, 1)?)?;
+        let sums = centred.mul(&w)?.matmul(&conjugates(&centred)?)?;
         let left = match aweights {
             Some(a) if correction != 0 => total.sub(&w.mul(a)?.sum(())?.div(&total)?.mul(correction as f64)?)?,
             _ => total.sub(correction)?,
@@ -192,6 +190,12 @@ pub(super) fn corrcoef(x: &Tensor, site: CallSite) -> Result<Tensor> {
         }
         let deviations = c.diagonal(0, 0, 1)?.sqrt()?;
         let r = c.div(&deviations.unsqueeze(1)?)?.div(&deviations)?;
+        if r.dtype().is_complex() {
+            let part = |part: Tensor| part.clamp(-1.0, 1.0);
+            let (re, im) = (part(r.real()?)?, part(r.imag()?)?);
+            drop(inner);
+            return invoke1(op!("complex"), &[Some(&re), Some(&im)], smallvec![], smallvec![], site);
+        }
         drop(inner);
         r.clamp(-1.0, 1.0)
     };
@@ -413,95 +417,4 @@ pub(super) fn mode(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Resul
         Ok(vec![values.reshape(&shape[..])?, ids.reshape(&shape[..])?])
     };
     site.run(body).map_err(|e| e.within(|| format!("mode({})", x.short())))
-}
-
-/// The histogram of x in the intervals between `edges`, and `edges`.
-fn counted(x: &Tensor, edges: &Tensor, weight: Option<&Tensor>, density: bool) -> Result<Vec<Tensor>> {
-    let bins = edges.numel() as i64 - 1;
-    let flat = x.detach().reshape([x.numel()])?;
-    let weights = match weight {
-        Some(w) if w.shape() != x.shape() || w.dtype() != x.dtype() => {
-            return Err(Error::shape(format!("the weights are {}, x is {}", w.short(), x.short())));
-        }
-        Some(w) => w.reshape([w.numel()])?,
-        None => super::ones_like(&flat)?,
-    };
-    let (lo, hi) = (edges.narrow(0, 0, 1)?, edges.narrow(0, bins, 1)?);
-    let inside = flat.ge(&lo)?.logical_and(&flat.le(&hi)?)?;
-    let options = super::BucketizeOptions { right: true, ..Default::default() };
-    let ids = flat.bucketize_with(edges, &options)?.sub(1i64)?.clamp(0i64, bins - 1)?;
-    let weights = weights.masked_fill(&inside.logical_not()?, 0.0)?;
-    let hist = invoke1(
-        op!("scatter_sum"),
-        &[Some(&weights), Some(&ids)],
-        smallvec![0i64.into(), bins.into()],
-        smallvec![],
-        CallSite::here(),
-    )?;
-    let hist = match density {
-        true => {
-            let (later, earlier) = neighbours(edges, 0)?;
-            hist.div(&hist.sum(())?)?.div(&later.sub(&earlier)?)?
-        }
-        false => hist,
-    };
-    Ok(vec![hist, edges.clone()])
-}
-
-fn of_floats(x: &Tensor) -> Result<()> {
-    match x.dtype() {
-        DType::F32 | DType::F64 => Ok(()),
-        d => Err(Error::dtype(format!("a histogram is of f32 or f64, not of {d}")).help("`cast` the tensor first")),
-    }
-}
-
-pub(super) fn histogram(
-    x: &Tensor,
-    bins: i64,
-    range: &[f64],
-    weight: Option<&Tensor>,
-    density: bool,
-    site: CallSite,
-) -> Result<Vec<Tensor>> {
-    let body = || {
-        let _inner = inner_calls();
-        of_floats(x)?;
-        if bins < 1 {
-            return Err(Error::argument(format!("{bins} intervals cannot be counted in: expected 1 or more")));
-        }
-        let (lo, hi) = match range {
-            [] if x.numel() > 0 => (x.detach().amin(())?.item()?, x.detach().amax(())?.item()?),
-            [] => (0.0, 0.0),
-            [lo, hi] => (*lo, *hi),
-            other => return Err(Error::argument(format!("the range {other:?} is not a lowest and a highest bound"))),
-        };
-        let (lo, hi) = if lo == hi { (lo - 0.5, hi + 0.5) } else { (lo, hi) };
-        if !(lo.is_finite() && hi.is_finite() && lo < hi) {
-            return Err(Error::argument(format!("the interval from {lo} to {hi} is empty")));
-        }
-        let attrs = smallvec![AttrValue::from(bins.saturating_add(1)), x.dtype().into()];
-        let ends = smallvec![Scalar::Float(lo), Scalar::Float(hi)];
-        let edges = create(op!("linspace"), attrs, ends, &x.whole_target(), site)?;
-        counted(x, &edges, weight, density)
-    };
-    site.run(body).map_err(|e| e.within(|| format!("histogram({}, {bins})", x.short())))
-}
-
-pub(super) fn histogram_within(
-    x: &Tensor,
-    bins: &Tensor,
-    weight: Option<&Tensor>,
-    density: bool,
-    site: CallSite,
-) -> Result<Vec<Tensor>> {
-    let body = || {
-        let _inner = inner_calls();
-        of_floats(x)?;
-        if bins.ndim() != 1 || bins.numel() < 2 || bins.dtype() != x.dtype() {
-            return Err(Error::argument(format!("{} cannot be the bounds of {}", bins.short(), x.short()))
-                .help("two numbers at least, in the dtype of x"));
-        }
-        counted(x, &bins.detach(), weight, density)
-    };
-    site.run(body).map_err(|e| e.within(|| format!("histogram({}, {})", x.short(), bins.short())))
 }

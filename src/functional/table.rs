@@ -7,9 +7,9 @@ use super::definition::{FnBody, FnCode, FnDef, RustForm};
 use super::rows::{Does, Row};
 use super::{
     algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create,
-    ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, grid, image,
-    index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random, recurrent, reduce, select,
-    shape, signal, sort, statistics, values, views,
+    ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, gradient, grid,
+    histograms, image, index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random,
+    recurrent, reduce, select, shape, signal, sort, statistics, values, views,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -72,10 +72,14 @@ const ROWS: &[&[Row]] = &[
     arrange::FUNCTIONS,
     pieces::FUNCTIONS,
     image::PADDING,
+    image::BY_NAME,
     reduce::FUNCTIONS,
     statistics::FUNCTIONS,
     statistics::UNBIASED,
+    histograms::FUNCTIONS,
+    histograms::BY_NAME,
     differences::FUNCTIONS,
+    gradient::FUNCTIONS,
     differences::PAIRS,
     differences::QUESTIONS,
     select::FUNCTIONS,
@@ -88,8 +92,10 @@ const ROWS: &[&[Row]] = &[
     count::FUNCTIONS,
     distinct::BY_NAME,
     random::FUNCTIONS,
+    random::BY_NAME,
     drops::FUNCTIONS,
     signal::FUNCTIONS,
+    signal::SYMMETRIC,
     index::BY_NAME,
     nn::PRODUCTS,
     complex::FUNCTIONS,
@@ -123,6 +129,7 @@ const ROWS: &[&[Row]] = &[
     layout::BY_NAME,
     forms::BY_NAME,
     values::VALUES,
+    values::DTYPES,
 ];
 
 /// Overloads of functions that are an op, beside the op's own.
@@ -140,7 +147,8 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let of = |rows: &[&[Row]]| rows.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect::<Result<Vec<_>>>();
     let filled = of(ROWS).and_then(|rows| {
         // A row stands for the op of its name, which gives its own function only where no row does.
-        let has_row = |op: &Op| op.functions.is_empty() && rows.iter().any(|row| row.sig.name == op.name());
+        let named = |name: &str| derived::is_other_name(name) || rows.iter().any(|row| row.sig.name == name);
+        let has_row = |op: &Op| op.functions.is_empty() && named(op.name());
         for op in ops::shown().into_iter().filter(|op| op.is_builtin() && !has_row(op)) {
             of_op(op)?.into_iter().try_for_each(|def| table.add(def))?;
         }

@@ -1,10 +1,39 @@
 //! Properties of a tensor, by name. In Rust these are methods of [`Tensor`](crate::Tensor).
 
-use crate::ops::normalize_dim;
-use oflow_kernels::DType;
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, TensorType, broadcast_shapes, normalize_dim, promote_types, promoted};
+use oflow_kernels::{DType, Dims, Scalar};
 
 fn is_signed(d: DType) -> bool {
     d != DType::Bool && !d.is_unsigned()
+}
+
+/// The dtype of a number by itself.
+fn of_number(s: Scalar) -> DType {
+    DType::Bool.promote_scalar(s.kind())
+}
+
+by_name! {
+    DTYPES, "Properties", Value;
+    /// The dtype that a sum of these has. Tensors without dims count only if they are of a higher kind.
+    "result_type(Tensor tensor1, Tensor tensor2) -> DataType" = |b| {
+        let types = [0, 1].map(|i| b.given(i).map(|t| TensorType::new(t.shape(), t.dtype())));
+        let [one, two] = types;
+        Ok(promote_types([one?, two?].iter())?.into())
+    };
+    /// The dtype that a sum of a tensor and a number has.
+    "result_type(Tensor tensor, Scalar scalar) -> DataType" = |b| Ok(b.given(0)?.dtype().promote_scalar(b.scalar(1)?.kind()).into());
+    /// The dtype that a sum of a number and a tensor has.
+    "result_type(Scalar scalar, Tensor tensor) -> DataType" = |b| Ok(b.given(1)?.dtype().promote_scalar(b.scalar(0)?.kind()).into());
+    /// The dtype that a sum of two numbers has.
+    "result_type(Scalar scalar1, Scalar scalar2) -> DataType" = |b| Ok(of_number(b.scalar(0)?).promote_scalar(b.scalar(1)?.kind()).into());
+    /// The smallest dtype to which both can be converted: that of a sum of tensors of these.
+    "promote_types(DataType type1, DataType type2) -> DataType" = |b| Ok(promoted(b.given_dtype(0)?, b.given_dtype(1)?)?.into());
+    /// Whether a result of the first dtype may be written to a tensor of the second: to one of the same or of a higher kind.
+    "can_cast(DataType from_, DataType to) -> Bool" = |b| {
+        let (from, to) = (b.given_dtype(0)?.kind(), b.given_dtype(1)?.kind());
+        Ok((from <= to).into())
+    };
 }
 
 by_name! {
@@ -13,6 +42,19 @@ by_name! {
     "item(Tensor x) -> Scalar" = |b| Ok(b.given(0)?.item_at(b.site)?.into());
     /// The number of elements.
     "numel(Tensor x) -> Int" = |b| Ok(b.given(0)?.numel().into());
+    /// The shape to which tensors of these shapes broadcast.
+    "broadcast_shapes(IntLists shapes) -> IntList" = |b| {
+        let AttrValue::List(lists) = b.attr(0).unwrap_or(&AttrValue::Absent) else {
+            return Err(Error::argument("the shapes are lists of integers"));
+        };
+        let mut all: Vec<Dims> = vec![];
+        for list in lists.iter() {
+            let AttrValue::Ints(list) = list else { return Err(Error::argument("the shapes are lists of integers")) };
+            let size = |n: &i64| usize::try_from(*n).map_err(|_| Error::shape(format!("a shape has no size {n}")));
+            all.push(list.iter().map(size).collect::<Result<_>>()?);
+        }
+        Ok(broadcast_shapes(all.iter().map(|d| &d[..]))?.as_slice().into())
+    };
     /// The number of dims.
     "ndim(Tensor x) -> Int" = |b| Ok(b.given(0)?.ndim().into());
     /// The size of a dim. Negative dims count from the end.

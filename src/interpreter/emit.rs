@@ -4,8 +4,8 @@ use super::boxing::BoxingReason;
 use super::call::{Call, Outputs};
 use super::layout::to_layout;
 use crate::error::{CallSite, Result};
-use crate::ops::resolve_attrs;
-use crate::ops::{AttrValue, Emit, Op, Value, find, lookup, shards_of};
+use crate::ops::resolve_symbolic;
+use crate::ops::{AttrValue, Emit, Op, RuntimeAttrs, Value, find, lookup, shards_of};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Dims};
@@ -43,16 +43,22 @@ pub(super) struct EagerEmit<'f> {
     op: &'static str,
     site: CallSite,
     functions: Option<&'f dyn Functions>,
+    /// Numbers that the program passes on as [`AttrValue::Given`].
+    given: RuntimeAttrs,
 }
 
 impl<'f> EagerEmit<'f> {
     /// An empty program on behalf of a call of `op` at `site`; it calls ops only.
     pub fn new(op: &'static str, site: CallSite) -> EagerEmit<'f> {
-        EagerEmit { values: vec![], op, site, functions: None }
+        EagerEmit { values: vec![], op, site, functions: None, given: RuntimeAttrs::new() }
     }
     /// The program calls these functions too.
     pub fn with_functions(self, functions: &'f dyn Functions) -> EagerEmit<'f> {
         EagerEmit { functions: Some(functions), ..self }
+    }
+    /// The program passes on runtime attributes of a call with these.
+    pub fn with_runtime(self, given: RuntimeAttrs) -> EagerEmit<'f> {
+        EagerEmit { given, ..self }
     }
     /// Gives a tensor a number.
     pub fn put(&mut self, t: Tensor) -> Value {
@@ -66,7 +72,8 @@ impl<'f> EagerEmit<'f> {
     /// Calls an op on tensors.
     pub fn run(&self, op: &str, inputs: &[Option<&Tensor>], attrs: &[(&str, AttrValue)]) -> Result<Outputs> {
         let op = find(op)?;
-        let (attrs, runtime) = resolve_attrs(op, attrs)?;
+        let (attrs, numbers) = resolve_symbolic(op, attrs)?;
+        let runtime: RuntimeAttrs = numbers.iter().map(|n| n.of(&self.given)).collect::<Result<_>>()?;
         Call::new(op, inputs).attrs(attrs).runtime(runtime).at(self.site).run()
     }
 }

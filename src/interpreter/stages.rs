@@ -19,8 +19,8 @@ use super::boxing::BoxingReason;
 use super::cache::DispatchPlan;
 use super::call::{Call, Outputs, Rewrite, Rewritten};
 use super::capture::SYMBOLS;
-use super::complex_lowering::COMPLEX_LOWERING;
 use super::decide::decide;
+use super::dtype_lowering::DTYPE_LOWERING;
 use super::issue::issue_and_run;
 use super::key::key_of;
 use super::layout;
@@ -52,7 +52,7 @@ macro_rules! rewrites {
         }
     };
 }
-rewrites!(SYMBOLS, AUTOCAST, COMPLEX_LOWERING, UNSHARD, KEEP_OVERWRITTEN);
+rewrites!(SYMBOLS, AUTOCAST, DTYPE_LOWERING, UNSHARD, KEEP_OVERWRITTEN);
 
 impl Call<'_> {
     /// Runs the call and returns its outputs.

@@ -2,7 +2,7 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
-use super::complex_lowering::ComplexLowering;
+use super::dtype_lowering::DTypeLowering;
 use super::grad::{Grad, LowerFn};
 use super::hooks::Hooks;
 use super::infer::{InferCtx, LocalizeCtx};
@@ -275,8 +275,8 @@ pub struct OpDef {
     pub cast: Option<CastPolicy>,
     /// Work of the interpreter where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
-    /// How it takes complex numbers where its kernels compute with real ones.
-    pub complex_lowering: Option<ComplexLowering>,
+    /// How it takes dtypes that its kernels do not compute with.
+    pub dtype_lowerings: Vec<DTypeLowering>,
     /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
@@ -341,7 +341,7 @@ impl OpDef {
             length: None,
             cast: None,
             layout: None,
-            complex_lowering: None,
+            dtype_lowerings: vec![],
             kernels: vec![],
             samples: vec![],
             library: None,

@@ -36,12 +36,12 @@
 mod arith;
 mod attr;
 mod autocast;
-mod complex_lowering;
 mod condition;
 mod constraint;
 mod deduce;
 mod def;
 mod derive;
+mod dtype_lowering;
 mod factors;
 mod families;
 mod function;
@@ -67,7 +67,6 @@ mod wired;
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
-pub use complex_lowering::ComplexLowering;
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promote_types, promoted, scalar_of_kind};
 pub use def::{
@@ -76,6 +75,7 @@ pub use def::{
 pub(crate) use def::{NdInferFn, ViewFn};
 pub(crate) use derive::lookup_derived;
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
+pub use dtype_lowering::{ByDTypeFn, DTypeLowering};
 pub(crate) use families::{Diagonal, builtin, chain_of, quantised, reads_chain, roll};
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};

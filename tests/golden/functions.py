@@ -860,6 +860,44 @@ for bias, layers, both in ((True, 1, False), (False, 2, False), (True, 2, True))
     run = lambda x, h, c, *w: (lambda y: (y[0], y[1], y[2]))(torch.lstm(x, (h, c), list(w), bias, layers, 0.0, False, both, False))
     case("lstm", run, x, states, weights, has_biases=bias, num_layers=layers, bidirectional=both, note="h narrower than c")
 
+# --- integers by the places of a kernel, gradients of data, combinations ---------------------------------------------------
+
+ints = values((2, 4, 5, 6), "i64", start=3)
+for kernel, stride, padding, dilation, groups in ((2, 1, 0, 1, 1), (3, 2, 1, 1, 2), ([1, 2], [2, 3], [0, 1], [1, 2], 4)):
+    size = kernel if isinstance(kernel, list) else [kernel, kernel]
+    pair = lambda v: v if isinstance(v, list) else [v, v]
+    w = values((4, 4 // groups, *size), "i64", start=5)
+    case("conv2d", lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), ints, w, values((4,), "i64"), pair(stride), pair(padding), pair(dilation), groups, note="integers")
+    w = values((4, 6 // groups if groups < 4 else 2, *size), "i64", start=5)
+    case("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, None, stride, padding, 0, groups, dilation), ints, w, stride=pair(stride), padding=pair(padding), groups=groups, dilation=pair(dilation), note="integers")
+case("conv1d", lambda x, w: F.conv1d(x, w), values((2, 3, 7), "i64"), values((2, 3, 3), "i64"), note="integers")
+for kernel, stride, padding, dilation, up in (([2, 2], [2, 2], [0, 0], [1, 1], False), ([3, 2], [2, 1], [1, 1], [1, 2], True)):
+    case("max_pool2d", lambda x: F.max_pool2d(x, kernel, stride, padding, dilation, up), ints, kernel, stride, padding, dilation, up, note="integers")
+    case("max_pool2d_with_indices", lambda x: F.max_pool2d(x, kernel, stride, padding, dilation, up, return_indices=True), ints, kernel, stride, padding, dilation, up, note="integers")
+    for counted, divisor in ((True, None), (False, None), (True, 3)):
+        case("avg_pool2d", lambda x: F.avg_pool2d(x, kernel, stride, padding, up, counted, divisor), ints, kernel, stride, padding, up, counted, **({} if divisor is None else {"divisor_override": divisor}), note="integers")
+curve = values((4, 5), "f64").cumsum(1)
+for spacing, dim, order in ((1.0, [0, 1], 1), (0.5, [1], 2), (2.0, [0], 1)):
+    case("gradient", lambda x: torch.gradient(x, spacing=spacing, dim=dim, edge_order=order), curve, spacing=spacing, dim=dim, edge_order=order)
+case("gradient", lambda x: torch.gradient(x, spacing=[0.5, 2.0]), curve, spacing=[0.5, 2.0])
+for order in (1, 2):
+    at = [torch.tensor([0.0, 0.5, 2.0, 3.0], dtype=torch.float64), torch.tensor([0.0, 1.0, 1.5, 4.0, 4.25], dtype=torch.float64)]
+    case("gradient", lambda x, *at: torch.gradient(x, spacing=[t.detach() for t in at], edge_order=order), curve, spacing=at, edge_order=order, backward=False)
+for r, again in ((2, False), (3, False), (2, True), (1, False), (4, False)):
+    case("combinations", lambda x: torch.combinations(x, r, again), values((4,), "f64"), r, again)
+for bins, limits in (([3, 2], []), ([2, 4], [-2.0, 2.0, -1.0, 1.5])):
+    points = values((7, 2), "f64")
+    flat = lambda found: [found[0], *found[1]]
+    case("histogramdd", lambda x: flat(torch.histogramdd(x, bins, range=limits or None)), points, bins, **({"range": limits} if limits else {}), backward=False)
+    case("histogramdd", lambda x, w: flat(torch.histogramdd(x, bins, range=limits or None, weight=w, density=True)), points, bins, **({"range": limits} if limits else {}), weight=values((7,), "f64").abs(), density=True, backward=False)
+case("histogramdd", lambda x, a, b: flat(torch.histogramdd(x, [a, b])), points, [torch.tensor([-1.0, 0.0, 2.0], dtype=torch.float64), torch.tensor([-2.0, 0.5, 1.0, 3.0], dtype=torch.float64)], backward=False)
+case("constant_pad_nd", lambda x: torch.constant_pad_nd(x, [1, 2, -1, 0], 0.5), x, [1, 2, -1, 0], 0.5)
+case("cat", lambda a, b: torch.cat([a, b], 1), [torch.zeros(0, dtype=torch.float64), values((2, 3), "f64")], 1, note="an empty list")
+case("tensordot", lambda a, b: torch.tensordot(a, b, ([1], [0])), values((2, 1), "f64"), values((3, 4), "f64"), [1], [0], note="a dim of size 1")
+case("trapezoid", lambda y, x: torch.trapezoid(y, x), values((2, 4), "f64"), values((1, 4), "f64").cumsum(1), note="places of one row")
+bools = values((5,), "i64", below=2).bool()
+case("index_add", lambda x, i, v: torch.index_add(x, 0, i, v), bools, 0, torch.tensor([0, 2, 2]), torch.tensor([True, False, True]), note="bools")
+
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")

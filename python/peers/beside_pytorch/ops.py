@@ -55,8 +55,9 @@ def at(path):
 
 
 def called(name):
-    """A method of a tensor as a function, or None."""
-    return (lambda x, *a, **k: getattr(x, name)(*a, **k)) if hasattr(oflow.Tensor, name) else None
+    """A method of a tensor as a function, or None. One in place has a copy, as a leaf cannot be written."""
+    own = (lambda x: x.clone()) if name.endswith("_") and not name.endswith("__") else lambda x: x
+    return (lambda x, *a, **k: getattr(own(x), name)(*a, **k)) if hasattr(oflow.Tensor, name) else None
 
 
 def find(op):
@@ -78,7 +79,7 @@ def variants(op):
     if op.name in CASTS or op.name in METHODS or "." in op.name:
         return {}
     forms = {}
-    if op.method_variant is not None and not op.name.startswith("__") and key_of(op) not in REORDERED:
+    if op.method_variant is not None and op.method_variant.__name__.isidentifier() and not op.name.startswith("__") and key_of(op) not in REORDERED:
         forms["method"] = op.method_variant.__name__
     if op.inplace_variant is not None and not op.name.startswith("__"):
         forms["in place"] = op.inplace_variant.__name__

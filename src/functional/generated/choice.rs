@@ -228,19 +228,6 @@ impl Tensor {
         invoke1(op!("unique"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
-    ///
-    /// ```text
-    /// index_select(Tensor x, Int dim, Tensor ids) -> Tensor
-    /// ```
-    ///
-    /// # Errors
-    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
-    #[track_caller]
-    pub fn index_select(&self, dim: impl IntLike, ids: &Tensor) -> Result<Tensor> {
-        invoke1(op!("index_select"), &[Some(self), Some(ids)], smallvec![dim.int().into()], smallvec![], CallSite::here())
-    }
-
     /// The elements of each of the dims in reverse order, in new memory.
     ///
     /// ```text
@@ -402,6 +389,19 @@ impl Tensor {
     #[track_caller]
     pub fn take_along_dim(&self, ids: &Tensor, dim: impl IntLike) -> Result<Tensor> {
         super::super::gather::take_along_dim(self, ids, dim.int(), CallSite::here())
+    }
+
+    /// The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
+    ///
+    /// ```text
+    /// index_select(Tensor x, Int dim, Tensor ids) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
+    #[track_caller]
+    pub fn index_select(&self, dim: impl IntLike, ids: &Tensor) -> Result<Tensor> {
+        super::super::gather::index_select(self, dim.int(), ids, CallSite::here())
     }
 
     /// x with each element of `src` written at its index along `dim`; of several at one place the last stands.
@@ -738,6 +738,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("masked_select(Tensor x, Tensor mask) -> Tensor", |b| Ok(vec![super::super::select::masked_select(b.given(0)?, b.given(1)?, b.site)?])),
     ("gather(Tensor x, Int dim, Tensor ids) -> Tensor", |b| Ok(vec![super::super::gather::gather(b.given(0)?, b.int(1)?, b.given(2)?, b.site)?])),
     ("take_along_dim(Tensor x, Tensor ids, Int dim) -> Tensor", |b| Ok(vec![super::super::gather::take_along_dim(b.given(0)?, b.given(1)?, b.int(2)?, b.site)?])),
+    ("index_select(Tensor x, Int dim, Tensor ids) -> Tensor", |b| Ok(vec![super::super::gather::index_select(b.given(0)?, b.int(1)?, b.given(2)?, b.site)?])),
     ("scatter(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::scatter(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("scatter_add(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::scatter_add(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
     ("index_add(Tensor x, Int dim, Tensor ids, Tensor src, *, Scalar alpha=1) -> Tensor", |b| Ok(vec![super::super::gather::index_add(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.scalar(4)?, b.site)?])),

@@ -536,7 +536,7 @@ impl Tensor {
         invoke1(op!("isneginf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// Every bit of an integer turned: -x - 1 of signed ones.
+    /// Every bit of an integer turned: -x - 1 of signed ones. A bool is one bit.
     ///
     /// ```text
     /// bitwise_not(Tensor x) -> Tensor
@@ -1102,7 +1102,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or `weight` is not a tensor of float, or the shapes do not broadcast.
+    /// If `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or `weight` is not a tensor of float or complex, or the shapes do not broadcast.
     #[track_caller]
     pub fn lerp<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();

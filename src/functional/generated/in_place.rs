@@ -1279,7 +1279,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// If `a` is not a tensor of float, or `b` is not a tensor of float, or `weight` is not a tensor of float, or the shapes do not broadcast, or the result has another shape or dtype.
+    /// If `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or `weight` is not a tensor of float or complex, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
     pub fn lerp_<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
@@ -1514,6 +1514,39 @@ impl Tensor {
         Ok(self)
     }
 
+    /// x becomes numbers of a Cauchy distribution, in place.
+    ///
+    /// ```text
+    /// cauchy_(Tensor x, Float median=0.0, Float sigma=1.0, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cauchy_(&self, median: f64, sigma: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::cauchy_(self, median, sigma, generator, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes numbers whose logarithms are normal with this mean and standard deviation, in place.
+    ///
+    /// ```text
+    /// log_normal_(Tensor x, Float mean=1.0, Float std=2.0, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn log_normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::log_normal_(self, mean, std, generator, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …
+    ///
+    /// ```text
+    /// geometric_(Tensor x, Float p, Generator? generator) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn geometric_(&self, p: f64, generator: Option<&Generator>) -> Result<&Tensor> {
+        super::super::random::geometric_(self, p, generator, CallSite::here())?;
+        Ok(self)
+    }
+
     /// x becomes 1 with probability `p` and 0 otherwise, in place.
     ///
     /// ```text
@@ -1550,6 +1583,18 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     }),
     ("exponential_(Tensor x, Float rate=1.0, Generator? generator) -> Tensor", |b| {
         super::super::random::exponential_(b.given(0)?, b.float(1)?, b.generator(2), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("cauchy_(Tensor x, Float median=0.0, Float sigma=1.0, Generator? generator) -> Tensor", |b| {
+        super::super::random::cauchy_(b.given(0)?, b.float(1)?, b.float(2)?, b.generator(3), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("log_normal_(Tensor x, Float mean=1.0, Float std=2.0, Generator? generator) -> Tensor", |b| {
+        super::super::random::log_normal_(b.given(0)?, b.float(1)?, b.float(2)?, b.generator(3), b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("geometric_(Tensor x, Float p, Generator? generator) -> Tensor", |b| {
+        super::super::random::geometric_(b.given(0)?, b.float(1)?, b.generator(2), b.site)?;
         Ok(vec![b.given(0)?.clone()])
     }),
     ("bernoulli_(Tensor x, Float p=0.5, Generator? generator) -> Tensor", |b| {

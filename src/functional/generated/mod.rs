@@ -17,7 +17,7 @@ mod layouts;
 
 /// Functions that are not methods of [`Tensor`](crate::Tensor).
 pub mod functions {
-    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions, randperm, MultinomialOptions, normal, normal_of, normal_of_with, NormalOfOptions, GumbelSoftmaxOptions, FeatureDropoutOptions, AlphaDropoutOptions, FeatureAlphaDropoutOptions, RreluOptions};
+    pub use super::random_numbers::{bernoulli, randint, DropoutOptions, rand, rand_with, RandOptions, randn, randn_with, RandnOptions, randperm, MultinomialOptions, normal, normal_of, normal_of_with, NormalOfOptions, GumbelSoftmaxOptions, FeatureDropoutOptions, AlphaDropoutOptions, FeatureAlphaDropoutOptions, RreluOptions};
     pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions, IsinOptions};
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions, VarMeanOptions, StdMeanOptions, CovOptions, QuantileOptions, quantiles, quantiles_keepdim, quantiles_with, QuantilesOptions, NanquantileOptions, HistogramOptions, histogram_within, histogram_within_with, HistogramWithinOptions, DiffOptions, TrapezoidOptions, CumulativeTrapezoidOptions};

@@ -8,6 +8,13 @@ use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use smallvec::smallvec;
 
+/// Options of [`Tensor::dropout_with`](crate::Tensor::dropout_with).
+#[derive(Clone, Debug, Default)]
+pub struct DropoutOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
 /// Options of [`functional::rand_with`](crate::functional::rand_with).
 #[derive(Clone, Debug)]
 pub struct RandOptions {
@@ -42,13 +49,6 @@ impl Default for RandnOptions {
             std: 1.0,
         }
     }
-}
-
-/// Options of [`Tensor::dropout_with`](crate::Tensor::dropout_with).
-#[derive(Clone, Debug, Default)]
-pub struct DropoutOptions {
-    /// `Generator? generator`. Not given by default.
-    pub generator: Option<Generator>,
 }
 
 /// Options of [`Tensor::multinomial_with`](crate::Tensor::multinomial_with).
@@ -100,58 +100,6 @@ pub struct RreluOptions {
     pub generator: Option<Generator>,
 }
 
-/// Uniform numbers in [lo, hi).
-///
-/// ```text
-/// rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor
-/// ```
-#[track_caller]
-pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let target = target.into_target();
-    let site = CallSite::here();
-    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
-    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), seed, ordinal], target.target(), site)
-}
-
-/// [`functional::rand`](crate::functional::rand) with its options.
-#[track_caller]
-pub fn rand_with(
-    shape: impl AsRef<[usize]>,
-    target: impl IntoTarget,
-    options: &crate::functional::RandOptions,
-) -> Result<Tensor> {
-    let target = target.into_target();
-    let site = CallSite::here();
-    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
-    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.lo.into(), options.hi.into(), seed, ordinal], target.target(), site)
-}
-
-/// Normal numbers with that mean and standard deviation. They do not depend on placement or SBP.
-///
-/// ```text
-/// randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor
-/// ```
-#[track_caller]
-pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let target = target.into_target();
-    let site = CallSite::here();
-    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
-    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), seed, ordinal], target.target(), site)
-}
-
-/// [`functional::randn`](crate::functional::randn) with its options.
-#[track_caller]
-pub fn randn_with(
-    shape: impl AsRef<[usize]>,
-    target: impl IntoTarget,
-    options: &crate::functional::RandnOptions,
-) -> Result<Tensor> {
-    let target = target.into_target();
-    let site = CallSite::here();
-    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
-    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.mean.into(), options.std.into(), seed, ordinal], target.target(), site)
-}
-
 /// 1 with probability p, else 0.
 ///
 /// ```text
@@ -181,6 +129,51 @@ pub fn randint(
     let site = CallSite::here();
     let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
     super::super::create(op!("randint"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::I64).into()], smallvec![lo.int().into(), hi.int().into(), seed, ordinal], target.target(), site)
+}
+
+/// Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are.
+///
+/// ```text
+/// rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor
+/// ```
+#[track_caller]
+pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::rand(shape.as_ref(), &target, 0.0, 1.0, CallSite::here())
+}
+
+/// [`functional::rand`](crate::functional::rand) with its options.
+#[track_caller]
+pub fn rand_with(
+    shape: impl AsRef<[usize]>,
+    target: impl IntoTarget,
+    options: &crate::functional::RandOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::rand(shape.as_ref(), &target, options.lo, options.hi, CallSite::here())
+}
+
+/// Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance
+/// in each part.
+///
+/// ```text
+/// randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor
+/// ```
+#[track_caller]
+pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::randn(shape.as_ref(), &target, 0.0, 1.0, CallSite::here())
+}
+
+/// [`functional::randn`](crate::functional::randn) with its options.
+#[track_caller]
+pub fn randn_with(
+    shape: impl AsRef<[usize]>,
+    target: impl IntoTarget,
+    options: &crate::functional::RandnOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::random::randn(shape.as_ref(), &target, options.mean, options.std, CallSite::here())
 }
 
 /// The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise.
@@ -385,6 +378,8 @@ impl Tensor {
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
+    ("rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::rand(&b.shape(0)?, &b.drawing_target_of(1, Some(4), 5)?, b.float(2)?, b.float(3)?, b.site)?])),
+    ("randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::randn(&b.shape(0)?, &b.drawing_target_of(1, Some(4), 5)?, b.float(2)?, b.float(3)?, b.site)?])),
     ("randperm(Int n, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::randperm(b.int(0)?, &b.drawing_target_of(1, Some(2), 3)?, b.site)?])),
     ("multinomial(Tensor probs, Int num_samples, Bool replacement=false, *, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::multinomial(b.given(0)?, b.int(1)?, b.bool(2)?, b.generator(3), b.site)?])),
     ("normal(Float mean, Float std, Shape shape, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor", |b| Ok(vec![super::super::random::normal(b.float(0)?, b.float(1)?, &b.shape(2)?, &b.drawing_target_of(3, Some(4), 5)?, b.site)?])),

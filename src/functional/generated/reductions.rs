@@ -253,7 +253,7 @@ pub fn quantiles_with(
 /// ```
 #[track_caller]
 pub fn histogram_within(x: &Tensor, bins: &Tensor) -> Result<Vec<Tensor>> {
-    super::super::statistics::histogram_within(x, bins, None, false, CallSite::here())
+    super::super::histograms::histogram_within(x, bins, None, false, CallSite::here())
 }
 
 /// [`functional::histogram_within`](crate::functional::histogram_within) with its options.
@@ -263,7 +263,7 @@ pub fn histogram_within_with(
     bins: &Tensor,
     options: &crate::functional::HistogramWithinOptions,
 ) -> Result<Vec<Tensor>> {
-    super::super::statistics::histogram_within(x, bins, options.weight.as_ref(), options.density, CallSite::here())
+    super::super::histograms::histogram_within(x, bins, options.weight.as_ref(), options.density, CallSite::here())
 }
 
 impl Tensor {
@@ -795,7 +795,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn histogram(&self, bins: impl IntLike) -> Result<Vec<Tensor>> {
-        super::super::statistics::histogram(self, bins.int(), &[], None, false, CallSite::here())
+        super::super::histograms::histogram(self, bins.int(), &[], None, false, CallSite::here())
     }
 
     /// [`Tensor::histogram`](crate::Tensor::histogram) with its options.
@@ -805,7 +805,7 @@ impl Tensor {
         bins: impl IntLike,
         options: &crate::functional::HistogramOptions,
     ) -> Result<Vec<Tensor>> {
-        super::super::statistics::histogram(self, bins.int(), &options.range, options.weight.as_ref(), options.density, CallSite::here())
+        super::super::histograms::histogram(self, bins.int(), &options.range, options.weight.as_ref(), options.density, CallSite::here())
     }
 
     /// The differences of neighbours along `dim`, `n` times in a row; of bools whether they differ. `prepend` and `append` are put before
@@ -929,8 +929,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("quantile(Tensor x, FloatList q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::quantiles(b.given(0)?, b.floats(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
     ("nanquantile(Tensor x, Float q, Int? dim, Bool keepdim=false, *, String interpolation=\"linear\") -> Tensor", |b| Ok(vec![super::super::statistics::nanquantile(b.given(0)?, b.float(1)?, b.int(2).ok(), b.bool(3)?, b.text(4)?, b.site)?])),
     ("mode(Tensor x, Int dim=-1, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::statistics::mode(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
-    ("histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram(b.given(0)?, b.int(1)?, b.floats(2)?, b.tensor(3), b.bool(4)?, b.site)),
-    ("histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::statistics::histogram_within(b.given(0)?, b.given(1)?, b.tensor(2), b.bool(3)?, b.site)),
+    ("histogram(Tensor x, Int bins=100, *, FloatList range=[], Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::histograms::histogram(b.given(0)?, b.int(1)?, b.floats(2)?, b.tensor(3), b.bool(4)?, b.site)),
+    ("histogram(Tensor x, Tensor bins, *, Tensor? weight, Bool density=false) -> (Tensor hist, Tensor bin_edges)", |b| super::super::histograms::histogram_within(b.given(0)?, b.given(1)?, b.tensor(2), b.bool(3)?, b.site)),
     ("diff(Tensor x, Int n=1, Int dim=-1, *, Tensor? prepend, Tensor? append) -> Tensor", |b| Ok(vec![super::super::differences::diff(b.given(0)?, b.int(1)?, b.int(2)?, b.tensor(3), b.tensor(4), b.site)?])),
     ("trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),
     ("cumulative_trapezoid(Tensor y, Tensor? x, *, Float dx=1.0, Int dim=-1) -> Tensor", |b| Ok(vec![super::super::differences::cumulative_trapezoid(b.given(0)?, b.tensor(1), b.float(2)?, b.int(3)?, b.site)?])),

@@ -62,7 +62,7 @@ impl Default for PadOptions {
     }
 }
 
-/// The tensors one after another along a dim. Their other sizes must be equal.
+/// The tensors one after another along a dim. Their other sizes must be equal. An empty list is left out, as a program may begin with one.
 ///
 /// ```text
 /// cat(TensorTuple xs, Int dim=0) -> Tensor
@@ -77,8 +77,8 @@ impl Default for PadOptions {
 /// ```
 #[track_caller]
 pub fn cat<T: Borrow<Tensor>>(xs: impl AsRef<[T]>, dim: impl IntLike) -> Result<Tensor> {
-    let xs: SmallVec<[Option<&Tensor>; 4]> = xs.as_ref().iter().map(|t| Some(t.borrow())).collect();
-    invoke1(op!("concat"), &xs, smallvec![dim.int().into()], smallvec![], CallSite::here())
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::shape::cat(&xs, dim.int(), CallSite::here())
 }
 
 /// Tensors of one shape along a new dim at position `dim`.
@@ -765,6 +765,23 @@ impl Tensor {
         super::super::pieces::slice_scatter(self, src, dim.int(), start, end, step.int(), CallSite::here())
     }
 
+    /// All choices of `r` elements of a list, as rows, in the order of their places; `with_replacement` an element may come again.
+    ///
+    /// ```text
+    /// combinations(Tensor x, Int r=2, Bool with_replacement=false) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let pairs = arange(3, Device::Cpu)?.combinations(2, false)?;
+    /// assert_eq!(pairs.to_vec::<i64>()?, [0, 1, 0, 2, 1, 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn combinations(&self, r: impl IntLike, with_replacement: bool) -> Result<Tensor> {
+        super::super::pieces::combinations(self, r.int(), with_replacement, CallSite::here())
+    }
+
     /// The powers of each element of a list, one row each: `columns` of them (as many as elements unless given), from the highest to
     /// the power 0, or with `increasing` the other way round.
     ///
@@ -869,6 +886,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("select(Tensor x, Int dim, Int index) -> Tensor", |b| Ok(vec![super::super::shape::select(b.given(0)?, b.int(1)?, b.int(2)?, b.site)?])),
     ("split(Tensor x, Int size, Int dim=0) -> TensorTuple", |b| super::super::shape::split(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
     ("chunk(Tensor x, Int parts, Int dim=0) -> TensorTuple", |b| super::super::shape::chunk(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
+    ("cat(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::cat(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
     ("stack(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::stack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
     ("view(Tensor x, IntList shape) -> Tensor", |b| Ok(vec![super::super::views::view(b.given(0)?, b.ints(1)?, b.site)?])),
     ("view_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::view_as(b.given(0)?, b.given(1)?, b.site)?])),
@@ -906,6 +924,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("select_scatter(Tensor x, Tensor src, Int dim, Int index) -> Tensor", |b| Ok(vec![super::super::pieces::select_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3)?, b.site)?])),
     ("slice_scatter(Tensor x, Tensor src, Int dim=0, Int? start, Int? end, Int step=1) -> Tensor", |b| Ok(vec![super::super::pieces::slice_scatter(b.given(0)?, b.given(1)?, b.int(2)?, b.int(3).ok(), b.int(4).ok(), b.int(5)?, b.site)?])),
     ("cartesian_prod(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::pieces::cartesian_prod(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("combinations(Tensor x, Int r=2, Bool with_replacement=false) -> Tensor", |b| Ok(vec![super::super::pieces::combinations(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)?])),
     ("vander(Tensor x, Int? columns, Bool increasing=false) -> Tensor", |b| Ok(vec![super::super::pieces::vander(b.given(0)?, b.int(1).ok(), b.bool(2)?, b.site)?])),
     ("tril_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::tril_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),
     ("triu_indices(Int rows, Int columns, Target target, *, Int offset=0, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::pieces::triu_indices(b.int(0)?, b.int(1)?, &b.target_of(2, Some(4))?, b.int(3)?, b.site)?])),

@@ -93,10 +93,27 @@ by_name! {
     "index_put(Tensor x, TensorIndex index, Tensor value) -> Tensor" = |b| put_by_name(b);
     /// A copy with the value at what an index names.
     "index_put(Tensor x, TensorIndex index, Scalar value) -> Tensor" = |b| put_by_name(b);
+    /// A copy with the value at what an index names, or with `accumulate` added to it, as often as the index names a place.
+    "index_put(Tensor x, TensorIndex index, Tensor value, Bool accumulate) -> Tensor" = |b| match b.bool(3)? {
+        true => Ok(vec![index_add(b.given(0)?, b.index(1)?, b.given(2)?, b.site)?]),
+        false => put_by_name(b),
+    };
     /// The value, which broadcasts, is written to what an index names.
     "index_put_(Tensor x, TensorIndex index, Tensor value) -> Tensor" = |b| put_by_name_(b);
     /// The value is written to what an index names.
     "index_put_(Tensor x, TensorIndex index, Scalar value) -> Tensor" = |b| put_by_name_(b);
+    /// The value is written to what an index names, or with `accumulate` added to it, as often as the index names a place.
+    "index_put_(Tensor x, TensorIndex index, Tensor value, Bool accumulate) -> Tensor" = |b| match b.bool(3)? {
+        true => {
+            let x = b.given(0)?;
+            let inner = inner_calls();
+            let sums = index_add(x, b.index(1)?, b.given(2)?, b.site)?;
+            drop(inner);
+            super::inplace::copy_(x, &sums, b.site)?;
+            Ok(vec![x.clone()])
+        }
+        false => put_by_name_(b),
+    };
 }
 
 /// The value of an assignment: a tensor or a number.
@@ -154,6 +171,13 @@ pub(super) fn index_put(x: &Tensor, indices: &[TensorIndex], value: &Operand<'_>
     let call = |e: Error| e.in_call(|| put_text("index_put", x, indices, value)).at(site);
     let fitting = resolved(x, indices, site).map_err(call)?;
     Ok(put::put(x, &fitting, value).map_err(call)?.into_result())
+}
+
+fn index_add(x: &Tensor, indices: &[TensorIndex], value: &Tensor, site: CallSite) -> Result<Tensor> {
+    let _scope = site.scope();
+    let call = |e: Error| e.in_call(|| put_text("index_put", x, indices, &Operand::Tensor(value))).at(site);
+    let fitting = resolved(x, indices, site).map_err(call)?;
+    Ok(put::add(x, &fitting, value).map_err(call)?.into_result())
 }
 
 pub(super) fn index_put_(x: &Tensor, indices: &[TensorIndex], value: &Operand<'_>, site: CallSite) -> Result<()> {

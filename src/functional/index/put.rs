@@ -6,7 +6,7 @@
 
 use super::get::{Joined, basic};
 use super::resolve::{Advanced, Basic, Resolved};
-use crate::context::inner_calls;
+use crate::context::{FromNumber, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{Operand, full, invoke1, op, where_};
 use crate::tensor::Tensor;
@@ -176,14 +176,9 @@ fn put_advanced(b: &Tensor, advanced: &[Advanced], value: &Operand<'_>) -> Resul
     let j = Joined::new(b, advanced)?;
     let table = j.merge(b)?;
     let (rank, at, count) = (table.ndim(), j.at, j.ids.numel());
-    let others: Vec<usize> = (0..rank).filter(|d| *d != at).map(|d| table.shape()[d]).collect();
     let value = match value {
         Operand::Scalar(s) => Err(*s),
-        Operand::Tensor(v) => {
-            let (before, behind) = others.split_at(j.placed);
-            let want: Vec<usize> = before.iter().chain(j.ids.shape()).chain(behind).copied().collect();
-            Ok(aligned(b, v, &want)?)
-        }
+        Operand::Tensor(v) => Ok(aligned(b, v, &named_shape(&table, &j))?),
     };
     let rows = table.shape()[at];
     let ids = j.ids.reshape([count])?;
@@ -203,7 +198,52 @@ fn put_advanced(b: &Tensor, advanced: &[Advanced], value: &Operand<'_>) -> Resul
         Err(s) => table.masked_fill(&hit, s)?,
         Ok(v) => where_(&hit, &v, &table)?,
     };
-    let Some(inner) = inner else { return Ok(y) };
+    match inner {
+        None => Ok(y),
+        Some(inner) => restored(y, b, &j, inner),
+    }
+}
+
+/// The tensor with the value added at what the index names, as often as it names a place.
+pub(super) fn add(x: &Tensor, r: &Resolved, value: &Tensor) -> Result<Tensor> {
+    if r.advanced.is_empty() {
+        let inner = inner_calls();
+        let sum = basic(x, &r.basic)?.add(&value.cast(x.dtype())?)?;
+        drop(inner);
+        return put_basic(x, &r.basic, &Operand::Tensor(&sum));
+    }
+    if r.basic.iter().all(|b| *b == Basic::Full) {
+        return add_advanced(x, &r.advanced, value);
+    }
+    let inner = inner_calls();
+    let new = add_advanced(&basic(x, &r.basic)?, &r.advanced, value)?;
+    drop(inner);
+    put_basic(x, &r.basic, &Operand::Tensor(&new))
+}
+
+fn add_advanced(b: &Tensor, advanced: &[Advanced], value: &Tensor) -> Result<Tensor> {
+    let inner = inner_calls();
+    let j = Joined::new(b, advanced)?;
+    let table = j.merge(b)?;
+    let value = aligned(b, value, &named_shape(&table, &j))?;
+    let count = j.ids.numel();
+    let v = listed(&value, &j)?;
+    let mut all = table.shape().to_vec();
+    all[j.at] = count;
+    let ids = j.ids.reshape([count])?;
+    let y = table.index_add(j.at as i64, &ids, &v.expand(all.as_slice())?)?;
+    restored(y, b, &j, inner)
+}
+
+/// The shape of what the indices name in the merged dims.
+fn named_shape(table: &Tensor, j: &Joined) -> Vec<usize> {
+    let others: Vec<usize> = (0..table.ndim()).filter(|d| *d != j.at).map(|d| table.shape()[d]).collect();
+    let (before, behind) = others.split_at(j.placed);
+    before.iter().chain(j.ids.shape()).chain(behind).copied().collect()
+}
+
+/// A table of merged dims in the shape and the order of dims of `b`.
+fn restored(y: Tensor, b: &Tensor, j: &Joined, inner: FromNumber) -> Result<Tensor> {
     let Some(order) = &j.order else {
         drop(inner);
         return y.reshape(b.shape());
@@ -216,8 +256,8 @@ fn put_advanced(b: &Tensor, advanced: &[Advanced], value: &Operand<'_>) -> Resul
     y.permute(back.as_slice())
 }
 
-/// For each row of the merged dims the element of the value that it gets, or any.
-fn chosen(v: &Tensor, j: &Joined, last: &Tensor) -> Result<Tensor> {
+/// The value with a row for each index, or one for all, in the place of the merged dims.
+fn listed(v: &Tensor, j: &Joined) -> Result<Tensor> {
     let (p, k) = (j.placed, j.ids.ndim());
     let own = v.shape().to_vec();
     let others: Vec<usize> = own[..p].iter().chain(&own[p + k..]).copied().collect();
@@ -226,7 +266,6 @@ fn chosen(v: &Tensor, j: &Joined, last: &Tensor) -> Result<Tensor> {
         shape.insert(j.at, n);
         shape
     };
-    // One value for all indices.
     if own[p..p + k].iter().all(|n| *n == 1) {
         return reshaped(v, &with(1));
     }
@@ -237,9 +276,17 @@ fn chosen(v: &Tensor, j: &Joined, last: &Tensor) -> Result<Tensor> {
         let order: Vec<usize> = (p..p + k).chain(0..p).chain(p + k..full.len()).collect();
         v = v.permute(order.as_slice())?;
     }
-    let count = j.ids.numel();
-    let v = reshaped(&v, &with(count))?;
-    if count == 0 {
+    reshaped(&v, &with(j.ids.numel()))
+}
+
+/// For each row of the merged dims the element of the value that it gets, or any.
+fn chosen(v: &Tensor, j: &Joined, last: &Tensor) -> Result<Tensor> {
+    let one = v.shape()[j.placed..j.placed + j.ids.ndim()].iter().all(|n| *n == 1);
+    let v = listed(v, j)?;
+    if one {
+        return Ok(v);
+    }
+    if j.ids.numel() == 0 {
         // Nobody gets any; the value has a gradient all the same.
         let attrs = smallvec![j.at.into(), 0i64.into(), 1i64.into(), last.numel().into()];
         return invoke1(op!("slice_grad"), &[Some(&v)], attrs, smallvec![], CallSite::here());

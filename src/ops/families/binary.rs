@@ -1,8 +1,8 @@
 //! Elementwise functions of two tensors, with broadcasting and promotion; `where`.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, GivenValues, Grad, InferCtx, OpDef};
-use oflow_kernels::{DType, DTypeKind};
+use crate::ops::{DTypeRule, Emit, GivenValues, Grad, InferCtx, LowerCall, OpDef, Value};
+use oflow_kernels::{DType, DTypeKind, Scalar};
 
 const SAMPLES: &[&str] =
     &["f32[3, 5] f32[3, 5]", "f32[4, 3] f32[3]", "f32[2, 1, 3] f32[4, 1]", "i32[4] i32[4]+", "f32[2, 3]+ f64[3]+"];
@@ -141,17 +141,19 @@ fn three() -> Vec<Result<OpDef>> {
     let tail = "Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor";
     vec![
         op(
-            "lerp(a: float, b: float, weight: float) -> y",
+            "lerp(a: float|complex, b: float|complex, weight: float|complex) -> y",
             LERP,
             "a + weight (b - a): a where the weight is 0, b where it is 1.",
         )
         // The expression gives the same, but 1 - (1 - weight) for half of the weights.
         .and_then(|o| o.derivative(1, "weight")),
-        OpDef::elementwise("lerp_scalar(a: float, b: float; weight: runtime scalar) -> y", LERP).map(|o| {
-            o.doc("a + weight (b - a) with one weight for all.")
-                .function("lerp(Tensor a, Tensor b, Scalar weight) -> Tensor")
-                .samples(&["f32[3, 5] f32[3, 5]; weight=0.25", "f64[4, 3] f64[3]; weight=1.5"])
-        }),
+        OpDef::elementwise("lerp_scalar(a: float|complex, b: float|complex; weight: runtime scalar) -> y", LERP).map(
+            |o| {
+                o.doc("a + weight (b - a) with one weight for all.")
+                    .function("lerp(Tensor a, Tensor b, Scalar weight) -> Tensor")
+                    .samples(&["f32[3, 5] f32[3, 5]; weight=0.25", "f64[4, 3] f64[3]; weight=1.5"])
+            },
+        ),
         op(
             "addcmul(x: number, a: number, b: number; value: runtime scalar = 1) -> y",
             "x + value * (a * b)",
@@ -200,6 +202,22 @@ pub(super) fn subtracts_numbers(c: &InferCtx<'_>) -> Result<()> {
             .help("for masks use `logical_xor` or `logical_not`; `cast` a bool to compute with it as 0 and 1"));
     }
     Ok(())
+}
+
+/// The number with the greater real part, plus log1p of what the other one adds.
+fn complex_logaddexp(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let (a, b) = (call.input(0)?, call.input(1)?);
+    let (re_a, re_b) = (e.call("real", &[a], &[])?, e.call("real", &[b], &[])?);
+    let first = e.call("ge", &[re_a, re_b], &[])?;
+    let (more, less) = (e.call("where", &[first, a, b], &[])?, e.call("where", &[first, b, a], &[])?);
+    let d = e.call("sub", &[less, more], &[])?;
+    // Both are the logarithm of zero: their difference is no number.
+    let greatest = e.call("real", &[more], &[])?;
+    let zero = e.call("eq_scalar", &[greatest], &[("s", Scalar::Float(f64::NEG_INFINITY).into())])?;
+    let d = e.call("masked_fill", &[d, zero], &[("s", Scalar::Float(f64::NEG_INFINITY).into())])?;
+    let power = e.call("exp", &[d], &[])?;
+    let rest = e.call("log1p", &[power], &[])?;
+    Ok(vec![e.call("add", &[more, rest], &[])?])
 }
 
 fn heaviside() -> Result<OpDef> {
@@ -258,7 +276,8 @@ fn two() -> Vec<Result<OpDef>> {
             "logaddexp(a, b)",
             "log(eᵃ + eᵇ), also where the powers overflow.",
             ["sigmoid(a - b)", "sigmoid(b - a)"],
-        ),
+        )
+        .map(|o| o.lowered_for(DTypeKind::Complex, complex_logaddexp)),
         floats(
             "logaddexp2",
             "logaddexp(a * 0.6931471805599453, b * 0.6931471805599453) * 1.4426950408889634",
@@ -281,7 +300,7 @@ fn two() -> Vec<Result<OpDef>> {
             "|a| with the sign of b, also where b is zero.",
         )
         .map(|o| o.dtype(DTypeRule::PromoteFloat)),
-        op("ldexp", "a * exp2(b)", "a times 2 to the power b.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        number("ldexp", "a * exp2(b)", "a times 2 to the power b.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
         op("xlogy", "select(isnan(b), b, select(a == 0, 0, a * log(b)))", "a log(b), and 0 where a is zero.")
             .and_then(|o| o.derivative(0, "select(and(a == 0, b <= 0), 0, log(b))"))
             .and_then(|o| o.derivative(1, "a / b"))

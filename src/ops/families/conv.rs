@@ -9,7 +9,7 @@ use crate::ops::{AttrValue, Attrs, Grad, GradCtx, InferCtx, LocalizeCtx, NdSigna
 use crate::placement::Placement;
 use crate::sbp::{Signature, shard_box};
 use oflow_kernels::conv::Sliding;
-use oflow_kernels::{Dims, ShardBox};
+use oflow_kernels::{DTypeKind, Dims, ShardBox};
 use std::sync::Arc;
 
 const SLIDES: &str = "stride: ints, padding: ints, dilation: ints, size: shape, groups: int = 1";
@@ -249,6 +249,7 @@ fn conv() -> Result<OpDef> {
     let doc = "The sums of x, weighted by a kernel that slides over its spatial dims.";
     Ok(family(&text, doc, out, Slides::Conv, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
         .product_by_parts("x", "weight")?
+        .lowered_for(DTypeKind::Int, super::taps::conv)
         .adds("bias")?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;
@@ -290,6 +291,7 @@ fn conv_transpose() -> Result<OpDef> {
         "The transposed convolution: each element of x adds the kernel, times it, at its place. The gradient of conv.";
     Ok(family(&text, doc, out, Slides::Transpose, &[Cut::In(0, 1), Cut::In(1, 0), Cut::In(2, 0), Cut::Out(1)])?
         .product_by_parts("x", "weight")?
+        .lowered_for(DTypeKind::Int, super::taps::conv_transpose)
         .adds("bias")?
         .check(move |c| {
             super::one_dtype(c, &[0, 1, 2])?;

@@ -8,11 +8,6 @@ use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::{DType, Dims, ShardBox};
 use smallvec::SmallVec;
 
-const INDEX_SELECT: &str = "The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
-
-# Errors
-If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.";
-
 /// The dim that is indexed.
 fn indexed(c: &InferCtx<'_>) -> Result<usize> {
     match c.shape(0)?.len() {
@@ -34,8 +29,8 @@ fn move_dims(g: &mut dyn GradCtx, v: Value, from: usize, count: usize, to: usize
 
 fn index_select() -> Result<OpDef> {
     Ok(OpDef::new("index_select(x: any, ids: int; dim: int = 0) -> y")?
-        .doc(INDEX_SELECT)
-        .function("index_select(Tensor x, Int dim, Tensor ids) -> Tensor")
+        .doc("The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.")
+        .by_name_only()
         .checks_values()
         .check(|c| indexed(c).and_then(|_| super::index_dtype(c, 1)))
         .shape1(|c| {

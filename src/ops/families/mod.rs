@@ -4,6 +4,7 @@ mod attention_grad;
 mod norm_grad;
 mod prod;
 mod slide;
+mod taps;
 mod terms;
 
 use super::{AttrValue, InferCtx, OpDef};

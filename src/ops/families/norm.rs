@@ -7,7 +7,7 @@ use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{Dims, Scalar};
+use oflow_kernels::{DTypeKind, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// Number of leading dims; the others are normalised.
@@ -239,9 +239,28 @@ fn layer_norm_grad() -> Result<OpDef> {
     .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4] f64[4]+ -"]))
 }
 
+/// The root of the mean of x², which is complex, as in PyTorch.
+fn complex_rms_norm(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let x = call.input(0)?;
+    let rank = e.shape(x).len();
+    let dims: Vec<i64> = (rank.saturating_sub(call.size("axes")?)..rank).map(|d| d as i64).collect();
+    let square = e.call("square", &[x], &[])?;
+    let mean = e.call("mean", &[square], &[("dims", dims.clone().into()), ("keepdim", true.into())])?;
+    let more = e.call("add_scalar", &[mean], &[("s", call.runtime("eps")?)])?;
+    let scale = e.call("rsqrt", &[more], &[])?;
+    let mut y = e.call("mul", &[x, scale], &[])?;
+    if let Some(weight) = call.inputs.get(1).copied().flatten() {
+        y = e.call("mul", &[y, weight], &[])?;
+    }
+    let shape = e.shape(x);
+    let rstd = e.call("reshape", &[scale], &[("shape", AttrValue::from(&shape[..rank - dims.len()]))])?;
+    Ok(vec![y, rstd])
+}
+
 fn rms_norm() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm(x: float, weight?: float; axes: int = 1, eps: runtime float = 1e-6) -> (y, rstd)")?
         .doc("Divides by the root of the mean square of the last `axes` dims, then scales.")
+        .lowered_for(DTypeKind::Complex, complex_rms_norm)
         .strided()
         .check(|c| check_affine(c, 0, &[1]))
         .shapes(|c| {

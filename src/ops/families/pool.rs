@@ -5,10 +5,10 @@
 
 use super::slide::{Slide, narrow, range};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, LocalizeCtx, OpDef, Value};
+use crate::ops::{AttrValue, ByDTypeFn, DTypeRule, Grad, GradCtx, InferCtx, LocalizeCtx, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::pool::Windows;
-use oflow_kernels::{DType, Dims, ShardBox};
+use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
 
 /// Dims that are not pooled.
 fn lead(c: &InferCtx<'_>) -> Result<usize> {
@@ -146,6 +146,11 @@ fn to_largest(g: &mut dyn GradCtx, adaptive: bool, dy: Value) -> Result<Value> {
     reshape(g, dx, &shape)
 }
 
+/// Lets windows that slide have integers; PyTorch's windows that cover the image have floats only.
+fn of_integers(o: OpDef, adaptive: bool, program: ByDTypeFn) -> OpDef {
+    if adaptive { o } else { o.lowered_for(DTypeKind::Int, program) }
+}
+
 const SLIDING: &str = "kernel: ints, stride: ints, padding: ints, dilation: ints";
 const AVERAGING: &str = "kernel: ints, stride: ints, padding: ints, count_padding: bool, divisor?: int";
 
@@ -156,7 +161,7 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
         |slides: &'static [&'static str], adapts: &'static [&'static str]| if adaptive { adapts } else { slides };
     vec![
         op("max_pool", adaptive, "x", SLIDING, "The largest element of each window of the last dims; NaN where it has one.").map(|o| {
-            o.get_sbp(|c| {
+            of_integers(o, adaptive, super::taps::max_pool).get_sbp(|c| {
                 let mut s = planes(c, false)?;
                 s.push("P(max) -> P(max)".parse()?);
                 Ok(s)
@@ -176,7 +181,7 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
                 ))
         }),
         op("max_pool_index", adaptive, "x", SLIDING, "Where the largest element of each window is, counted over the pooled dims.").map(|o| {
-            o.get_sbp(|c| planes(c, false)).grad(Grad::None).samples(samples(
+            of_integers(o, adaptive, super::taps::max_pool_index).get_sbp(|c| planes(c, false)).grad(Grad::None).samples(samples(
                 &[
                     "f32[2, 3, 7]; kernel=[3], stride=[2], padding=[1], dilation=[1], size=[4]",
                     "f64[2, 2, 5, 6]; kernel=[2, 3], stride=[2, 1], padding=[0, 1], dilation=[1, 2], size=[2, 4]",
@@ -185,7 +190,7 @@ fn family(adaptive: bool) -> Vec<Result<OpDef>> {
             ))
         }),
         op("avg_pool", adaptive, "x", AVERAGING, "The average of each window of the last dims.").map(|o| {
-            o.get_sbp(|c| planes(c, true))
+            of_integers(o, adaptive, super::taps::avg_pool).get_sbp(|c| planes(c, true))
                 .grad(Grad::rule_saving(&[], &[], move |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let mut attrs = windows(g, adaptive, &AVERAGES)?;

@@ -2,7 +2,7 @@
 
 use super::reduce::{base, dims_of, reduced, signatures};
 use crate::error::Result;
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, LowerCall, OpDef, Value, normalize_dim};
 use oflow_kernels::{DType, DTypeKind};
 
 pub(super) fn prod() -> Result<OpDef> {
@@ -11,6 +11,7 @@ pub(super) fn prod() -> Result<OpDef> {
             let d = c.input(0)?.dtype;
             Ok([if d.kind() == DTypeKind::Float { d } else { DType::I64 }].into_iter().collect())
         })))
+        .lowered_for(DTypeKind::Complex, of_halves)
         .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, None, &[]))
         .grad(Grad::rule_saving(&[0], &[], gradient))
         .samples(&[
@@ -21,6 +22,40 @@ pub(super) fn prod() -> Result<OpDef> {
             "f64[0, 2]; dims=[0]",
             "f32[]; dims=[0]",
         ]))
+}
+
+/// Each dim is multiplied with its other half until one element is left.
+fn of_halves(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let mut x = call.input(0)?;
+    let shape = e.shape(x);
+    let dims: Vec<usize> = match call.ints("dims")? {
+        [] => (0..shape.len()).collect(),
+        dims => dims.iter().map(|d| normalize_dim(*d, shape.len().max(1))).collect::<Result<_>>()?,
+    };
+    let keep = reduced(&shape, &dims, call.bool("keepdim")?);
+    if shape.contains(&0) {
+        // Of no elements the sum is 0 and the product 1.
+        let attrs = [("dims", call.attr("dims")?.clone()), ("keepdim", call.attr("keepdim")?.clone())];
+        let zeros = e.call("sum", &[x], &attrs)?;
+        return Ok(vec![e.call("add_scalar", &[zeros], &[("s", 1i64.into())])?]);
+    }
+    for dim in dims {
+        let mut n = shape.get(dim).copied().unwrap_or(1);
+        while n > 1 {
+            let half = n / 2;
+            let (a, b) = (part(e, x, dim, 0, half)?, part(e, x, dim, half, 2 * half)?);
+            let both = e.call("mul", &[a, b], &[])?;
+            x = match n % 2 {
+                0 => both,
+                _ => {
+                    let last = part(e, x, dim, n - 1, n)?;
+                    e.call("concat", &[both, last], &[("dim", dim.into())])?
+                }
+            };
+            n -= half;
+        }
+    }
+    Ok(vec![e.call("reshape", &[x], &[("shape", keep.as_slice().into())])?])
 }
 
 /// Half of a row with the other half, on the way up to the product of the row.
@@ -35,8 +70,8 @@ struct Level {
     len: usize,
 }
 
-fn part(g: &mut dyn GradCtx, v: Value, start: usize, end: usize) -> Result<Value> {
-    g.call("slice", &[v], &[("dim", 1i64.into()), ("start", start.into()), ("end", end.into())])
+fn part(e: &mut dyn Emit, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
+    e.call("slice", &[v], &[("dim", dim.into()), ("start", start.into()), ("end", end.into())])
 }
 
 fn join(g: &mut dyn GradCtx, parts: &[Value]) -> Result<Value> {
@@ -79,10 +114,10 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let mut n = len;
     while n > 1 {
         let half = n / 2;
-        let (a, b) = (part(g, row, 0, half)?, part(g, row, half, 2 * half)?);
+        let (a, b) = (part(g, row, 1, 0, half)?, part(g, row, 1, half, 2 * half)?);
         let mut next = vec![g.call("mul", &[a, b], &[])?];
         if n % 2 == 1 {
-            next.push(part(g, row, 2 * half, n)?);
+            next.push(part(g, row, 1, 2 * half, n)?);
         }
         row = join(g, &next)?;
         levels.push(Level { a, b, half, len: n });
@@ -91,10 +126,10 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let dy = in_dtype(g, dy, wide)?;
     let mut d = g.call("reshape", &[dy], &[("shape", AttrValue::from(&[rows, 1][..]))])?;
     for l in levels.into_iter().rev() {
-        let both = part(g, d, 0, l.half)?;
+        let both = part(g, d, 1, 0, l.half)?;
         let mut back = vec![g.call("mul", &[both, l.b], &[])?, g.call("mul", &[both, l.a], &[])?];
         if l.len % 2 == 1 {
-            back.push(part(g, d, l.half, l.half + 1)?);
+            back.push(part(g, d, 1, l.half, l.half + 1)?);
         }
         d = join(g, &back)?;
     }

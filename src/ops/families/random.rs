@@ -56,19 +56,13 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform numbers in [lo, hi).").map(
             |o| {
-                o.function(
-                    "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
-                )
-                .check(super::float_attr)
+                o.by_name_only().check(super::float_attr)
                 .values(bounds)
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
             },
         ),
         source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", NORMAL).map(|o| {
-            o.function(
-                "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
-            )
-            .check(super::float_attr)
+            o.by_name_only().check(super::float_attr)
             .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
         source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {

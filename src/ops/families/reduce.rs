@@ -3,9 +3,9 @@
 use super::as_dims;
 use super::prod::prod;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeClass, DTypeRule, Grad, GradCtx, InferCtx, OpDef};
+use crate::ops::{AttrValue, DTypeClass, DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-use oflow_kernels::{DType, Dims, Scalar};
+use oflow_kernels::{DType, DTypeKind, Dims, Scalar};
 
 /// Shape after reducing `dims`.
 pub(super) fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
@@ -182,6 +182,7 @@ pub(super) fn share_among_equals(
 
 fn quantor(name: &str, p: ReduceOp, doc: &str) -> Result<OpDef> {
     Ok(base(name, doc)?
+        .lowered_for(DTypeKind::Complex, by_truth)
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .get_sbp(move |c| {
             let dims = c.dims("dims", c.shape(0)?.len())?;
@@ -235,6 +236,15 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
         )
         .grad(Grad::None)
         .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1", "f32[]; dim=0"]))
+}
+
+/// An op that only asks which elements are zero, of the answers.
+pub(super) fn by_truth(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>> {
+    let x = call.input(0)?;
+    let truth = e.call("ne_scalar", &[x], &[("s", 0i64.into())])?;
+    let attrs: Vec<(&str, AttrValue)> =
+        call.op.sig.attrs.iter().zip(call.attrs).map(|(a, v)| (a.name.as_str(), v.clone())).collect();
+    e.emit(&call.op.sig.name, &[Some(truth)], &attrs)
 }
 
 /// The logical index along `dim` where x equals m, elsewhere the largest i64: what argmax over a split dim is made of.

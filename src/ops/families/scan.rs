@@ -3,9 +3,9 @@
 
 use super::gather::dim_of;
 use crate::error::Result;
-use crate::ops::{DTypeRule, Grad, GradCtx, InferCtx, OpDef, ShapeRule, Value};
+use crate::ops::{DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, ShapeRule, Value, normalize_dim};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{DType, Scalar};
+use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::smallvec;
 
 /// S of every dim but the one along which an op runs, for all inputs and outputs alike.
@@ -17,7 +17,7 @@ fn others(c: &InferCtx<'_>, inputs: usize, outputs: usize) -> Result<Vec<Signatu
 }
 
 /// A part of a value along a dim.
-fn part(g: &mut dyn GradCtx, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
+fn part(g: &mut dyn Emit, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
     g.call("slice", &[v], &[("dim", dim.into()), ("start", start.into()), ("end", end.into())])
 }
 
@@ -41,12 +41,30 @@ fn alone(g: &dyn GradCtx) -> Result<Option<usize>> {
     Ok(if shape.iter().product::<usize>() == 0 || shape.is_empty() { None } else { Some(dim_of(g)?) })
 }
 
+/// A scan by an op that is associative: each element takes in the one before it, then the one 2 before it, then 4, and so on.
+fn doubling(e: &mut dyn Emit, call: &LowerCall<'_>, op: &str) -> Result<Vec<Value>> {
+    let mut y = call.input(0)?;
+    let shape = e.shape(y);
+    let dim = normalize_dim(call.int("dim")?, shape.len().max(1))?;
+    let n = shape.get(dim).copied().unwrap_or(1);
+    let mut step = 1;
+    while step < n {
+        let (first, before, from) =
+            (part(e, y, dim, 0, step)?, part(e, y, dim, 0, n - step)?, part(e, y, dim, step, n)?);
+        let rest = e.call(op, &[before, from], &[])?;
+        y = e.call("concat", &[first, rest], &[("dim", dim.into())])?;
+        step *= 2;
+    }
+    Ok(vec![y])
+}
+
 const CUMPROD: &str = "The running product along a dim. Integers and bools multiply to i64. Its gradient divides by nothing, so zeros need no \
     care.";
 
 fn cumprod() -> Result<OpDef> {
     Ok(OpDef::new("cumprod(x; dim: int) -> y")?
         .doc(CUMPROD)
+        .lowered_for(DTypeKind::Complex, |e, call| doubling(e, call, "mul"))
         .check(super::dim_exists)
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
@@ -83,6 +101,7 @@ fn extreme(name: &str, doc: &str) -> Result<OpDef> {
 fn logcumsumexp() -> Result<OpDef> {
     Ok(OpDef::new("logcumsumexp(x: float; dim: int) -> y")?
         .doc("The logarithm of the running sum of eˣ along a dim, also where the powers overflow.")
+        .lowered_for(DTypeKind::Complex, |e, call| doubling(e, call, "logaddexp"))
         .check(super::dim_exists)
         .get_sbp(|c| others(c, 1, 1))
         .grad(Grad::rule_saving(&[0], &[0], |g| {

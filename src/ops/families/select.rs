@@ -1,11 +1,11 @@
 //! Ops whose result has a length that depends on values: `nonzero`, `masked_select`, `unique`; and `count_nonzero`, which
 //! counts for the first two.
 
-use super::reduce::{base, signatures};
+use super::reduce::{base, by_truth, signatures};
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, DTypeKind, Dims};
 
 const NONZERO: &str = "The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor \
     split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result.
@@ -32,6 +32,7 @@ fn count_nonzero() -> Result<OpDef> {
         "How many elements over dims (none given: all) are not zero; NaN is not. The result is i64.",
     )?
     .dtype(DTypeRule::Fixed(vec![DType::I64]))
+    .lowered_for(DTypeKind::Complex, by_truth)
     .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(ReduceOp::Sum), &[]))
     .grad(Grad::None)
     .samples(&["i64[3, 5]<2", "f32[4, 3, 2]; dims=[1]", "bool[4, 3]; dims=[0], keepdim=true", "f16[]"]))
@@ -60,6 +61,7 @@ fn same_dims(c: &InferCtx<'_>) -> Result<()> {
 fn nonzero() -> Result<OpDef> {
     Ok(OpDef::new("nonzero(x) -> indices")?
         .doc(NONZERO)
+        .lowered_for(DTypeKind::Complex, by_truth)
         .length_by("count_nonzero", 0)
         .shape1(|c| Ok([elements(c, 0)?, c.shape(0)?.len()].into_iter().collect()))
         .dtype(DTypeRule::Fixed(vec![DType::I64]))

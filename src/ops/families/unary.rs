@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, OpDef};
-use oflow_kernels::DType;
+use oflow_kernels::{DType, DTypeKind};
 use std::sync::Arc;
 
 /// A function that keeps integers as they are, of complex numbers too.
@@ -136,7 +136,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         float("erfc", "erfc(x)", "1 - erf(x), exact where erf(x) is nearly 1."),
         float("deg2rad", "x * 0.017453292519943295", "Degrees in radians."),
         float("rad2deg", "x * 57.29577951308232", "Radians in degrees."),
-        float(
+        analytic(
             "sinc",
             "select(x == 0, 1, sin(x * 3.141592653589793) / (x * 3.141592653589793))",
             "sin(πx) / (πx), and 1 of 0.",
@@ -164,7 +164,7 @@ fn replace_not_finite() -> Result<OpDef> {
 
 /// Without bounds `eps` is negative; outside of 0 to 1 the value is then NaN, and so is its slope.
 fn logit_within() -> Result<OpDef> {
-    let inside = "select(eps < 0, x, min(max(x, eps), 1 - eps))";
+    let inside = "select(eps < 0, x, select(x < eps, eps, select(x > 1 - eps, 1 - eps, x)))";
     OpDef::elementwise(
         "logit_within(x: float; eps: runtime float = -1.0) -> y",
         &format!("log({inside} / (1 - {inside}))"),
@@ -205,8 +205,9 @@ fn fraction() -> Result<OpDef> {
 
 fn bits() -> Result<OpDef> {
     Ok(OpDef::elementwise("bitwise_not(x: int) -> y", "bitnot(x)")?
+        .lowered_for(DTypeKind::Bool, |e, call| Ok(vec![e.call("logical_not", &[call.input(0)?], &[])?]))
         .grad(Grad::None)
-        .doc("Every bit of an integer turned: -x - 1 of signed ones.")
+        .doc("Every bit of an integer turned: -x - 1 of signed ones. A bool is one bit.")
         .samples(&["i32[3, 5]", "u8[4]", "i64[2, 3]"]))
 }
 

@@ -2,6 +2,7 @@
 
 use super::functions::table;
 use oflow::functional::{FnDef, FnReturn, ParamKind};
+use oflow::ops::AttrKind;
 use std::collections::BTreeMap;
 use std::error::Error;
 
@@ -42,9 +43,32 @@ fn annotation(of: &str) -> String {
 
 fn returned(def: &FnDef) -> String {
     match &def.sig.returns {
-        FnReturn::Named(names) => format!("tuple[{}]", vec!["Tensor"; names.len()].join(", ")),
+        FnReturn::Named(names) => tuple_of(names),
+        // An assignment to a number of one type takes it.
+        FnReturn::Value(AttrKind::Scalar) => "Any".into(),
         returns => annotation(&result(returns)),
     }
+}
+
+/// The class of named results.
+fn tuple_of(names: &[String]) -> String {
+    let capital = |name: &String| {
+        let (first, rest) = name.split_at(name.len().min(1));
+        first.to_uppercase() + rest
+    };
+    format!("_{}", names.iter().map(capital).collect::<String>())
+}
+
+/// The classes of the named results of these functions.
+fn tuples<'a>(defs: impl Iterator<Item = &'a FnDef>) -> String {
+    let mut classes: BTreeMap<String, String> = BTreeMap::new();
+    for def in defs {
+        if let FnReturn::Named(names) = &def.sig.returns {
+            let fields: String = names.iter().map(|name| format!("    {name}: Tensor\n")).collect();
+            classes.insert(tuple_of(names), fields);
+        }
+    }
+    classes.into_iter().map(|(class, fields)| format!("class {class}(NamedTuple):\n{fields}\n")).collect()
 }
 
 fn parameter(p: &Parameter) -> String {
@@ -123,7 +147,8 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
         }
     }
     let text = format!(
-        "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n{before}{methods}{after}\n{functions}"
+        "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n{before}{methods}{after}\n{}{functions}",
+        tuples(table.iter())
     );
     oflow_fft::register()?;
     oflow_linalg::register()?;
@@ -141,9 +166,12 @@ fn domain_stub(domain: &str) -> String {
         }
     }
     let functions: String = by_name.iter().map(|(name, defs)| stub(name, defs, false)).collect();
+    let tuples = tuples(by_name.values().flatten().copied());
+    let named = if tuples.is_empty() { "" } else { "NamedTuple, " };
     format!(
         "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n\nimport builtins\n\
-         from collections.abc import Sequence\nfrom typing import overload\n\nfrom . import Tensor\n\n{functions}"
+         from collections.abc import Sequence\nfrom typing import Any, {named}overload\n\nfrom ._oflow import Number, Sbp, Tensor, float32\n\
+         from ._oflow import device as _device, dtype as _dtype, placement as _placement\n\n{tuples}{functions}"
     )
 }
 

@@ -1,47 +1,64 @@
-//! Calls on complex numbers that are made of calls of the same op on real ones ([`ComplexLowering`]). Each of these is a call of its own, with
-//! its plan, its boxing and its place in the graph.
+//! Calls on inputs of a dtype that the op's kernels do not take, made of other calls ([`DTypeLowering`]). Each of these is a call of its own,
+//! with its plan, its boxing and its place in the graph.
 
 use super::call::{Call, Outputs, OwnedInputs, Rewrite, Rewritten};
+use super::emit::EagerEmit;
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{Error, Result};
 use crate::op;
-use crate::ops::{Autocast, ComplexLowering, Op};
+use crate::ops::{Autocast, ByDTypeFn, DTypeLowering, InferCtx, LowerCall, Op, TensorType, Value};
 use crate::tensor::Tensor;
 use oflow_kernels::DTypeKind;
 use smallvec::{SmallVec, smallvec};
 
-/// Makes a call on complex numbers of calls on their parts.
-pub(super) const COMPLEX_LOWERING: Rewrite = Rewrite {
+/// Makes a call of other calls where an input has a dtype for which the op says so.
+pub(super) const DTYPE_LOWERING: Rewrite = Rewrite {
     applies: |call| wanted(call).is_some(),
     rewrite: |call| {
         let Some(how) = wanted(call) else { return Ok(None) };
-        let outs = parts(call, how).map_err(|e| e.within(|| call.short()).at(call.site))?;
+        let outs = lowered(call, how).map_err(|e| e.within(|| call.short()).at(call.site))?;
         Ok(Some(Rewritten::Outputs(outs)))
     },
 };
 
-/// How the call is made of parts, if it is.
+/// How the call is made of others, if it is.
 #[inline]
-fn wanted(call: &Call<'_>) -> Option<ComplexLowering> {
-    let how = call.op.complex_lowering?;
-    call.inputs.iter().flatten().any(|t| t.dtype().is_complex()).then_some(how)
+fn wanted(call: &Call<'_>) -> Option<DTypeLowering> {
+    let is_for = |l: &&DTypeLowering| call.inputs.iter().flatten().any(|t| l.is_for(t.dtype()));
+    call.op.dtype_lowerings.iter().find(is_for).copied()
 }
 
-fn parts(call: &Call<'_>, how: ComplexLowering) -> Result<Outputs> {
-    // Autocast leaves complex numbers alone, and so their parts.
+fn lowered(call: &Call<'_>, how: DTypeLowering) -> Result<Outputs> {
+    // Autocast leaves complex numbers and integers alone, and so what they are made of.
     let (inner, full) = (inner_calls(), set_autocast(Autocast::Off));
-    let (re, im) = match how {
-        ComplexLowering::Linear => linear(call)?,
-        ComplexLowering::Product(a, b) => product(call, [a, b])?,
+    let of_parts = |(re, im): (Outputs, Outputs)| -> Result<Outputs> {
+        re.iter().zip(&im).map(|(re, im)| pair(call, re, im)).collect()
+    };
+    let mut outs = match how {
+        DTypeLowering::Linear => of_parts(linear(call)?)?,
+        DTypeLowering::Product(a, b) => of_parts(product(call, [a, b])?)?,
+        DTypeLowering::Program(_, program) => by_program(call, program)?,
     };
     drop((inner, full));
-    let both = re.iter().zip(&im).map(|(re, im)| pair(call, re, im));
-    let mut outs: Outputs = both.collect::<Result<_>>()?;
     // In place the first result is written over the tensor, after all has been read.
     if let (Some(given), Some(out)) = (call.given, outs.first_mut()) {
         *out = Call::of(op!("copy")?, &[Some(&*out)], smallvec![], smallvec![], call.site).given(given).run1()?;
     }
     Ok(outs)
+}
+
+fn by_program(call: &Call<'_>, program: ByDTypeFn) -> Result<Outputs> {
+    let runtime_kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
+    if let Some(check) = &call.op.check {
+        let types: SmallVec<[Option<TensorType>; 4]> =
+            call.inputs.iter().map(|t| t.map(|t| TensorType::new(t.shape(), t.dtype()))).collect();
+        check(&InferCtx { op: call.op, inputs: &types, attrs: &call.attrs, runtime_kinds: &runtime_kinds })?;
+    }
+    let mut emit = EagerEmit::new(&call.op.sig.name, call.site).with_runtime(call.runtime.clone());
+    let inputs: SmallVec<[Option<Value>; 4]> = call.inputs.iter().map(|t| t.map(|t| emit.put(t.clone()))).collect();
+    let lowered =
+        LowerCall { op: call.op, inputs: &inputs, attrs: &call.attrs, runtime_kinds: &runtime_kinds, outputs: &[] };
+    Ok(program(&mut emit, &lowered)?.into_iter().map(|v| emit.get(v)).collect())
 }
 
 fn unary(op: &'static Op, x: &Tensor, call: &Call<'_>) -> Result<Tensor> {

@@ -1,0 +1,25 @@
+"""``python -m oflow.launch`` runs ``oflaunch`` with the same arguments, with the Python that runs it."""
+
+import os
+import shutil
+import sys
+
+
+def _program():
+    """The path of ``oflaunch``: beside this Python, else on the path."""
+    beside = os.path.join(os.path.dirname(sys.executable), "oflaunch")
+    return beside if os.access(beside, os.X_OK) else shutil.which("oflaunch")
+
+
+def main():
+    """Becomes ``oflaunch``; returns only if there is none."""
+    program = _program()
+    if program is None:
+        print("oflow.launch: there is no oflaunch beside this Python or on the path: `pip install` oflow puts it there", file=sys.stderr)
+        return 127
+    os.environ.setdefault("OFLOW_PYTHON", sys.executable)
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+"""Signals: ``oflow.signal.windows.hann(64)``, with the names and the meaning of ``torch.signal``."""
+
+from . import windows
