@@ -51,10 +51,28 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         shutil.rmtree(SCRIPTS.parent, ignore_errors=True)
 
 
-build_editable = maturin.build_editable
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """The wheel's metadata; the folder of the programs must be there, and may be empty."""
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def _without_programs(build):
+    """A build of which the programs are no part."""
+
+    def built(*args, **kwargs):
+        SCRIPTS.mkdir(parents=True, exist_ok=True)
+        try:
+            return build(*args, **kwargs)
+        finally:
+            shutil.rmtree(SCRIPTS.parent, ignore_errors=True)
+
+    return built
+
+
+build_editable = _without_programs(maturin.build_editable)
+prepare_metadata_for_build_editable = _without_programs(maturin.prepare_metadata_for_build_editable)
 build_sdist = maturin.build_sdist
 get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 get_requires_for_build_sdist = maturin.get_requires_for_build_sdist
 get_requires_for_build_editable = maturin.get_requires_for_build_editable
-prepare_metadata_for_build_wheel = maturin.prepare_metadata_for_build_wheel
-prepare_metadata_for_build_editable = maturin.prepare_metadata_for_build_editable
