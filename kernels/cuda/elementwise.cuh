@@ -63,6 +63,7 @@ OF_FN f64 of_apart(f64 x) {
     OF_FN T of_pow(T a, T b) { return pow##S(a, b); }                                                                  \
     OF_FN T of_atan2(T a, T b) { return atan2##S(a, b); }                                                              \
     OF_FN T of_hypot(T a, T b) { return hypot##S(a, b); }                                                              \
+    OF_FN T of_nextafter(T a, T b) { return nextafter##S(a, b); }                                                      \
     OF_FN T of_logaddexp(T a, T b) {                                                                                   \
         T big = a > b ? a : b;                                                                                         \
         return a == b ? a + (T)0.6931471805599453 : big + log1p##S(exp##S(-fabs##S(a - b)));                           \
@@ -125,6 +126,14 @@ OF_FN i64 of_remainder(i64 a, i64 b) {
     i64 r = of_fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+OF_FN i64 of_gcd(i64 a, i64 b) {
+    while (b != 0) {
+        const i64 rest = b == -1 ? 0 : a % b;
+        a = b, b = rest;
+    }
+    return of_abs(a);
+}
+OF_FN i64 of_lcm(i64 a, i64 b) { return of_abs(of_mul(of_div(a, of_gcd(a, b)), b)); }
 OF_FN i64 of_bitnot(i64 x) { return ~x; }
 OF_FN i64 of_bitand(i64 a, i64 b) { return a & b; }
 OF_FN i64 of_bitor(i64 a, i64 b) { return a | b; }

@@ -60,6 +60,9 @@ pub trait Real:
     /// `self` to the power `other`, by the standard library.
     fn powf(self, other: Self) -> Self;
 
+    /// The number next to `self` towards `other`: `other` where both are equal, NaN where one is.
+    fn next_after(self, other: Self) -> Self;
+
     /// e to the power `self`.
     fn exp(self) -> Self;
     /// `exp(self) - 1` without cancellation near zero.
@@ -275,6 +278,12 @@ macro_rules! real {
                 $t::powf(self, other)
             }
 
+            #[inline(always)]
+            fn next_after(self, other: Self) -> Self {
+                let next = if self < other { self.next_up() } else { self.next_down() };
+                let next = if self == other { other } else { next };
+                if self.is_nan() || other.is_nan() { $t::NAN } else { next }
+            }
             #[inline(always)]
             fn exp(self) -> Self {
                 let x = clamp(self, $k::EXP_LOW, $k::EXP_HIGH);

@@ -439,6 +439,10 @@ class Tensor:
     @overload
     def affine_grid(self, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+    def airy_ai(self) -> Tensor:
+        """The Airy function Ai. It has no gradient."""
+    def airy_ai_(self) -> Tensor:
+        """`airy_ai` in place: the result is written over the first argument."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
     def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -571,6 +575,22 @@ class Tensor:
         """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
     def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
         """x becomes 1 with probability `p` and 0 otherwise, in place."""
+    def bessel_j0(self) -> Tensor:
+        """The Bessel function of the first kind of order 0."""
+    def bessel_j0_(self) -> Tensor:
+        """`bessel_j0` in place: the result is written over the first argument."""
+    def bessel_j1(self) -> Tensor:
+        """The Bessel function of the first kind of order 1."""
+    def bessel_j1_(self) -> Tensor:
+        """`bessel_j1` in place: the result is written over the first argument."""
+    def bessel_y0(self) -> Tensor:
+        """The Bessel function of the second kind of order 0; NaN below 0."""
+    def bessel_y0_(self) -> Tensor:
+        """`bessel_y0` in place: the result is written over the first argument."""
+    def bessel_y1(self) -> Tensor:
+        """The Bessel function of the second kind of order 1; NaN below 0."""
+    def bessel_y1_(self) -> Tensor:
+        """`bessel_y1` in place: the result is written over the first argument."""
     def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
     def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -673,6 +693,38 @@ class Tensor:
         """`celu` in place: the result is written over the first argument."""
     def channel_shuffle(self, groups: builtins.int) -> Tensor:
         """The channels, dim 1, in `groups` groups, taken in turn from each."""
+    @overload
+    def chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_t(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_t` with a number as n."""
+    def chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_u(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_u` with a number as n."""
+    def chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_v(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_v` with a number as n."""
+    def chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_w(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_w` with a number as n."""
+    def chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
     @overload
@@ -753,6 +805,10 @@ class Tensor:
         """`conj` in place: the result is written over the first argument."""
     def constant_pad_nd(self, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
         """`pad` with one number around."""
+    def conj_physical(self) -> Tensor:
+        """The same as `conj`."""
+    def conj_physical_(self) -> Tensor:
+        """The same as `conj_`."""
     def contiguous(self) -> Tensor:
         """The tensor in memory in row-major order: itself where it is, else a copy."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -906,6 +962,10 @@ class Tensor:
     @overload
     def diff(self, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours, `n` times, of x with these in front and behind."""
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma`: NaN at negative integers."""
+    def digamma_(self) -> Tensor:
+        """`digamma` in place: the result is written over the first argument."""
     def dim(self) -> builtins.int:
         """The number of dims."""
     def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -991,6 +1051,10 @@ class Tensor:
     @overload
     def empty_like(self, *, dtype: _dtype) -> Tensor:
         """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
+    def entr(self) -> Tensor:
+        """-x log(x), the entropy: 0 of 0 and -inf below."""
+    def entr_(self) -> Tensor:
+        """`entr` in place: the result is written over the first argument."""
     @overload
     def eq(self, b: Tensor) -> Tensor:
         """True where a == b."""
@@ -1013,6 +1077,14 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is nearly 1."""
     def erfc_(self) -> Tensor:
         """`erfc` in place: the result is written over the first argument."""
+    def erfcx(self) -> Tensor:
+        """exp(x²) erfc(x), also where the factors overflow and vanish."""
+    def erfcx_(self) -> Tensor:
+        """`erfcx` in place: the result is written over the first argument."""
+    def erfinv(self) -> Tensor:
+        """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+    def erfinv_(self) -> Tensor:
+        """`erfinv` in place: the result is written over the first argument."""
     def exp(self) -> Tensor:
         """eˣ."""
     def exp2(self) -> Tensor:
@@ -1061,6 +1133,18 @@ class Tensor:
         """Dim 1 from the end to the start: columns from right to left."""
     def flipud(self) -> Tensor:
         """Dim 0 from the end to the start: rows from the last to the first."""
+    @overload
+    def float_power(self, exponent: Tensor) -> Tensor:
+        """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+    @overload
+    def float_power(self, exponent: Number) -> Tensor:
+        """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
+    @overload
+    def float_power_(self, exponent: Tensor) -> Tensor:
+        """`float_power` in place: the result is written over the first argument."""
+    @overload
+    def float_power_(self, exponent: Number) -> Tensor:
+        """`float_power` in place: the result is written over the first argument."""
     def floor(self) -> Tensor:
         """The largest integer not above x."""
     def floor_(self) -> Tensor:
@@ -1105,6 +1189,12 @@ class Tensor:
         """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
     def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
         """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
+    def frexp_exponent(self) -> Tensor:
+        """The exponent of x, as `frexp` returns it."""
+    def frexp_mantissa(self) -> Tensor:
+        """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
     @overload
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
@@ -1119,6 +1209,10 @@ class Tensor:
         """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+    def gcd(self, b: Tensor) -> Tensor:
+        """The greatest common divisor; 0 of two zeros."""
+    def gcd_(self, b: Tensor) -> Tensor:
+        """`gcd` in place: the result is written over the first argument."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
@@ -1224,6 +1318,22 @@ class Tensor:
         """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in place: the result is written over the first argument."""
+    @overload
+    def hermite_polynomial_h(self, n: Tensor) -> Tensor:
+        """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def hermite_polynomial_h(self, n: Number) -> Tensor:
+        """`hermite_polynomial_h` with a number as n."""
+    def hermite_polynomial_h_(self, n: Tensor) -> Tensor:
+        """`hermite_polynomial_h` in place: the result is written over the first argument."""
+    @overload
+    def hermite_polynomial_he(self, n: Tensor) -> Tensor:
+        """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def hermite_polynomial_he(self, n: Number) -> Tensor:
+        """`hermite_polynomial_he` with a number as n."""
+    def hermite_polynomial_he_(self, n: Tensor) -> Tensor:
+        """`hermite_polynomial_he` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
         """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -1264,6 +1374,30 @@ class Tensor:
         """√(a² + b²), also where the squares overflow."""
     def hypot_(self, b: Tensor) -> Tensor:
         """`hypot` in place: the result is written over the first argument."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        """`i0` in place: the result is written over the first argument."""
+    def i0e(self) -> Tensor:
+        """exp(-|x|) times `i0`."""
+    def i0e_(self) -> Tensor:
+        """`i0e` in place: the result is written over the first argument."""
+    def i1(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 1."""
+    def i1_(self) -> Tensor:
+        """`i1` in place: the result is written over the first argument."""
+    def i1e(self) -> Tensor:
+        """exp(-|x|) times `i1`."""
+    def i1e_(self) -> Tensor:
+        """`i1e` in place: the result is written over the first argument."""
+    def igamma(self, b: Tensor) -> Tensor:
+        """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
+    def igamma_(self, b: Tensor) -> Tensor:
+        """`igamma` in place: the result is written over the first argument."""
+    def igammac(self, b: Tensor) -> Tensor:
+        """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
+    def igammac_(self, b: Tensor) -> Tensor:
+        """`igammac` in place: the result is written over the first argument."""
     @overload
     def im2col(self, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
         """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -1372,12 +1506,24 @@ class Tensor:
         """|x - t|."""
     def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """The absolute error |x - target|."""
+    @overload
+    def laguerre_polynomial_l(self, n: Tensor) -> Tensor:
+        """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def laguerre_polynomial_l(self, n: Number) -> Tensor:
+        """`laguerre_polynomial_l` with a number as n."""
+    def laguerre_polynomial_l_(self, n: Tensor) -> Tensor:
+        """`laguerre_polynomial_l` in place: the result is written over the first argument."""
     def last_index(self, size: builtins.int) -> Tensor:
         """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
     def layer_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
         """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
     def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of layer_norm."""
+    def lcm(self, b: Tensor) -> Tensor:
+        """The least common multiple; 0 where one is 0."""
+    def lcm_(self, b: Tensor) -> Tensor:
+        """`lcm` in place: the result is written over the first argument."""
     def ldexp(self, b: Tensor) -> Tensor:
         """a times 2 to the power b."""
     def ldexp_(self, b: Tensor) -> Tensor:
@@ -1398,6 +1544,14 @@ class Tensor:
         """x, or alpha x where x is negative."""
     def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
         """`leaky_relu` in place: the result is written over the first argument."""
+    @overload
+    def legendre_polynomial_p(self, n: Tensor) -> Tensor:
+        """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def legendre_polynomial_p(self, n: Number) -> Tensor:
+        """`legendre_polynomial_p` with a number as n."""
+    def legendre_polynomial_p_(self, n: Tensor) -> Tensor:
+        """`legendre_polynomial_p` in place: the result is written over the first argument."""
     @overload
     def lerp(self, b: Tensor, weight: Tensor) -> Tensor:
         """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -1434,6 +1588,10 @@ class Tensor:
     @overload
     def less_equal_(self, s: Number) -> Tensor:
         """The same as `le_`."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
+    def lgamma_(self) -> Tensor:
+        """`lgamma` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -1464,6 +1622,10 @@ class Tensor:
         """`log` in place: the result is written over the first argument."""
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
         """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
+    def log_ndtr(self) -> Tensor:
+        """The logarithm of `ndtr`, also where that vanishes."""
+    def log_ndtr_(self) -> Tensor:
+        """`log_ndtr` in place: the result is written over the first argument."""
     def log_sigmoid(self) -> Tensor:
         """log σ(x)."""
     def log_sigmoid_(self) -> Tensor:
@@ -1670,6 +1832,14 @@ class Tensor:
         """The product of two matrices."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+    def modified_bessel_k0(self) -> Tensor:
+        """The modified Bessel function of the second kind of order 0; NaN below 0."""
+    def modified_bessel_k0_(self) -> Tensor:
+        """`modified_bessel_k0` in place: the result is written over the first argument."""
+    def modified_bessel_k1(self) -> Tensor:
+        """The modified Bessel function of the second kind of order 1; NaN below 0."""
+    def modified_bessel_k1_(self) -> Tensor:
+        """`modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same as `movedim`."""
@@ -1722,6 +1892,10 @@ class Tensor:
         """The same as `mul_`."""
     def mv(self, v: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """`mvlgamma` in place: the result is written over the first argument."""
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -1761,6 +1935,14 @@ class Tensor:
         """`len` elements of a dim from the position on that a tensor without dims holds, which is read."""
     def ndimension(self) -> builtins.int:
         """The number of dims."""
+    def ndtr(self) -> Tensor:
+        """The normal distribution function: the area under the bell curve left of x."""
+    def ndtr_(self) -> Tensor:
+        """`ndtr` in place: the result is written over the first argument."""
+    def ndtri(self) -> Tensor:
+        """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
+    def ndtri_(self) -> Tensor:
+        """`ndtri` in place: the result is written over the first argument."""
     @overload
     def ne(self, b: Tensor) -> Tensor:
         """True where a != b."""
@@ -1783,6 +1965,12 @@ class Tensor:
         """The same as `neg_`."""
     def nelement(self) -> builtins.int:
         """The number of elements."""
+    def next_half(self, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
+        """`nextafter` of halves, which the numbers describe."""
+    def nextafter(self, b: Tensor) -> Tensor:
+        """The number next to a towards b, of those that the dtype has."""
+    def nextafter_(self, b: Tensor) -> Tensor:
+        """`nextafter` in place: the result is written over the first argument."""
     def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
         """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -1855,6 +2043,10 @@ class Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     def polar(self, angle: Tensor) -> Tensor:
         """The complex numbers with these absolute values and angles, in radians."""
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """The derivative of order n of `digamma`."""
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """`polygamma` in place: the result is written over the first argument."""
     def positive(self) -> Tensor:
         """The tensor itself."""
     @overload
@@ -2071,6 +2263,14 @@ class Tensor:
         """Multiplies many tensors in place by a number that is a tensor."""
     def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
         """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
+    def scaled_modified_bessel_k0(self) -> Tensor:
+        """eˣ times `modified_bessel_k0`."""
+    def scaled_modified_bessel_k0_(self) -> Tensor:
+        """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
+    def scaled_modified_bessel_k1(self) -> Tensor:
+        """eˣ times `modified_bessel_k1`."""
+    def scaled_modified_bessel_k1_(self) -> Tensor:
+        """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -2134,6 +2334,38 @@ class Tensor:
         """`sgn` in place: the result is written over the first argument."""
     def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
         """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+    @overload
+    def shifted_chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_t(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_t` with a number as n."""
+    def shifted_chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_u(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_u` with a number as n."""
+    def shifted_chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_v(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_v` with a number as n."""
+    def shifted_chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_w(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_w` with a number as n."""
+    def shifted_chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def sigmoid(self) -> Tensor:
         """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
     def sigmoid_(self) -> Tensor:
@@ -2202,6 +2434,10 @@ class Tensor:
         """`softsign` in place: the result is written over the first argument."""
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+    def spherical_bessel_j0(self) -> Tensor:
+        """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
+    def spherical_bessel_j0_(self) -> Tensor:
+        """`spherical_bessel_j0` in place: the result is written over the first argument."""
     @overload
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -2542,8 +2778,20 @@ class Tensor:
         """The parts along dim 0 between these places."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+    @overload
+    def xlog1py(self, b: Tensor) -> Tensor:
+        """a log(1 + b), and 0 where a is zero."""
+    @overload
+    def xlog1py(self, b: Number) -> Tensor:
+        """`xlog1py` with a number as b."""
+    def xlog1py_(self, b: Tensor) -> Tensor:
+        """`xlog1py` in place: the result is written over the first argument."""
+    @overload
     def xlogy(self, b: Tensor) -> Tensor:
         """a log(b), and 0 where a is zero."""
+    @overload
+    def xlogy(self, b: Number) -> Tensor:
+        """`xlogy` with a number as b."""
     def xlogy_(self, b: Tensor) -> Tensor:
         """`xlogy` in place: the result is written over the first argument."""
     def zero_(self) -> Tensor:
@@ -2554,6 +2802,14 @@ class Tensor:
     @overload
     def zeros_like(self, *, dtype: _dtype) -> Tensor:
         """Zeros of the same shape and layout, of that dtype."""
+    @overload
+    def zeta(self, b: Tensor) -> Tensor:
+        """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
+    @overload
+    def zeta(self, b: Number) -> Tensor:
+        """`zeta` with a number as b."""
+    def zeta_(self, b: Tensor) -> Tensor:
+        """`zeta` in place: the result is written over the first argument."""
 
 class MemoryStats(NamedTuple):
     """Bytes of a device's memory."""
@@ -2953,6 +3209,10 @@ def affine_grid(theta: Tensor, size: builtins.int | Sequence[builtins.int], *, a
 @overload
 def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+def airy_ai(x: Tensor) -> Tensor:
+    """The Airy function Ai. It has no gradient."""
+def airy_ai_(x: Tensor) -> Tensor:
+    """`airy_ai` in place: the result is written over the first argument."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
 def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -3119,6 +3379,22 @@ def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
     """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
 def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
     """x becomes 1 with probability `p` and 0 otherwise, in place."""
+def bessel_j0(x: Tensor) -> Tensor:
+    """The Bessel function of the first kind of order 0."""
+def bessel_j0_(x: Tensor) -> Tensor:
+    """`bessel_j0` in place: the result is written over the first argument."""
+def bessel_j1(x: Tensor) -> Tensor:
+    """The Bessel function of the first kind of order 1."""
+def bessel_j1_(x: Tensor) -> Tensor:
+    """`bessel_j1` in place: the result is written over the first argument."""
+def bessel_y0(x: Tensor) -> Tensor:
+    """The Bessel function of the second kind of order 0; NaN below 0."""
+def bessel_y0_(x: Tensor) -> Tensor:
+    """`bessel_y0` in place: the result is written over the first argument."""
+def bessel_y1(x: Tensor) -> Tensor:
+    """The Bessel function of the second kind of order 1; NaN below 0."""
+def bessel_y1_(x: Tensor) -> Tensor:
+    """`bessel_y1` in place: the result is written over the first argument."""
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
 def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -3239,6 +3515,50 @@ def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`celu` in place: the result is written over the first argument."""
 def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
     """The channels, dim 1, in `groups` groups, taken in turn from each."""
+@overload
+def chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_t` with a number as n."""
+@overload
+def chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_t` with a number as x."""
+def chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_u` with a number as n."""
+@overload
+def chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_u` with a number as x."""
+def chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_v` with a number as n."""
+@overload
+def chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_v` with a number as x."""
+def chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_w` with a number as n."""
+@overload
+def chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_w` with a number as x."""
+def chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
 @overload
@@ -3325,6 +3645,10 @@ def conj_(x: Tensor) -> Tensor:
     """`conj` in place: the result is written over the first argument."""
 def constant_pad_nd(x: Tensor, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
     """`pad` with one number around."""
+def conj_physical(x: Tensor) -> Tensor:
+    """The same as `conj`."""
+def conj_physical_(x: Tensor) -> Tensor:
+    """The same as `conj_`."""
 def contiguous(x: Tensor) -> Tensor:
     """The tensor in memory in row-major order: itself where it is, else a copy."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -3478,6 +3802,10 @@ def diff(x: Tensor, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Ten
 @overload
 def diff(x: Tensor, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The differences of neighbours, `n` times, of x with these in front and behind."""
+def digamma(x: Tensor) -> Tensor:
+    """The derivative of `lgamma`: NaN at negative integers."""
+def digamma_(x: Tensor) -> Tensor:
+    """`digamma` in place: the result is written over the first argument."""
 def dim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def dist(x: Tensor, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -3579,6 +3907,10 @@ def empty_like(x: Tensor) -> Tensor:
 @overload
 def empty_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
+def entr(x: Tensor) -> Tensor:
+    """-x log(x), the entropy: 0 of 0 and -inf below."""
+def entr_(x: Tensor) -> Tensor:
+    """`entr` in place: the result is written over the first argument."""
 @overload
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """True where a == b."""
@@ -3601,6 +3933,14 @@ def erfc(x: Tensor) -> Tensor:
     """1 - erf(x), exact where erf(x) is nearly 1."""
 def erfc_(x: Tensor) -> Tensor:
     """`erfc` in place: the result is written over the first argument."""
+def erfcx(x: Tensor) -> Tensor:
+    """exp(x²) erfc(x), also where the factors overflow and vanish."""
+def erfcx_(x: Tensor) -> Tensor:
+    """`erfcx` in place: the result is written over the first argument."""
+def erfinv(x: Tensor) -> Tensor:
+    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+def erfinv_(x: Tensor) -> Tensor:
+    """`erfinv` in place: the result is written over the first argument."""
 def exp(x: Tensor) -> Tensor:
     """eˣ."""
 def exp2(x: Tensor) -> Tensor:
@@ -3655,6 +3995,21 @@ def fliplr(x: Tensor) -> Tensor:
     """Dim 1 from the end to the start: columns from right to left."""
 def flipud(x: Tensor) -> Tensor:
     """Dim 0 from the end to the start: rows from the last to the first."""
+@overload
+def float_power(x: Tensor, exponent: Tensor) -> Tensor:
+    """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power(x: Tensor, exponent: Number) -> Tensor:
+    """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power(x: Number, exponent: Tensor) -> Tensor:
+    """A number to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power_(x: Tensor, exponent: Tensor) -> Tensor:
+    """`float_power` in place: the result is written over the first argument."""
+@overload
+def float_power_(x: Tensor, exponent: Number) -> Tensor:
+    """`float_power` in place: the result is written over the first argument."""
 def floor(x: Tensor) -> Tensor:
     """The largest integer not above x."""
 def floor_(x: Tensor) -> Tensor:
@@ -3699,6 +4054,12 @@ def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builti
     """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
 def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
     """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
+def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
+def frexp_exponent(x: Tensor) -> Tensor:
+    """The exponent of x, as `frexp` returns it."""
+def frexp_mantissa(x: Tensor) -> Tensor:
+    """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -3717,6 +4078,10 @@ def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+def gcd(a: Tensor, b: Tensor) -> Tensor:
+    """The greatest common divisor; 0 of two zeros."""
+def gcd_(a: Tensor, b: Tensor) -> Tensor:
+    """`gcd` in place: the result is written over the first argument."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
@@ -3826,6 +4191,28 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
     """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
 def heaviside_(x: Tensor, values: Tensor) -> Tensor:
     """`heaviside` in place: the result is written over the first argument."""
+@overload
+def hermite_polynomial_h(x: Tensor, n: Tensor) -> Tensor:
+    """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def hermite_polynomial_h(x: Tensor, n: Number) -> Tensor:
+    """`hermite_polynomial_h` with a number as n."""
+@overload
+def hermite_polynomial_h(x: Number, n: Tensor) -> Tensor:
+    """`hermite_polynomial_h` with a number as x."""
+def hermite_polynomial_h_(x: Tensor, n: Tensor) -> Tensor:
+    """`hermite_polynomial_h` in place: the result is written over the first argument."""
+@overload
+def hermite_polynomial_he(x: Tensor, n: Tensor) -> Tensor:
+    """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def hermite_polynomial_he(x: Tensor, n: Number) -> Tensor:
+    """`hermite_polynomial_he` with a number as n."""
+@overload
+def hermite_polynomial_he(x: Number, n: Tensor) -> Tensor:
+    """`hermite_polynomial_he` with a number as x."""
+def hermite_polynomial_he_(x: Tensor, n: Tensor) -> Tensor:
+    """`hermite_polynomial_he` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -3868,6 +4255,30 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     """√(a² + b²), also where the squares overflow."""
 def hypot_(a: Tensor, b: Tensor) -> Tensor:
     """`hypot` in place: the result is written over the first argument."""
+def i0(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+def i0_(x: Tensor) -> Tensor:
+    """`i0` in place: the result is written over the first argument."""
+def i0e(x: Tensor) -> Tensor:
+    """exp(-|x|) times `i0`."""
+def i0e_(x: Tensor) -> Tensor:
+    """`i0e` in place: the result is written over the first argument."""
+def i1(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 1."""
+def i1_(x: Tensor) -> Tensor:
+    """`i1` in place: the result is written over the first argument."""
+def i1e(x: Tensor) -> Tensor:
+    """exp(-|x|) times `i1`."""
+def i1e_(x: Tensor) -> Tensor:
+    """`i1e` in place: the result is written over the first argument."""
+def igamma(a: Tensor, b: Tensor) -> Tensor:
+    """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
+def igamma_(a: Tensor, b: Tensor) -> Tensor:
+    """`igamma` in place: the result is written over the first argument."""
+def igammac(a: Tensor, b: Tensor) -> Tensor:
+    """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
+def igammac_(a: Tensor, b: Tensor) -> Tensor:
+    """`igammac` in place: the result is written over the first argument."""
 @overload
 def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
     """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -3982,6 +4393,17 @@ def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute error |x - target|."""
+@overload
+def laguerre_polynomial_l(x: Tensor, n: Tensor) -> Tensor:
+    """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def laguerre_polynomial_l(x: Tensor, n: Number) -> Tensor:
+    """`laguerre_polynomial_l` with a number as n."""
+@overload
+def laguerre_polynomial_l(x: Number, n: Tensor) -> Tensor:
+    """`laguerre_polynomial_l` with a number as x."""
+def laguerre_polynomial_l_(x: Tensor, n: Tensor) -> Tensor:
+    """`laguerre_polynomial_l` in place: the result is written over the first argument."""
 def lamb_direction_many(tensors: Sequence[Tensor], beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
     """The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
@@ -3990,6 +4412,10 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
 def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of layer_norm."""
+def lcm(a: Tensor, b: Tensor) -> Tensor:
+    """The least common multiple; 0 where one is 0."""
+def lcm_(a: Tensor, b: Tensor) -> Tensor:
+    """`lcm` in place: the result is written over the first argument."""
 def ldexp(a: Tensor, b: Tensor) -> Tensor:
     """a times 2 to the power b."""
 def ldexp_(a: Tensor, b: Tensor) -> Tensor:
@@ -4010,6 +4436,17 @@ def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """x, or alpha x where x is negative."""
 def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """`leaky_relu` in place: the result is written over the first argument."""
+@overload
+def legendre_polynomial_p(x: Tensor, n: Tensor) -> Tensor:
+    """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def legendre_polynomial_p(x: Tensor, n: Number) -> Tensor:
+    """`legendre_polynomial_p` with a number as n."""
+@overload
+def legendre_polynomial_p(x: Number, n: Tensor) -> Tensor:
+    """`legendre_polynomial_p` with a number as x."""
+def legendre_polynomial_p_(x: Tensor, n: Tensor) -> Tensor:
+    """`legendre_polynomial_p` in place: the result is written over the first argument."""
 @overload
 def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
     """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -4046,6 +4483,10 @@ def less_equal_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def less_equal_(x: Tensor, s: Number) -> Tensor:
     """The same as `le_`."""
+def lgamma(x: Tensor) -> Tensor:
+    """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
+def lgamma_(x: Tensor) -> Tensor:
+    """`lgamma` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
 def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -4084,6 +4525,10 @@ def log_(x: Tensor) -> Tensor:
     """`log` in place: the result is written over the first argument."""
 def log_normal_(x: Tensor, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
     """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
+def log_ndtr(x: Tensor) -> Tensor:
+    """The logarithm of `ndtr`, also where that vanishes."""
+def log_ndtr_(x: Tensor) -> Tensor:
+    """`log_ndtr` in place: the result is written over the first argument."""
 def log_sigmoid(x: Tensor) -> Tensor:
     """log σ(x)."""
 def log_sigmoid_(x: Tensor) -> Tensor:
@@ -4304,6 +4749,14 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices."""
 def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+def modified_bessel_k0(x: Tensor) -> Tensor:
+    """The modified Bessel function of the second kind of order 0; NaN below 0."""
+def modified_bessel_k0_(x: Tensor) -> Tensor:
+    """`modified_bessel_k0` in place: the result is written over the first argument."""
+def modified_bessel_k1(x: Tensor) -> Tensor:
+    """The modified Bessel function of the second kind of order 1; NaN below 0."""
+def modified_bessel_k1_(x: Tensor) -> Tensor:
+    """`modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def moveaxis(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The same as `movedim`."""
@@ -4356,6 +4809,10 @@ def multiply_(x: Tensor, s: Number) -> Tensor:
     """The same as `mul_`."""
 def mv(a: Tensor, v: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
+def mvlgamma(x: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
+def mvlgamma_(x: Tensor, p: builtins.int) -> Tensor:
+    """`mvlgamma` in place: the result is written over the first argument."""
 def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -4399,6 +4856,14 @@ def ndim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def ndimension(x: Tensor) -> builtins.int:
     """The number of dims."""
+def ndtr(x: Tensor) -> Tensor:
+    """The normal distribution function: the area under the bell curve left of x."""
+def ndtr_(x: Tensor) -> Tensor:
+    """`ndtr` in place: the result is written over the first argument."""
+def ndtri(x: Tensor) -> Tensor:
+    """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
+def ndtri_(x: Tensor) -> Tensor:
+    """`ndtri` in place: the result is written over the first argument."""
 @overload
 def ne(a: Tensor, b: Tensor) -> Tensor:
     """True where a != b."""
@@ -4421,6 +4886,12 @@ def negative_(x: Tensor) -> Tensor:
     """The same as `neg_`."""
 def nelement(x: Tensor) -> builtins.int:
     """The number of elements."""
+def next_half(a: Tensor, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
+    """`nextafter` of halves, which the numbers describe."""
+def nextafter(a: Tensor, b: Tensor) -> Tensor:
+    """The number next to a towards b, of those that the dtype has."""
+def nextafter_(a: Tensor, b: Tensor) -> Tensor:
+    """`nextafter` in place: the result is written over the first argument."""
 def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
     """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -4508,6 +4979,14 @@ def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = Tr
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex numbers with these absolute values and angles, in radians."""
+@overload
+def polygamma(n: builtins.int, x: Tensor) -> Tensor:
+    """The derivative of order n of `digamma`."""
+@overload
+def polygamma(x: Tensor, n: builtins.int) -> Tensor:
+    """The derivative of order n of `digamma`."""
+def polygamma_(x: Tensor, n: builtins.int) -> Tensor:
+    """`polygamma` in place: the result is written over the first argument."""
 def positive(x: Tensor) -> Tensor:
     """The tensor itself."""
 @overload
@@ -4775,6 +5254,14 @@ def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
     """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
+def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
+    """eˣ times `modified_bessel_k0`."""
+def scaled_modified_bessel_k0_(x: Tensor) -> Tensor:
+    """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
+def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
+    """eˣ times `modified_bessel_k1`."""
+def scaled_modified_bessel_k1_(x: Tensor) -> Tensor:
+    """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -4842,6 +5329,50 @@ def shape(x: Tensor) -> tuple[builtins.int, ...]:
     """The logical shape."""
 def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
     """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` with a number as x."""
+def shifted_chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` with a number as x."""
+def shifted_chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` with a number as x."""
+def shifted_chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` with a number as x."""
+def shifted_chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def sigmoid(x: Tensor) -> Tensor:
     """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
 def sigmoid_(x: Tensor) -> Tensor:
@@ -4910,6 +5441,10 @@ def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
 def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+def spherical_bessel_j0(x: Tensor) -> Tensor:
+    """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
+def spherical_bessel_j0_(x: Tensor) -> Tensor:
+    """`spherical_bessel_j0` in place: the result is written over the first argument."""
 @overload
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -5294,8 +5829,26 @@ def where(cond: Tensor) -> tuple[Tensor, ...]:
     """Where the elements are that hold: for each dim a list of positions."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+@overload
+def xlog1py(a: Tensor, b: Tensor) -> Tensor:
+    """a log(1 + b), and 0 where a is zero."""
+@overload
+def xlog1py(a: Tensor, b: Number) -> Tensor:
+    """`xlog1py` with a number as b."""
+@overload
+def xlog1py(a: Number, b: Tensor) -> Tensor:
+    """`xlog1py` with a number as a."""
+def xlog1py_(a: Tensor, b: Tensor) -> Tensor:
+    """`xlog1py` in place: the result is written over the first argument."""
+@overload
 def xlogy(a: Tensor, b: Tensor) -> Tensor:
     """a log(b), and 0 where a is zero."""
+@overload
+def xlogy(a: Tensor, b: Number) -> Tensor:
+    """`xlogy` with a number as b."""
+@overload
+def xlogy(a: Number, b: Tensor) -> Tensor:
+    """`xlogy` with a number as a."""
 def xlogy_(a: Tensor, b: Tensor) -> Tensor:
     """`xlogy` in place: the result is written over the first argument."""
 def zero_(x: Tensor) -> Tensor:
@@ -5312,3 +5865,14 @@ def zeros_like(x: Tensor) -> Tensor:
 @overload
 def zeros_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Zeros of the same shape and layout, of that dtype."""
+@overload
+def zeta(a: Tensor, b: Tensor) -> Tensor:
+    """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
+@overload
+def zeta(a: Tensor, b: Number) -> Tensor:
+    """`zeta` with a number as b."""
+@overload
+def zeta(a: Number, b: Tensor) -> Tensor:
+    """`zeta` with a number as a."""
+def zeta_(a: Tensor, b: Tensor) -> Tensor:
+    """`zeta` in place: the result is written over the first argument."""

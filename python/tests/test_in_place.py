@@ -222,7 +222,9 @@ def test_local_tensors_are_written_by_pytorchs_rules():
                 expanded = state == "expanded" and have[0] == "refused"
                 # What has no gradient, `logical_and_`, PyTorch writes over a leaf that requires one; oflow refuses all writes to it.
                 leaf = name.startswith("logical_") and have == ("refused", "AutogradError")
-                if rounded(have) != rounded(want) and not expanded and not leaf:
+                # The f64 result is rounded to the tensor's f32, as of other functions; PyTorch writes it over f64 only.
+                power = name == "float_power_" and want == ("refused", "RuntimeError")
+                if rounded(have) != rounded(want) and not expanded and not leaf and not power:
                     wrong.append(f"{state}: {name}{' under no_grad' if quiet else ''}: {have}, PyTorch: {want}")
     print(f"{cells} cells beside PyTorch, {len(wrong)} wrong")
     assert not wrong, f"{len(wrong)} of {cells}:\n" + "\n".join(wrong[:40])
@@ -230,8 +232,8 @@ def test_local_tensors_are_written_by_pytorchs_rules():
 
 def test_local_and_global_tensors_are_written_by_the_same_rules():
     writes, no = arguments()
-    # They take integers, or matrices and vectors.
-    others = ("bitwise_", "add", "baddbmm_")
+    # They take integers, matrices and vectors, or a dimension.
+    others = ("bitwise_", "add", "baddbmm_", "gcd_", "lcm_", "mvlgamma_")
     assert no == [n for n in no if n.startswith(others)], f"no arguments for {no}"
     cells, refused, wrong, values = 0, 0, [], 0
     for state in STATES:

@@ -263,7 +263,7 @@ fn to_decimals(x: &Tensor, decimals: i64) -> Result<Tensor> {
 }
 
 /// A number as a tensor without dims, where the other one lies.
-fn number_like(of: &Tensor, s: Scalar, dtype: DType) -> Result<Tensor> {
+pub(super) fn number_like(of: &Tensor, s: Scalar, dtype: DType) -> Result<Tensor> {
     full([], s, of.whole_target().dtype(dtype))
 }
 

@@ -1,5 +1,6 @@
 //! Functions that follow from others: other names of one function, forms in place, and forms with a dtype. They are called by name.
 
+use super::argument_forms::number_like;
 use super::bind::{Arg, Bound};
 use super::definition::{FnBody, FnCode, FnDef};
 use super::{invoke1, op};
@@ -25,6 +26,7 @@ const SAME: &[(&str, &str)] = &[
     ("clip", "clamp"),
     ("concat", "cat"),
     ("concatenate", "cat"),
+    ("conj_physical", "conj"),
     ("divide", "div"),
     ("fix", "trunc"),
     ("ger", "outer"),
@@ -38,19 +40,62 @@ const SAME: &[(&str, &str)] = &[
     ("negative", "neg"),
     ("not_equal", "ne"),
     ("row_stack", "vstack"),
+    ("special.airy_ai", "airy_ai"),
+    ("special.bessel_j0", "bessel_j0"),
+    ("special.bessel_j1", "bessel_j1"),
+    ("special.bessel_y0", "bessel_y0"),
+    ("special.bessel_y1", "bessel_y1"),
+    ("special.chebyshev_polynomial_t", "chebyshev_polynomial_t"),
+    ("special.chebyshev_polynomial_u", "chebyshev_polynomial_u"),
+    ("special.chebyshev_polynomial_v", "chebyshev_polynomial_v"),
+    ("special.chebyshev_polynomial_w", "chebyshev_polynomial_w"),
+    ("special.digamma", "digamma"),
+    ("special.entr", "entr"),
     ("special.erf", "erf"),
     ("special.erfc", "erfc"),
+    ("special.erfcx", "erfcx"),
+    ("special.erfinv", "erfinv"),
     ("special.exp2", "exp2"),
     ("special.expit", "sigmoid"),
     ("special.expm1", "expm1"),
+    ("special.gammainc", "igamma"),
+    ("special.gammaincc", "igammac"),
+    ("special.gammaln", "lgamma"),
+    ("special.hermite_polynomial_h", "hermite_polynomial_h"),
+    ("special.hermite_polynomial_he", "hermite_polynomial_he"),
+    ("special.i0", "i0"),
+    ("special.i0e", "i0e"),
+    ("special.i1", "i1"),
+    ("special.i1e", "i1e"),
+    ("special.laguerre_polynomial_l", "laguerre_polynomial_l"),
+    ("special.legendre_polynomial_p", "legendre_polynomial_p"),
     ("special.log1p", "log1p"),
+    ("special.log_ndtr", "log_ndtr"),
     ("special.log_softmax", "log_softmax"),
     ("special.logit", "logit"),
     ("special.logsumexp", "logsumexp"),
+    ("special.modified_bessel_i0", "i0"),
+    ("special.modified_bessel_i1", "i1"),
+    ("special.modified_bessel_k0", "modified_bessel_k0"),
+    ("special.modified_bessel_k1", "modified_bessel_k1"),
+    ("special.multigammaln", "mvlgamma"),
+    ("special.ndtr", "ndtr"),
+    ("special.ndtri", "ndtri"),
+    ("special.polygamma", "polygamma"),
+    ("special.psi", "digamma"),
     ("special.round", "round"),
+    ("special.scaled_modified_bessel_k0", "scaled_modified_bessel_k0"),
+    ("special.scaled_modified_bessel_k1", "scaled_modified_bessel_k1"),
+    ("special.shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_t"),
+    ("special.shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_u"),
+    ("special.shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_v"),
+    ("special.shifted_chebyshev_polynomial_w", "shifted_chebyshev_polynomial_w"),
     ("special.sinc", "sinc"),
     ("special.softmax", "softmax"),
+    ("special.spherical_bessel_j0", "spherical_bessel_j0"),
+    ("special.xlog1py", "xlog1py"),
     ("special.xlogy", "xlogy"),
+    ("special.zeta", "zeta"),
     ("split_with_sizes", "split"),
     ("subtract", "sub"),
     ("swapaxes", "transpose"),
@@ -95,8 +140,10 @@ const IN_PLACE: &[&str] = &[
     "lt",
     "masked_fill",
     "masked_scatter",
+    "mvlgamma",
     "nan_to_num",
     "ne",
+    "nextafter",
     "put",
     "renorm",
     "scatter",
@@ -121,16 +168,40 @@ const WITH_DTYPE: &[(&str, bool)] = &[
     ("sum", true),
 ];
 
+/// Functions of two tensors in the place of either of which a number may stand.
+const WITH_NUMBER: &[&str] = &[
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+];
+
 /// Whether this is another name of a function.
 pub(super) fn is_other_name(name: &str) -> bool {
     SAME.iter().any(|(other, _)| *other == name)
 }
 
-/// The functions that follow from these: forms with a dtype, then forms in place, then other names, of all that has come before.
+/// The functions that follow from these: forms with a dtype or a number, then forms in place, then other names, of all that has come
+/// before.
 pub(super) fn derived(defs: &[FnDef]) -> Vec<FnDef> {
     let mut made: Vec<FnDef> = vec![];
     for (name, keyword_only) in WITH_DTYPE {
         made.extend(defs.iter().filter(|d| d.sig.name == *name).map(|d| with_dtype(d, *keyword_only)));
+    }
+    for name in WITH_NUMBER {
+        let bases = defs.iter().filter(|d| d.sig.name == *name);
+        made.extend(bases.flat_map(|d| [1, 0].map(|i| with_number(d, i))));
     }
     for name in IN_PLACE {
         let there = |d: &&FnDef| d.sig.name.strip_suffix('_') == Some(name);
@@ -190,6 +261,24 @@ fn with_dtype(def: &FnDef, keyword_only: bool) -> FnDef {
     let kind = ParamKind::Attr(AttrKind::DType);
     made.sig.params.push(FnParam { keyword_only, ..FnParam::new("dtype", kind) });
     made.doc(&format!("`{}` of the tensor converted to `dtype`.", def.sig.name))
+}
+
+/// The function of a tensor and of a number, which is parameter `i`. Beside the tensor the number is one of its dtype, or of the dtype
+/// that both promote to.
+fn with_number(def: &FnDef, i: usize) -> FnDef {
+    let base = def.clone();
+    let code = move |b: &Bound| {
+        let (x, s) = (b.given(1 - i)?, b.scalar(i)?);
+        let inner = inner_calls();
+        let number = number_like(x, s, x.dtype().promote_scalar(s.kind()))?;
+        drop(inner);
+        let mut args = b.args.clone();
+        args[i] = Some(Arg::Tensor(number));
+        base.run(Bound { args, site: b.site })?.tensors()
+    };
+    let mut made = derived_from(def, Arc::new(code));
+    made.sig.params[i].kind = ParamKind::Attr(AttrKind::Scalar);
+    made.doc(&format!("`{}` with a number as {}.", def.sig.name, def.sig.params[i].name))
 }
 
 /// The function in place.

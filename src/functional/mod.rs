@@ -91,6 +91,7 @@ mod select;
 mod shape;
 mod signal;
 mod sort;
+mod special;
 mod statistics;
 mod table;
 mod transforms;

@@ -9,7 +9,6 @@ const HERE: &[(&str, &str)] = &[
     ("detach", "x.detach()"),
     ("double", "x.cast(DType::F64)?"),
     ("float", "x.cast(DType::F32)?"),
-    ("float_power", "x.cast(DType::F64)?.pow(y)?"),
     ("fold", "x.col2im(output_size, kernel_size, dilation, padding, stride)?"),
     ("from_numpy", "from_vec(values, shape, target)?"),
     ("half", "x.cast(DType::F16)?"),
@@ -25,8 +24,7 @@ const HERE: &[(&str, &str)] = &[
 ];
 
 /// Functions of PyTorch that no function here composes.
-const ABSENT: &[&str] =
-    &["as_strided", "digamma", "eig", "eigvals", "erfinv", "gcd", "lcm", "lgamma", "lu", "poisson", "rnn"];
+const ABSENT: &[&str] = &["as_strided", "eig", "eigvals", "lu", "poisson", "rnn"];
 
 /// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
 const LINALG: &[&str] = &[

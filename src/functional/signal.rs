@@ -25,6 +25,19 @@ functions! {
     "blackman_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor" = blackman_window as fn blackman_window;
     /// The Bartlett window, which rises and falls in straight lines.
     "bartlett_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor" = bartlett_window as fn bartlett_window;
+    /// The Kaiser window, of Bessel functions: the wider, the smaller `beta`.
+    "kaiser_window(Int n, Target target, *, Bool periodic=true, Float beta=12.0, DataType dtype=f32) -> Tensor" = kaiser_window as fn kaiser_window;
+}
+
+/// `i0(beta √(1 - u²)) / i0(beta)`, u from -1 to 1 (Kaiser & Schafer, 1980).
+fn kaiser(t: &Tensor, span: f64, beta: f64) -> Result<Tensor> {
+    if beta.is_nan() || beta < 0.0 {
+        return Err(Error::argument(format!("beta is {beta}")).help("it is at least 0"));
+    }
+    let u = t.mul(2.0 / span)?.sub(1.0)?;
+    // Roundings of the ends would make the root of a negative number.
+    let at = u.square()?.rsub(1.0)?.clamp_min(0.0)?.sqrt()?.mul(beta)?;
+    at.i0()?.div(&super::full_like(&at, beta)?.i0()?)
 }
 
 by_name! {
@@ -69,6 +82,11 @@ by_name! {
     "signal.windows.hamming(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, |t, span| cosines(t, span, &HAMMING));
     /// The Hann window: `0.5 - 0.5 cos(t)`.
     "signal.windows.hann(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, hann);
+    /// The Kaiser window: the wider, the smaller `beta`.
+    "signal.windows.kaiser(Int M, Target target, *, Float beta=12.0, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| {
+        let beta = b.float(2)?;
+        symmetric(b, 3, |t, span| kaiser(t, span, beta))
+    };
     /// The Nuttall window, of four cosines.
     "signal.windows.nuttall(Int M, Target target, *, Bool sym=true, DataType dtype=f32) -> Tensor" = |b| symmetric(b, 2, |t, span| cosines(t, span, &NUTTALL));
 }
@@ -161,4 +179,15 @@ pub(super) fn hamming_window(
 ) -> Result<Tensor> {
     let make = |t: &Tensor, span| cosines(t, span, &[alpha, beta]);
     window(n, !periodic, target, site, make).map_err(|e| e.within(|| format!("hamming_window({n})")))
+}
+
+pub(super) fn kaiser_window(
+    n: i64,
+    target: &TargetSpec,
+    periodic: bool,
+    beta: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    window(n, !periodic, target, site, |t, span| kaiser(t, span, beta))
+        .map_err(|e| e.within(|| format!("kaiser_window({n})")))
 }

@@ -9,7 +9,7 @@ use super::{
     algebra, argument_forms, arrange, attend, by_place, channels, choose, class_losses, complex, conv, count, create,
     ctc, derived, differences, distinct, drops, einsum, factory_forms, forms, gates, gather, generated, gradient, grid,
     histograms, image, index, inplace, layout, losses, nn, pieces, pools, products, pytorch, quantize, random,
-    recurrent, reduce, select, shape, signal, sort, statistics, values, views,
+    recurrent, reduce, select, shape, signal, sort, special, statistics, values, views,
 };
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -82,6 +82,7 @@ const ROWS: &[&[Row]] = &[
     gradient::FUNCTIONS,
     differences::PAIRS,
     differences::QUESTIONS,
+    special::FUNCTIONS,
     select::FUNCTIONS,
     gather::FUNCTIONS,
     by_place::FUNCTIONS,
@@ -135,6 +136,7 @@ const ROWS: &[&[Row]] = &[
 /// Overloads of functions that are an op, beside the op's own.
 const OVERLOADS: &[&[Row]] = &[
     argument_forms::BY_NAME,
+    special::NUMBERS,
     argument_forms::CHOICE,
     argument_forms::SHAPES,
     factory_forms::BY_NAME,

@@ -897,6 +897,30 @@ case("tensordot", lambda a, b: torch.tensordot(a, b, ([1], [0])), values((2, 1),
 case("trapezoid", lambda y, x: torch.trapezoid(y, x), values((2, 4), "f64"), values((1, 4), "f64").cumsum(1), note="places of one row")
 bools = values((5,), "i64", below=2).bool()
 case("index_add", lambda x, i, v: torch.index_add(x, 0, i, v), bools, 0, torch.tensor([0, 2, 2]), torch.tensor([True, False, True]), note="bools")
+# --- special functions ---------------------------------------------------------------------------------------------------
+
+positive = values((3, 4), "f64", positive=True)
+for p in (1, 2, 3, 5):
+    case("mvlgamma", lambda x: torch.mvlgamma(x, p), positive + 3, p)
+case("special.multigammaln", lambda x: torch.special.multigammaln(x, 2), values((3, 4), "f32", positive=True) + 1, 2)
+case("frexp", torch.frexp, values((3, 4), "f64"))
+case("frexp", torch.frexp, torch.tensor([0.0, -0.0, 1.0, -8.0, 1e-40, 0.75]))
+case("float_power", torch.float_power, values((3, 4), "f64", positive=True), values((4,), "f64", start=3))
+case("float_power", torch.float_power, values((3, 4), "i32", positive=True), values((4,), "i64"))
+case("float_power", lambda x: torch.float_power(x, 2.5), values((3, 4), "f64", positive=True), 2.5)
+case("float_power", lambda x: torch.float_power(2.5, x), 2.5, values((3, 4), "f64"))
+case("polygamma", lambda x: torch.polygamma(2, x), 2, positive)
+case("polygamma", lambda x: x.polygamma(2), positive, 2)
+case("special.xlog1py", lambda x: torch.special.xlog1py(x, 0.7), values((3, 4)), 0.7)
+case("special.xlog1py", lambda x: torch.special.xlog1py(0.7, x), 0.7, positive)
+case("special.xlogy", lambda x: torch.special.xlogy(0.7, x), 0.7, positive)
+case("special.zeta", lambda x: torch.special.zeta(2.5, x), 2.5, positive)
+case("special.gammaln", torch.special.gammaln, positive)
+case("special.gammainc", lambda a, x: torch.special.gammainc(a.detach(), x), positive, positive.flip(0))
+case("conj_physical", torch.conj_physical, values((3, 4)))
+degrees = torch.arange(6, dtype=torch.float64)
+case("special.legendre_polynomial_p", lambda n: torch.special.legendre_polynomial_p(0.3, n), 0.3, degrees, backward=False)
+case("special.laguerre_polynomial_l", lambda x: torch.special.laguerre_polynomial_l(x, 4), values((3, 4), "f64"), 4, backward=False)
 
 with open("functions.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -1001,6 +1001,62 @@ for d in ("f32", "f64"):
         case("histogram_within", lambda x: torch.histc(x, n, lo, hi), values((5, 6), d), attrs={"bins": n, "lo": lo, "hi": hi}, backward=False)
     case("histogram_within", lambda x: torch.histc(x, 4, 0, 1), torch.tensor([0.0, 0.25, 1.0, nan, inf, -inf, 0.7499], dtype=DTYPES[d]), attrs={"bins": 4, "lo": 0.0, "hi": 1.0}, backward=False, name="edges")
 
+# --- special functions ---------------------------------------------------------------------------------------------------
+
+S = torch.special
+SPECIAL = {
+    "erfcx": S.erfcx, "ndtr": S.ndtr, "log_ndtr": S.log_ndtr, "i0": S.i0, "i0e": S.i0e, "i1": S.i1, "i1e": S.i1e, "lgamma": torch.lgamma,
+    "digamma": torch.digamma, "entr": S.entr, "erfinv": torch.erfinv, "ndtri": S.ndtri,
+}
+ENDS = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, -0.5, 3.0, 30.0, 1e-8, nan], dtype=torch.float64)
+for op, f in SPECIAL.items():
+    for d in ("f32", "f64"):
+        x = values((3, 4), "f64", positive=op in ("lgamma", "digamma", "entr"))
+        x = x / 2.1 if op == "erfinv" else torch.sigmoid(x) if op == "ndtri" else x
+        # torch's trigamma is 1e-9 off.
+        case(op, f, x.to(DTYPES[d]), backward=(op, d) != ("digamma", "f64"))
+    case(op, f, ENDS, backward=False, name="edges")
+    case(op, f, values((4,), "i32", positive=True), name="integers become f32")
+for op in ("lgamma", "digamma", "i0", "ndtr"):
+    # torch rounds every step of these gradients to bf16.
+    case(op, SPECIAL[op], values((3, 4), "bf16", positive=True), backward=False)
+# PyTorch's own have errors of 1e-10 in f64.
+for name in ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai"):
+    case(name, getattr(S, name), values((3, 4), "f32", positive=True))
+    case(name, getattr(S, name), torch.tensor([0.0, 1.0, 12.5, nan], dtype=torch.float32), name="edges")
+for n in range(4):
+    for d in ("f32", "f64"):
+        if (n, d) != (1, "f64"):
+            case("polygamma", lambda x: torch.polygamma(n, x), values((3, 4), d, positive=True), attrs={"n": n}, backward=d == "f32")
+for d in ("f32", "f64"):
+    a, b = values((3, 4), d, positive=True), values((3, 1), d, positive=True, start=5)
+    for op, f in {"zeta": lambda a, b: S.zeta(a + 1, b), "igamma": torch.igamma, "igammac": torch.igammac}.items():
+        case(op, (lambda a, b: S.zeta(a.detach(), b)) if op == "zeta" else (lambda a, b: f(a.detach(), b)), a + 1 if op == "zeta" else a, b)
+    case("xlog1py", S.xlog1py, values((3, 4), d), b)
+case("xlog1py", S.xlog1py, torch.tensor([0.0, 0.0, 2.0, 0.0]), torch.tensor([-1.0, nan, -1.0, inf]), backward=False, name="edges")
+for name in [s + "chebyshev_polynomial_" + k for s in ("", "shifted_") for k in "tuvw"] + ["hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"]:
+    n = torch.arange(-1, 11, dtype=torch.float64)
+    case(name, getattr(S, name), values((3, 1), "f64"), n, backward=False)
+    case(name, getattr(S, name), torch.tensor([[1.0], [-1.0], [0.0], [1.5]]), n.float(), backward=False)
+for d in ("i16", "i32", "i64", "u8"):
+    for op, f in {"gcd": torch.gcd, "lcm": torch.lcm}.items():
+        case(op, f, values((3, 4), d) * 6, values((4,), d, start=2) * 4)
+case("gcd", torch.gcd, torch.tensor([0, 0, 5, -12]), torch.tensor([0, 7, 0, 18]), name="zeros")
+case("lcm", torch.lcm, torch.tensor([0, 0, 5, -12]), torch.tensor([0, 7, 0, 18]), name="zeros")
+for d in ("f32", "f64"):
+    case("nextafter", torch.nextafter, values((3, 4), d), values((4,), d, start=2))
+    case("nextafter", torch.nextafter, torch.tensor([0.0, -0.0, inf, 1.0, nan], dtype=DTYPES[d]), torch.tensor([-1.0, 1.0, 0.0, 1.0, 1.0], dtype=DTYPES[d]), backward=False, name="edges")
+for d, digits, least in (("bf16", 8, -133), ("f16", 11, -24)):
+    most = torch.finfo(DTYPES[d]).max
+    attrs = {"digits": digits, "least": least, "most": most}
+    case("next_half", torch.nextafter, values((3, 4), d), values((4,), d, start=2), attrs=attrs, backward=False)
+    a = torch.tensor([0.0, -0.0, inf, -inf, 1.0, 1.0, 1.0, -4.0, -4.0, nan, 1.0, 2.0**least, most, 0.0], dtype=DTYPES[d])
+    b = torch.tensor([-1.0, 1.0, 0.0, 0.0, 0.0, 2.0, 1.0, -1.0, -8.0, 1.0, nan, 0.0, inf, 0.0], dtype=DTYPES[d])
+    case("next_half", torch.nextafter, a, b, attrs=attrs, backward=False, name="edges")
+for d in ("f32", "f64", "bf16"):
+    case("frexp_mantissa", lambda x: torch.frexp(x)[0], values((3, 4), d), backward=d != "bf16")
+    case("frexp_exponent", lambda x: torch.frexp(x)[1], values((3, 4), d), backward=False)
+
 with open("ops.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 pub(super) const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
+    ("special.cuh", include_str!("../../cuda/special.cuh")),
     ("complex.cuh", include_str!("../../cuda/complex.cuh")),
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
     ("rows.cuh", include_str!("../../cuda/rows.cuh")),

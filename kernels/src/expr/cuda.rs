@@ -51,6 +51,9 @@ impl Chain {
             false => ("elementwise.cuh", "of_get", "of_set", scalars),
         };
         let mut src = format!("#include \"{header}\"\n");
+        if self.links().iter().any(|l| l.expr.any(&is_special)) {
+            src.push_str("#include \"special.cuh\"\n");
+        }
         let _ = writeln!(src, "typedef {arithmetic} A;\ntypedef {} TO;", storage(out));
         for (at, i) in used.iter().enumerate() {
             let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].cast()?));
@@ -135,6 +138,15 @@ impl Expr {
             return Err(KernelError::new(format!("'{self}' works on the bits of integers, but a dtype is a float")));
         }
         Ok(())
+    }
+}
+
+/// Whether the function stands in `special.cuh`.
+fn is_special(e: &Expr) -> bool {
+    match e {
+        Expr::Unary(op, _) => op.wide().is_some(),
+        Expr::Binary(op, ..) => op.wide().is_some(),
+        _ => false,
     }
 }
 

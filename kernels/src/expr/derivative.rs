@@ -176,9 +176,26 @@ fn bell(a: Expr) -> Expr {
     un(Exp, un(Neg, un(Square, a)))
 }
 
+/// NaN for an argument that depends on the input: the slope of a function that has none here.
+fn unknown(d: Expr) -> Expr {
+    times(constant(f64::NAN), d)
+}
+
+/// A slope that has the limit 1/2 at zero.
+fn half_at_zero(x: Expr, slope: Expr) -> Expr {
+    select(bin(Eq, x, constant(0.0)), constant(0.5), slope)
+}
+
+/// The density of the gamma distribution: `x^(a - 1) exp(-x) / gamma(a)`.
+fn gamma_density(a: Expr, x: Expr) -> Expr {
+    let power = bin(Mul, bin(Sub, a.clone(), constant(1.0)), un(Log, x.clone()));
+    un(Exp, bin(Sub, bin(Sub, power, x), un(Lgamma, a)))
+}
+
 macro_rules! unary_slopes {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(wide $wide:path;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -201,6 +218,7 @@ unary_functions!(unary_slopes);
 macro_rules! binary_slopes {
     ($($name:ident $text:literal $doc:literal {
             $(real |$a:ident, $b:ident| $real:expr;)?
+            $(wide $wide:path;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;

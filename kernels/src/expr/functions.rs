@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `real \|x\| ..` | the value in f32 and f64, generic over `T:`[`Real`](crate::vmath::Real); the CPU's loop is made of it. Left out if floats have none |
 //! | `, near ..` | the same without branches, for blocks of numbers up to [`Real::SIN_LIMIT`](crate::vmath::Real::SIN_LIMIT) only |
+//! | `wide f` | instead of `real`: the value in f64, by a function of [`crate::special`]. f32 numbers are rounded once from it |
 //! | `int \|x\| ..` | the value in i64. Left out, integers are converted to a float first |
 //! | `complex \|z\| ..` | the value in complex numbers, by the functions of [`crate::cmath`]. Left out, complex numbers are refused |
 //! | `range \|a\| ..` | bounds of the value for an argument within `a`; any number if left out |
@@ -14,7 +15,8 @@
 //! | `slope \|x, y, dx\| ..` | the derivative as an expression: argument `x()`, value `y()`, derivative of the argument `dx`; of two arguments `\|a, b, da, db\|` |
 //!
 //! The parts are expanded where they are used, with the names in scope there: `cpu/elementwise/loops.rs`, `cmath.rs`, `analysis.rs`,
-//! `derivative.rs` and `ops.rs`. The GPU's spelling of a function stands in `kernels/cuda/elementwise.cuh` as `of_` and the text form.
+//! `derivative.rs` and `ops.rs`. The GPU's spelling of a function stands in `kernels/cuda/elementwise.cuh` as `of_` and the text form,
+//! that of a `wide` one in `special.cuh`.
 
 /// Calls the macro `$with` with the rows of all functions of one value.
 macro_rules! unary_functions {
@@ -221,6 +223,128 @@ macro_rules! unary_functions {
             range |_a| Range::new(0.0, 1.0);
             slope |x, y, dx| constant(0.0);
         }
+        Lgamma "lgamma" "Logarithm of the absolute value of the gamma function." {
+            wide special::lgamma;
+            slope |x, y, dx| times(un(Digamma, x()), dx);
+        }
+        Digamma "digamma" "Derivative of `lgamma`." {
+            wide special::digamma;
+            monotony |a| claim(a.low > 0.0, Increasing);
+            slope |x, y, dx| times(bin(Polygamma, constant(1.0), x()), dx);
+        }
+        Erfcx "erfcx" "`exp(x²) erfc(x)`" {
+            wide special::erfcx;
+            range |_a| Range::new(0.0, f64::INFINITY); monotony |_a| Decreasing;
+            slope |x, y, dx| {
+                let by_square = bin(Mul, constant(2.0), bin(Mul, x(), y()));
+                times(bin(Sub, by_square, constant(std::f64::consts::FRAC_2_SQRT_PI)), dx)
+            };
+        }
+        Erfinv "erfinv" "Inverse of `erf`; NaN outside -1 to 1." {
+            wide special::erfinv;
+            monotony |a| claim(a.low >= -1.0 && a.high <= 1.0, Increasing);
+            slope |x, y, dx| {
+                let half_root_pi = 1.0 / std::f64::consts::FRAC_2_SQRT_PI;
+                times(bin(Mul, constant(half_root_pi), un(Exp, un(Square, y()))), dx)
+            };
+        }
+        Ndtri "ndtri" "Inverse of the normal distribution function; NaN outside 0 to 1." {
+            wide special::ndtri;
+            monotony |a| claim(a.low >= 0.0 && a.high <= 1.0, Increasing);
+            slope |x, y, dx| {
+                let bell = un(Exp, bin(Mul, constant(0.5), un(Square, y())));
+                times(bin(Mul, constant((2.0 * std::f64::consts::PI).sqrt()), bell), dx)
+            };
+        }
+        I0 "i0" "Modified Bessel function of the first kind of order 0." {
+            wide special::i0;
+            range |_a| Range::new(1.0, f64::INFINITY); monotony |a| a.away_from_zero();
+            slope |x, y, dx| times(un(I1, x()), dx);
+        }
+        I0e "i0e" "`exp(-abs(x)) i0(x)`" {
+            wide special::i0e;
+            range |_a| Range::new(0.0, 1.0);
+            slope |x, y, dx| times(bin(Sub, un(I1e, x()), bin(Mul, un(Sign, x()), y())), dx);
+        }
+        I1 "i1" "Modified Bessel function of the first kind of order 1." {
+            wide special::i1;
+            monotony |_a| Increasing;
+            slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(I0, x()), bin(Div, y(), x()))), dx);
+        }
+        I1e "i1e" "`exp(-abs(x)) i1(x)`" {
+            wide special::i1e;
+            range |_a| Range::new(-1.0, 1.0);
+            slope |x, y, dx| {
+                let by = bin(Add, un(Sign, x()), un(Reciprocal, x()));
+                times(half_at_zero(x(), bin(Sub, un(I0e, x()), bin(Mul, y(), by))), dx)
+            };
+        }
+        BesselJ0 "bessel_j0" "Bessel function of the first kind of order 0." {
+            wide special::bessel_j0;
+            range |_a| Range::new(-1.0, 1.0);
+            slope |x, y, dx| times(un(Neg, un(BesselJ1, x())), dx);
+        }
+        BesselJ1 "bessel_j1" "Bessel function of the first kind of order 1." {
+            wide special::bessel_j1;
+            range |_a| Range::new(-1.0, 1.0);
+            slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(BesselJ0, x()), bin(Div, y(), x()))), dx);
+        }
+        BesselY0 "bessel_y0" "Bessel function of the second kind of order 0; NaN below 0." {
+            wide special::bessel_y0;
+            slope |x, y, dx| times(un(Neg, un(BesselY1, x())), dx);
+        }
+        BesselY1 "bessel_y1" "Bessel function of the second kind of order 1; NaN below 0." {
+            wide special::bessel_y1;
+            slope |x, y, dx| {
+                // At zero the two terms are infinities of one sign, of which the second is larger.
+                let slope = bin(Sub, un(BesselY0, x()), bin(Div, y(), x()));
+                times(select(bin(Eq, x(), constant(0.0)), constant(f64::INFINITY), slope), dx)
+            };
+        }
+        BesselK0 "bessel_k0" "Modified Bessel function of the second kind of order 0; NaN below 0." {
+            wide special::bessel_k0;
+            range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
+            slope |x, y, dx| times(un(Neg, un(BesselK1, x())), dx);
+        }
+        BesselK1 "bessel_k1" "Modified Bessel function of the second kind of order 1; NaN below 0." {
+            wide special::bessel_k1;
+            range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
+            slope |x, y, dx| times(un(Neg, bin(Add, un(BesselK0, x()), bin(Div, y(), x()))), dx);
+        }
+        BesselK0e "bessel_k0e" "`exp(x) bessel_k0(x)`" {
+            wide special::bessel_k0e;
+            range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
+            slope |x, y, dx| times(bin(Sub, y(), un(BesselK1e, x())), dx);
+        }
+        BesselK1e "bessel_k1e" "`exp(x) bessel_k1(x)`" {
+            wide special::bessel_k1e;
+            range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
+            slope |x, y, dx| times(bin(Sub, bin(Sub, y(), un(BesselK0e, x())), bin(Div, y(), x())), dx);
+        }
+        SphericalJ0 "spherical_j0" "`sin(x) / x`, and 1 of 0." {
+            wide special::spherical_j0;
+            range |_a| Range::new(-1.0, 1.0);
+            slope |x, y, dx| {
+                // Digits cancel near zero: there Taylor's series.
+                let square = || un(Square, x());
+                let inner = bin(Sub, constant(1.0 / 30.0), bin(Mul, constant(1.0 / 840.0), square()));
+                let series = bin(Mul, x(), bin(Sub, bin(Mul, square(), inner), constant(1.0 / 3.0)));
+                let near = bin(Lt, un(Abs, x()), constant(0.02));
+                times(select(near, series, bin(Div, bin(Sub, un(Cos, x()), y()), x())), dx)
+            };
+        }
+        AiryAi "airy_ai" "Airy function Ai. Its slope is not known here: NaN." {
+            wide special::airy_ai;
+            slope |x, y, dx| times(constant(f64::NAN), dx);
+        }
+        Mantissa "mantissa" "The mantissa, from 1/2 to 1, of a number as `mantissa 2^exponent` (C's `frexp`)." {
+            wide special::mantissa;
+            slope |x, y, dx| bin(Div, dx, un(Exp2, un(Exponent, x())));
+        }
+        Exponent "exponent" "The exponent of a number as `mantissa 2^exponent`; 0 for zero, infinity and NaN." {
+            wide special::exponent;
+            slope |x, y, dx| constant(0.0);
+        }
         BitNot "bitnot" "Every bit of an integer turned." {
             int |x| !x;
             // -x - 1, or the largest integer less x: it does not wrap.
@@ -346,6 +470,88 @@ macro_rules! binary_functions {
                 let share = |x: Expr| un(Exp, bin(Sub, x, bin(LogAddExp, a(), b())));
                 bin(Add, times(share(a()), da), times(share(b()), db))
             };
+        }
+        Zeta "zeta" "Zeta function of Hurwitz: the sum of `(b + k)^-a` over all k from 0. Its slope by `a` is not known here: NaN." {
+            wide special::zeta;
+            slope |a, b, da, db| {
+                let by_b = bin(Mul, a(), bin(Zeta, bin(Add, a(), constant(1.0)), b()));
+                bin(Add, unknown(da), times(un(Neg, by_b), db))
+            };
+        }
+        Polygamma "polygamma" "Derivative of order `a`, a whole number, of `digamma` at `b`." {
+            wide special::polygamma;
+            slope |a, b, da, db| {
+                let next = bin(Polygamma, bin(Add, a(), constant(1.0)), b());
+                bin(Add, unknown(da), times(next, db))
+            };
+        }
+        Igamma "igamma" "Regularized lower incomplete gamma function P(a, b). Its slope by `a` is not known here: NaN." {
+            wide special::igamma;
+            slope |a, b, da, db| bin(Add, unknown(da), times(gamma_density(a(), b()), db));
+        }
+        Igammac "igammac" "Regularized upper incomplete gamma function Q(a, b). Its slope by `a` is not known here: NaN." {
+            wide special::igammac;
+            slope |a, b, da, db| bin(Sub, unknown(da), times(gamma_density(a(), b()), db));
+        }
+        Nextafter "nextafter" "The number next to `a` towards `b`." {
+            real |a, b| a.next_after(b);
+            slope |a, b, da, db| da;
+        }
+        Gcd "gcd" "Integers: the greatest common divisor, not negative; 0 of two zeros." {
+            int |a, b| integers::gcd(a, b);
+            slope |a, b, da, db| constant(0.0);
+        }
+        Lcm "lcm" "Integers: the least common multiple, not negative; 0 where one is 0." {
+            int |a, b| integers::lcm(a, b);
+            slope |a, b, da, db| constant(0.0);
+        }
+        ChebyshevT "chebyshev_t" "Chebyshev polynomial of the first kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::chebyshev_t;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ChebyshevU "chebyshev_u" "Chebyshev polynomial of the second kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::chebyshev_u;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ChebyshevV "chebyshev_v" "Chebyshev polynomial of the third kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::chebyshev_v;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ChebyshevW "chebyshev_w" "Chebyshev polynomial of the fourth kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::chebyshev_w;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ShiftedChebyshevT "shifted_chebyshev_t" "Shifted Chebyshev polynomial of the first kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::shifted_chebyshev_t;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ShiftedChebyshevU "shifted_chebyshev_u" "Shifted Chebyshev polynomial of the second kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::shifted_chebyshev_u;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ShiftedChebyshevV "shifted_chebyshev_v" "Shifted Chebyshev polynomial of the third kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::shifted_chebyshev_v;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        ShiftedChebyshevW "shifted_chebyshev_w" "Shifted Chebyshev polynomial of the fourth kind of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::shifted_chebyshev_w;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        HermiteH "hermite_h" "Hermite polynomial of physicists of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::hermite_h;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        HermiteHe "hermite_he" "Hermite polynomial of probability of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::hermite_he;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        LaguerreL "laguerre_l" "Laguerre polynomial of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::laguerre_l;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
+        }
+        LegendreP "legendre_p" "Legendre polynomial of degree `b`, a whole number, at `a`. Its slope is not known here: NaN." {
+            wide special::legendre_p;
+            slope |a, b, da, db| unknown(bin(Add, da, db));
         }
         Complex "complex" "a + i b." {
             complex |a, b| c(a.re - b.im, a.im + b.re);

@@ -57,3 +57,19 @@ pub(crate) fn shl(a: i64, b: i64) -> i64 {
 pub(crate) fn shr(a: i64, b: i64) -> i64 {
     a >> if (0..64).contains(&b) { b } else { 63 }
 }
+
+/// The greatest common divisor by Euclid's algorithm; the remainder's sign does not matter. It wraps for the smallest integer.
+#[inline]
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a.wrapping_rem(b));
+    }
+    a.wrapping_abs()
+}
+
+/// The least common multiple, which wraps.
+#[inline]
+pub(crate) fn lcm(a: i64, b: i64) -> i64 {
+    div(a, gcd(a, b)).wrapping_mul(b).wrapping_abs()
+}

@@ -2,6 +2,7 @@
 
 use super::functions::{binary_functions, unary_functions};
 use super::integers;
+use crate::special;
 use crate::vmath::Real;
 
 /// `true`, whatever is named: of a part that a row has.
@@ -9,11 +10,15 @@ macro_rules! has {
     ($part:ident) => {
         true
     };
+    ($part:path) => {
+        true
+    };
 }
 
 macro_rules! unary_ops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(wide $wide:path;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -32,7 +37,11 @@ macro_rules! unary_ops {
                 match self { $(UnaryOp::$name => $text,)* }
             }
             fn has_real(self) -> bool {
-                match self { $($(UnaryOp::$name => has!($x),)?)* _ => false }
+                match self { $($(UnaryOp::$name => has!($x),)? $(UnaryOp::$name => has!($wide),)?)* _ => false }
+            }
+            /// The function of f64 that floats are computed by, if they have no loop of their own.
+            pub(crate) fn wide(self) -> Option<fn(f64) -> f64> {
+                match self { $($(UnaryOp::$name => Some($wide),)?)* _ => None }
             }
             fn has_int(self) -> bool {
                 match self { $($(UnaryOp::$name => has!($i),)?)* _ => false }
@@ -48,6 +57,7 @@ macro_rules! unary_ops {
             #[allow(unreachable_patterns)]
             match op {
                 $($(UnaryOp::$name => { let $x = v; $real })?)*
+                $($(UnaryOp::$name => T::from_f64($wide(v.to_f64())),)?)*
                 $($(UnaryOp::$name => { let $i = v.to_f64() as i64; T::from_f64(($int) as f64) })?)*
             }
         }
@@ -74,6 +84,7 @@ impl UnaryOp {
 macro_rules! binary_ops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$a:ident, $b:ident| $real:expr;)?
+            $(wide $wide:path;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
@@ -90,7 +101,11 @@ macro_rules! binary_ops {
                 match self { $(BinaryOp::$name => $text,)* }
             }
             fn has_real(self) -> bool {
-                match self { $($(BinaryOp::$name => has!($a),)?)* _ => false }
+                match self { $($(BinaryOp::$name => has!($a),)? $(BinaryOp::$name => has!($wide),)?)* _ => false }
+            }
+            /// The function of f64 that floats are computed by, if they have no loop of their own.
+            pub(crate) fn wide(self) -> Option<fn(f64, f64) -> f64> {
+                match self { $($(BinaryOp::$name => Some($wide),)?)* _ => None }
             }
             fn has_int(self) -> bool {
                 match self { $($(BinaryOp::$name => has!($i),)?)* _ => false }
@@ -106,6 +121,7 @@ macro_rules! binary_ops {
             #[allow(unreachable_patterns)]
             match op {
                 $($(BinaryOp::$name => { let ($a, $b) = (v, w); $real })?)*
+                $($(BinaryOp::$name => T::from_f64($wide(v.to_f64(), w.to_f64())),)?)*
                 $($(BinaryOp::$name => {
                     let ($i, $j) = (v.to_f64() as i64, w.to_f64() as i64);
                     T::from_f64(($int) as f64)

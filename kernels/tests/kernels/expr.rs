@@ -376,11 +376,14 @@ OF_FN A of_value(A v0, A v2, A s0) {
 "#;
     assert_eq!(src, want);
     // Every function an expression can name exists in the header.
-    let header = include_str!("../../cuda/elementwise.cuh");
+    let headers = [include_str!("../../cuda/elementwise.cuh"), include_str!("../../cuda/special.cuh")].concat();
     for op in UnaryOp::ALL {
         let of = if op.needs_int() { "i64" } else { "T" };
-        assert!(header.contains(&format!("{of} of_{}({of}", op.name())), "{op}");
+        let forms = [format!("{of} of_{}({of}", op.name()), format!("OF_SINGLE({})", op.name())];
+        assert!(forms.iter().any(|f| headers.contains(f)), "{op}");
     }
+    let special = parse("lgamma(a)").cuda_source(&[DType::F32], DType::F32, DType::F32).unwrap();
+    assert!(special.starts_with("#include \"elementwise.cuh\"\n#include \"special.cuh\"\n"), "{special}");
     let text = |c: f64| Expr::Const(c).cuda_source(&[], DType::F32, DType::F32).unwrap();
     for (c, literal) in [(1e300, "(A)OF_INF"), (-1e300, "(A)-OF_INF"), (1e-7, "(1e-7f)"), (f64::NAN, "(A)OF_NAN")] {
         assert!(text(c).contains(&format!("return {literal};")), "{c}");

@@ -37,6 +37,7 @@ families! {
     "Activations": mod activation;
     "Elementwise": mod binary;
     "Elementwise": mod scalar;
+    "Elementwise": mod special;
     "Elementwise": mod fused;
     "Quantised numbers": mod quantize;
     "Reductions": mod reduce;

@@ -277,9 +277,22 @@ fn tangent<T: Real>((sin, cos): (T, T)) -> T {
     sin / cos
 }
 
+/// A function of f64, of another type's number.
+#[inline]
+fn wide<T: Real>(x: T, f: fn(f64) -> f64) -> T {
+    T::from_f64(f(x.to_f64()))
+}
+
+/// The same for two numbers.
+#[inline]
+fn wide_of_two<T: Real>(a: T, b: T, f: fn(f64, f64) -> f64) -> T {
+    T::from_f64(f(a.to_f64(), b.to_f64()))
+}
+
 macro_rules! unary_loops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
+            $(wide $wide:path;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -297,8 +310,12 @@ macro_rules! unary_loops {
                     $($($(UnaryOp::$name => trigonometric(block, |$x| $near, |$x| $real),)?)?)*
                     // Written in: a long closure would not be compiled into the loop.
                     $($(UnaryOp::$name => written!(block, |$x| $real),)?)*
-                    // `Expr::check_class` refuses it for floats.
-                    _ => unreachable!("{op} of floats"),
+                    _ => match op.wide() {
+                        // One loop for all of them: the call costs little beside the function.
+                        Some(f) => map1(block, |x| wide(x, f)),
+                        // `Expr::check_class` refuses it for floats.
+                        None => unreachable!("{op} of floats"),
+                    },
                 }
             }
         }
@@ -323,6 +340,7 @@ unary_functions!(unary_loops);
 macro_rules! binary_loops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$a:ident, $b:ident| $real:expr;)?
+            $(wide $wide:path;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
@@ -335,8 +353,11 @@ macro_rules! binary_loops {
             unsafe {
                 match op {
                     $($(BinaryOp::$name => map2(block, |$a, $b| $real),)?)*
-                    // `Expr::check_class` refuses it for floats.
-                    _ => unreachable!("{op} of floats"),
+                    _ => match op.wide() {
+                        Some(f) => map2(block, |a, b| wide_of_two(a, b, f)),
+                        // `Expr::check_class` refuses it for floats.
+                        None => unreachable!("{op} of floats"),
+                    },
                 }
             }
         }
