@@ -348,10 +348,10 @@ class Tensor:
     def adaptive_max_pool1d(self, *output_size: builtins.int) -> Tensor:
         """The largest elements of `output_size` windows of about one size, which cover the last dim."""
     @overload
-    def adaptive_max_pool1d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool1d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
         """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
     @overload
-    def adaptive_max_pool1d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool1d_with_indices(self, *output_size: builtins.int) -> _ValuesIndices:
         """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
     @overload
     def adaptive_max_pool2d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -360,10 +360,10 @@ class Tensor:
     def adaptive_max_pool2d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 2 spatial dims."""
     @overload
-    def adaptive_max_pool2d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool2d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
         """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
     @overload
-    def adaptive_max_pool2d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool2d_with_indices(self, *output_size: builtins.int) -> _ValuesIndices:
         """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
     @overload
     def adaptive_max_pool3d(self, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -372,10 +372,10 @@ class Tensor:
     def adaptive_max_pool3d(self, *output_size: builtins.int) -> Tensor:
         """As `adaptive_max_pool1d` for 3 spatial dims."""
     @overload
-    def adaptive_max_pool3d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool3d_with_indices(self, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
         """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
     @overload
-    def adaptive_max_pool3d_with_indices(self, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+    def adaptive_max_pool3d_with_indices(self, *output_size: builtins.int) -> _ValuesIndices:
         """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
     @overload
     def adaptive_max_pool_index(self, size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -439,10 +439,6 @@ class Tensor:
     @overload
     def affine_grid(self, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
-    def airy_ai(self) -> Tensor:
-        """The Airy function Ai. It has no gradient."""
-    def airy_ai_(self) -> Tensor:
-        """`airy_ai` in place: the result is written over the first argument."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
     def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -453,7 +449,7 @@ class Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
-    def aminmax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def aminmax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> _MinMax:
         """The smallest and the largest element over dims (none given: all)."""
     def angle(self) -> Tensor:
         """The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative."""
@@ -533,9 +529,9 @@ class Tensor:
         """The tensor, with dims of size 1 up to three: around a dim, behind two."""
     def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
-    def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
         """Gradients of attention, from its inputs and results."""
-    def attention_parts(self, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor]:
+    def attention_parts(self, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _OutLse:
         """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
     @overload
     def avg_pool(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], count_padding: builtins.bool, divisor: builtins.int | None, size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -561,9 +557,9 @@ class Tensor:
         """`baddbmm` in place: the result is written over the first argument."""
     def batch_norm(self, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
         """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
-    def batch_norm_grad(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    def batch_norm_grad(self, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> _DxDweightDbias:
         """Gradients of batch_norm_train."""
-    def batch_norm_train(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    def batch_norm_train(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> _YMeanVar:
         """Each channel, dim 1, with mean 0 and variance 1 over all other dims, then scaled and shifted; with mean and variance."""
     def bce_each(self, t: Tensor) -> Tensor:
         """The binary cross entropy of a probability x and a target t."""
@@ -575,22 +571,6 @@ class Tensor:
         """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
     def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
         """x becomes 1 with probability `p` and 0 otherwise, in place."""
-    def bessel_j0(self) -> Tensor:
-        """The Bessel function of the first kind of order 0."""
-    def bessel_j0_(self) -> Tensor:
-        """`bessel_j0` in place: the result is written over the first argument."""
-    def bessel_j1(self) -> Tensor:
-        """The Bessel function of the first kind of order 1."""
-    def bessel_j1_(self) -> Tensor:
-        """`bessel_j1` in place: the result is written over the first argument."""
-    def bessel_y0(self) -> Tensor:
-        """The Bessel function of the second kind of order 0; NaN below 0."""
-    def bessel_y0_(self) -> Tensor:
-        """`bessel_y0` in place: the result is written over the first argument."""
-    def bessel_y1(self) -> Tensor:
-        """The Bessel function of the second kind of order 1; NaN below 0."""
-    def bessel_y1_(self) -> Tensor:
-        """`bessel_y1` in place: the result is written over the first argument."""
     def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
     def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -693,38 +673,6 @@ class Tensor:
         """`celu` in place: the result is written over the first argument."""
     def channel_shuffle(self, groups: builtins.int) -> Tensor:
         """The channels, dim 1, in `groups` groups, taken in turn from each."""
-    @overload
-    def chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def chebyshev_polynomial_t(self, n: Number) -> Tensor:
-        """`chebyshev_polynomial_t` with a number as n."""
-    def chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
-        """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
-    @overload
-    def chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def chebyshev_polynomial_u(self, n: Number) -> Tensor:
-        """`chebyshev_polynomial_u` with a number as n."""
-    def chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
-        """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
-    @overload
-    def chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def chebyshev_polynomial_v(self, n: Number) -> Tensor:
-        """`chebyshev_polynomial_v` with a number as n."""
-    def chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
-        """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
-    @overload
-    def chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def chebyshev_polynomial_w(self, n: Number) -> Tensor:
-        """`chebyshev_polynomial_w` with a number as n."""
-    def chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
-        """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
     @overload
@@ -805,10 +753,6 @@ class Tensor:
         """`conj` in place: the result is written over the first argument."""
     def constant_pad_nd(self, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
         """`pad` with one number around."""
-    def conj_physical(self) -> Tensor:
-        """The same as `conj`."""
-    def conj_physical_(self) -> Tensor:
-        """The same as `conj_`."""
     def contiguous(self) -> Tensor:
         """The tensor in memory in row-major order: itself where it is, else a copy."""
     def conv(self, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -906,9 +850,9 @@ class Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
     def ctc_loss(self, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
         """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
-    def cummax(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummax(self, dim: builtins.int) -> _ValuesIndices:
         """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
-    def cummin(self, dim: builtins.int) -> tuple[Tensor, Tensor]:
+    def cummin(self, dim: builtins.int) -> _ValuesIndices:
         """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
     @overload
     def cumprod(self, dim: builtins.int) -> Tensor:
@@ -962,10 +906,6 @@ class Tensor:
     @overload
     def diff(self, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours, `n` times, of x with these in front and behind."""
-    def digamma(self) -> Tensor:
-        """The derivative of `lgamma`: NaN at negative integers."""
-    def digamma_(self) -> Tensor:
-        """`digamma` in place: the result is written over the first argument."""
     def dim(self) -> builtins.int:
         """The number of dims."""
     def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -1051,10 +991,6 @@ class Tensor:
     @overload
     def empty_like(self, *, dtype: _dtype) -> Tensor:
         """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
-    def entr(self) -> Tensor:
-        """-x log(x), the entropy: 0 of 0 and -inf below."""
-    def entr_(self) -> Tensor:
-        """`entr` in place: the result is written over the first argument."""
     @overload
     def eq(self, b: Tensor) -> Tensor:
         """True where a == b."""
@@ -1077,14 +1013,6 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is nearly 1."""
     def erfc_(self) -> Tensor:
         """`erfc` in place: the result is written over the first argument."""
-    def erfcx(self) -> Tensor:
-        """exp(x²) erfc(x), also where the factors overflow and vanish."""
-    def erfcx_(self) -> Tensor:
-        """`erfcx` in place: the result is written over the first argument."""
-    def erfinv(self) -> Tensor:
-        """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
-    def erfinv_(self) -> Tensor:
-        """`erfinv` in place: the result is written over the first argument."""
     def exp(self) -> Tensor:
         """eˣ."""
     def exp2(self) -> Tensor:
@@ -1133,18 +1061,6 @@ class Tensor:
         """Dim 1 from the end to the start: columns from right to left."""
     def flipud(self) -> Tensor:
         """Dim 0 from the end to the start: rows from the last to the first."""
-    @overload
-    def float_power(self, exponent: Tensor) -> Tensor:
-        """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
-    @overload
-    def float_power(self, exponent: Number) -> Tensor:
-        """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
-    @overload
-    def float_power_(self, exponent: Tensor) -> Tensor:
-        """`float_power` in place: the result is written over the first argument."""
-    @overload
-    def float_power_(self, exponent: Number) -> Tensor:
-        """`float_power` in place: the result is written over the first argument."""
     def floor(self) -> Tensor:
         """The largest integer not above x."""
     def floor_(self) -> Tensor:
@@ -1185,16 +1101,10 @@ class Tensor:
         """What x has behind the point, with the sign of x."""
     def frac_(self) -> Tensor:
         """`frac` in place: the result is written over the first argument."""
-    def fractional_max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+    def fractional_max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
         """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
-    def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+    def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
         """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
-    def frexp(self) -> tuple[Tensor, Tensor]:
-        """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
-    def frexp_exponent(self) -> Tensor:
-        """The exponent of x, as `frexp` returns it."""
-    def frexp_mantissa(self) -> Tensor:
-        """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
     @overload
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
@@ -1209,10 +1119,6 @@ class Tensor:
         """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
-    def gcd(self, b: Tensor) -> Tensor:
-        """The greatest common divisor; 0 of two zeros."""
-    def gcd_(self, b: Tensor) -> Tensor:
-        """`gcd` in place: the result is written over the first argument."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
@@ -1276,11 +1182,11 @@ class Tensor:
         """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear`, `nearest` or `bicubic`, also of 3 dims; outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
     def group_norm(self, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
         """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
-    def grouped_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+    def grouped_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> _YMeanRstd:
         """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
-    def grouped_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def grouped_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> _DxDweightDbias:
         """Gradients of grouped_norm."""
-    def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def gru(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
         """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
     def gru_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
         """One step of gated recurrent units for `[B, input]` or `[input]`."""
@@ -1318,22 +1224,6 @@ class Tensor:
         """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in place: the result is written over the first argument."""
-    @overload
-    def hermite_polynomial_h(self, n: Tensor) -> Tensor:
-        """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def hermite_polynomial_h(self, n: Number) -> Tensor:
-        """`hermite_polynomial_h` with a number as n."""
-    def hermite_polynomial_h_(self, n: Tensor) -> Tensor:
-        """`hermite_polynomial_h` in place: the result is written over the first argument."""
-    @overload
-    def hermite_polynomial_he(self, n: Tensor) -> Tensor:
-        """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def hermite_polynomial_he(self, n: Number) -> Tensor:
-        """`hermite_polynomial_he` with a number as n."""
-    def hermite_polynomial_he_(self, n: Tensor) -> Tensor:
-        """`hermite_polynomial_he` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
         """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -1341,10 +1231,10 @@ class Tensor:
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
     @overload
-    def histogram(self, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def histogram(self, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> _HistBin_edges:
         """The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length."""
     @overload
-    def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> _HistBin_edges:
         """`histogram` with `bins` as the bounds of the intervals, in rising order."""
     def histogram_within(self, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
         """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
@@ -1374,30 +1264,6 @@ class Tensor:
         """√(a² + b²), also where the squares overflow."""
     def hypot_(self, b: Tensor) -> Tensor:
         """`hypot` in place: the result is written over the first argument."""
-    def i0(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 0."""
-    def i0_(self) -> Tensor:
-        """`i0` in place: the result is written over the first argument."""
-    def i0e(self) -> Tensor:
-        """exp(-|x|) times `i0`."""
-    def i0e_(self) -> Tensor:
-        """`i0e` in place: the result is written over the first argument."""
-    def i1(self) -> Tensor:
-        """The modified Bessel function of the first kind of order 1."""
-    def i1_(self) -> Tensor:
-        """`i1` in place: the result is written over the first argument."""
-    def i1e(self) -> Tensor:
-        """exp(-|x|) times `i1`."""
-    def i1e_(self) -> Tensor:
-        """`i1e` in place: the result is written over the first argument."""
-    def igamma(self, b: Tensor) -> Tensor:
-        """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
-    def igamma_(self, b: Tensor) -> Tensor:
-        """`igamma` in place: the result is written over the first argument."""
-    def igammac(self, b: Tensor) -> Tensor:
-        """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
-    def igammac_(self, b: Tensor) -> Tensor:
-        """`igammac` in place: the result is written over the first argument."""
     @overload
     def im2col(self, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
         """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -1500,30 +1366,18 @@ class Tensor:
         """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
     def kron(self, b: Tensor) -> Tensor:
         """The Kronecker product: each element of a times the whole of b."""
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
     def l1_each(self, t: Tensor) -> Tensor:
         """|x - t|."""
     def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """The absolute error |x - target|."""
-    @overload
-    def laguerre_polynomial_l(self, n: Tensor) -> Tensor:
-        """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def laguerre_polynomial_l(self, n: Number) -> Tensor:
-        """`laguerre_polynomial_l` with a number as n."""
-    def laguerre_polynomial_l_(self, n: Tensor) -> Tensor:
-        """`laguerre_polynomial_l` in place: the result is written over the first argument."""
     def last_index(self, size: builtins.int) -> Tensor:
         """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
     def layer_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
         """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
-    def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweightDbias:
         """Gradients of layer_norm."""
-    def lcm(self, b: Tensor) -> Tensor:
-        """The least common multiple; 0 where one is 0."""
-    def lcm_(self, b: Tensor) -> Tensor:
-        """`lcm` in place: the result is written over the first argument."""
     def ldexp(self, b: Tensor) -> Tensor:
         """a times 2 to the power b."""
     def ldexp_(self, b: Tensor) -> Tensor:
@@ -1544,14 +1398,6 @@ class Tensor:
         """x, or alpha x where x is negative."""
     def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
         """`leaky_relu` in place: the result is written over the first argument."""
-    @overload
-    def legendre_polynomial_p(self, n: Tensor) -> Tensor:
-        """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def legendre_polynomial_p(self, n: Number) -> Tensor:
-        """`legendre_polynomial_p` with a number as n."""
-    def legendre_polynomial_p_(self, n: Tensor) -> Tensor:
-        """`legendre_polynomial_p` in place: the result is written over the first argument."""
     @overload
     def lerp(self, b: Tensor, weight: Tensor) -> Tensor:
         """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -1588,10 +1434,6 @@ class Tensor:
     @overload
     def less_equal_(self, s: Number) -> Tensor:
         """The same as `le_`."""
-    def lgamma(self) -> Tensor:
-        """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
-    def lgamma_(self) -> Tensor:
-        """`lgamma` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -1622,10 +1464,6 @@ class Tensor:
         """`log` in place: the result is written over the first argument."""
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
         """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
-    def log_ndtr(self) -> Tensor:
-        """The logarithm of `ndtr`, also where that vanishes."""
-    def log_ndtr_(self) -> Tensor:
-        """`log_ndtr` in place: the result is written over the first argument."""
     def log_sigmoid(self) -> Tensor:
         """log σ(x)."""
     def log_sigmoid_(self) -> Tensor:
@@ -1694,9 +1532,9 @@ class Tensor:
         """As `lp_pool1d` for 2 spatial dims."""
     def lp_pool3d(self, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
         """As `lp_pool1d` for 3 spatial dims."""
-    def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    def lstm(self, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_nC_n:
         """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
-    def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def lstm_cell(self, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> _HC:
         """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
     @overload
     def lt(self, b: Tensor) -> Tensor:
@@ -1741,7 +1579,7 @@ class Tensor:
     def matmul_t(self, b: Tensor) -> Tensor:
         """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
     @overload
-    def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The largest elements along `dim`, and where they are: among equals the first."""
     @overload
     def max(self) -> Tensor:
@@ -1757,15 +1595,15 @@ class Tensor:
         """The largest element of each window of the last dims; NaN where it has one."""
     def max_pool1d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
         """The largest element of each window of the last dim of `[batch, channels, length]`, or without the batch. `stride` is the kernel's size unless given; `padding` adds -inf on both sides, at most half of a kernel. `ceil_mode` keeps a last window that is cut off."""
-    def max_pool1d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def max_pool1d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
         """`max_pool1d`, and where the elements are, counted over the spatial dims."""
     def max_pool2d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
         """As `max_pool1d` for 2 spatial dims."""
-    def max_pool2d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def max_pool2d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
         """`max_pool2d`, and where the elements are, counted over the spatial dims."""
     def max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
         """As `max_pool1d` for 3 spatial dims."""
-    def max_pool3d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def max_pool3d_with_indices(self, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
         """`max_pool3d`, and where the elements are, counted over the spatial dims."""
     @overload
     def max_pool_index(self, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -1802,15 +1640,15 @@ class Tensor:
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
         """`mean` of the tensor converted to `dtype`."""
     @overload
-    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
     @overload
     def median(self) -> Tensor:
         """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
-    def middle(self) -> tuple[Tensor, Tensor]:
+    def middle(self) -> _YIndex:
         """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
     @overload
-    def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The smallest elements along `dim`, and where they are: among equals the first."""
     @overload
     def min(self) -> Tensor:
@@ -1830,16 +1668,8 @@ class Tensor:
         """`mish` in place: the result is written over the first argument."""
     def mm(self, b: Tensor) -> Tensor:
         """The product of two matrices."""
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
-    def modified_bessel_k0(self) -> Tensor:
-        """The modified Bessel function of the second kind of order 0; NaN below 0."""
-    def modified_bessel_k0_(self) -> Tensor:
-        """`modified_bessel_k0` in place: the result is written over the first argument."""
-    def modified_bessel_k1(self) -> Tensor:
-        """The modified Bessel function of the second kind of order 1; NaN below 0."""
-    def modified_bessel_k1_(self) -> Tensor:
-        """`modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same as `movedim`."""
@@ -1892,10 +1722,6 @@ class Tensor:
         """The same as `mul_`."""
     def mv(self, v: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
-    def mvlgamma(self, p: builtins.int) -> Tensor:
-        """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
-    def mvlgamma_(self, p: builtins.int) -> Tensor:
-        """`mvlgamma` in place: the result is written over the first argument."""
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -1907,7 +1733,7 @@ class Tensor:
     def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
         """`nanmean` of the tensor converted to `dtype`."""
     @overload
-    def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The middle value along `dim` of those that are not NaN (the lower of two), and where it is; NaN where all are."""
     @overload
     def nanmedian(self) -> Tensor:
@@ -1935,14 +1761,6 @@ class Tensor:
         """`len` elements of a dim from the position on that a tensor without dims holds, which is read."""
     def ndimension(self) -> builtins.int:
         """The number of dims."""
-    def ndtr(self) -> Tensor:
-        """The normal distribution function: the area under the bell curve left of x."""
-    def ndtr_(self) -> Tensor:
-        """`ndtr` in place: the result is written over the first argument."""
-    def ndtri(self) -> Tensor:
-        """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
-    def ndtri_(self) -> Tensor:
-        """`ndtri` in place: the result is written over the first argument."""
     @overload
     def ne(self, b: Tensor) -> Tensor:
         """True where a != b."""
@@ -1965,12 +1783,6 @@ class Tensor:
         """The same as `neg_`."""
     def nelement(self) -> builtins.int:
         """The number of elements."""
-    def next_half(self, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
-        """`nextafter` of halves, which the numbers describe."""
-    def nextafter(self, b: Tensor) -> Tensor:
-        """The number next to a towards b, of those that the dtype has."""
-    def nextafter_(self, b: Tensor) -> Tensor:
-        """`nextafter` in place: the result is written over the first argument."""
     def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
         """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -2043,10 +1855,6 @@ class Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     def polar(self, angle: Tensor) -> Tensor:
         """The complex numbers with these absolute values and angles, in radians."""
-    def polygamma(self, n: builtins.int) -> Tensor:
-        """The derivative of order n of `digamma`."""
-    def polygamma_(self, n: builtins.int) -> Tensor:
-        """`polygamma` in place: the result is written over the first argument."""
     def positive(self) -> Tensor:
         """The tensor itself."""
     @overload
@@ -2198,13 +2006,13 @@ class Tensor:
         """The dtype that a sum of a tensor and a number has."""
     def rms_norm(self, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
-    def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
+    def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweight:
         """Gradients of rms_norm."""
-    def rnn_relu(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def rnn_relu(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
         """A recurrent network with relu over a sequence, as `lstm`."""
     def rnn_relu_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
         """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
-    def rnn_tanh(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def rnn_tanh(self, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
         """A recurrent network with tanh over a sequence, as `lstm`."""
     def rnn_tanh_cell(self, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
         """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
@@ -2263,14 +2071,6 @@ class Tensor:
         """Multiplies many tensors in place by a number that is a tensor."""
     def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
         """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
-    def scaled_modified_bessel_k0(self) -> Tensor:
-        """eˣ times `modified_bessel_k0`."""
-    def scaled_modified_bessel_k0_(self) -> Tensor:
-        """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
-    def scaled_modified_bessel_k1(self) -> Tensor:
-        """eˣ times `modified_bessel_k1`."""
-    def scaled_modified_bessel_k1_(self) -> Tensor:
-        """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -2334,38 +2134,6 @@ class Tensor:
         """`sgn` in place: the result is written over the first argument."""
     def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
         """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
-    @overload
-    def shifted_chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def shifted_chebyshev_polynomial_t(self, n: Number) -> Tensor:
-        """`shifted_chebyshev_polynomial_t` with a number as n."""
-    def shifted_chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
-        """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
-    @overload
-    def shifted_chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def shifted_chebyshev_polynomial_u(self, n: Number) -> Tensor:
-        """`shifted_chebyshev_polynomial_u` with a number as n."""
-    def shifted_chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
-        """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
-    @overload
-    def shifted_chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def shifted_chebyshev_polynomial_v(self, n: Number) -> Tensor:
-        """`shifted_chebyshev_polynomial_v` with a number as n."""
-    def shifted_chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
-        """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
-    @overload
-    def shifted_chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
-        """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-    @overload
-    def shifted_chebyshev_polynomial_w(self, n: Number) -> Tensor:
-        """`shifted_chebyshev_polynomial_w` with a number as n."""
-    def shifted_chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
-        """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def sigmoid(self) -> Tensor:
         """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
     def sigmoid_(self) -> Tensor:
@@ -2432,12 +2200,8 @@ class Tensor:
         """x / (1 + |x|)."""
     def softsign_(self) -> Tensor:
         """`softsign` in place: the result is written over the first argument."""
-    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> _ValuesIndices:
         """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
-    def spherical_bessel_j0(self) -> Tensor:
-        """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
-    def spherical_bessel_j0_(self) -> Tensor:
-        """`spherical_bessel_j0` in place: the result is written over the first argument."""
     @overload
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -2483,16 +2247,16 @@ class Tensor:
     def std(self, unbiased: builtins.bool) -> Tensor:
         """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
-    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
-    def std_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    def std_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
-    def std_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _StdMean:
         """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
-    def std_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+    def std_mean(self, unbiased: builtins.bool) -> _StdMean:
         """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
@@ -2627,7 +2391,7 @@ class Tensor:
         """The rank's shard as a local tensor."""
     def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """The gradients of a global tensor's shards, as a global tensor."""
-    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _ValuesIndices:
         """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
@@ -2742,16 +2506,16 @@ class Tensor:
     def var(self, unbiased: builtins.bool) -> Tensor:
         """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
-    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
         """The variance, as `var`, and the mean over dims (none given: all)."""
     @overload
-    def var_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+    def var_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
         """The variance, as `var`, and the mean over dims (none given: all)."""
     @overload
-    def var_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _VarMean:
         """The variance over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     @overload
-    def var_mean(self, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+    def var_mean(self, unbiased: builtins.bool) -> _VarMean:
         """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
     def vdot(self, b: Tensor) -> Tensor:
         """The sum of the products of two vectors' elements, those of `a` conjugated."""
@@ -2778,20 +2542,8 @@ class Tensor:
         """The parts along dim 0 between these places."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
-    @overload
-    def xlog1py(self, b: Tensor) -> Tensor:
-        """a log(1 + b), and 0 where a is zero."""
-    @overload
-    def xlog1py(self, b: Number) -> Tensor:
-        """`xlog1py` with a number as b."""
-    def xlog1py_(self, b: Tensor) -> Tensor:
-        """`xlog1py` in place: the result is written over the first argument."""
-    @overload
     def xlogy(self, b: Tensor) -> Tensor:
         """a log(b), and 0 where a is zero."""
-    @overload
-    def xlogy(self, b: Number) -> Tensor:
-        """`xlogy` with a number as b."""
     def xlogy_(self, b: Tensor) -> Tensor:
         """`xlogy` in place: the result is written over the first argument."""
     def zero_(self) -> Tensor:
@@ -2802,14 +2554,6 @@ class Tensor:
     @overload
     def zeros_like(self, *, dtype: _dtype) -> Tensor:
         """Zeros of the same shape and layout, of that dtype."""
-    @overload
-    def zeta(self, b: Tensor) -> Tensor:
-        """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
-    @overload
-    def zeta(self, b: Number) -> Tensor:
-        """`zeta` with a number as b."""
-    def zeta_(self, b: Tensor) -> Tensor:
-        """`zeta` in place: the result is written over the first argument."""
 
 class MemoryStats(NamedTuple):
     """Bytes of a device's memory."""
@@ -3047,6 +2791,71 @@ def _build_library(
 def _unload_library(library: Library) -> None: ...
 def _loaded_libraries() -> list[Library]: ...
 
+class _DqDkDv(NamedTuple):
+    dq: Tensor
+    dk: Tensor
+    dv: Tensor
+
+class _DxDweight(NamedTuple):
+    dx: Tensor
+    dweight: Tensor
+
+class _DxDweightDbias(NamedTuple):
+    dx: Tensor
+    dweight: Tensor
+    dbias: Tensor
+
+class _HC(NamedTuple):
+    h: Tensor
+    c: Tensor
+
+class _HistBin_edges(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class _MinMax(NamedTuple):
+    min: Tensor
+    max: Tensor
+
+class _OutLse(NamedTuple):
+    out: Tensor
+    lse: Tensor
+
+class _OutputH_n(NamedTuple):
+    output: Tensor
+    h_n: Tensor
+
+class _OutputH_nC_n(NamedTuple):
+    output: Tensor
+    h_n: Tensor
+    c_n: Tensor
+
+class _StdMean(NamedTuple):
+    std: Tensor
+    mean: Tensor
+
+class _ValuesIndices(NamedTuple):
+    values: Tensor
+    indices: Tensor
+
+class _VarMean(NamedTuple):
+    var: Tensor
+    mean: Tensor
+
+class _YIndex(NamedTuple):
+    y: Tensor
+    index: Tensor
+
+class _YMeanRstd(NamedTuple):
+    y: Tensor
+    mean: Tensor
+    rstd: Tensor
+
+class _YMeanVar(NamedTuple):
+    y: Tensor
+    mean: Tensor
+    var: Tensor
+
 def abs(x: Tensor) -> Tensor:
     """|x|; of complex numbers a real number."""
 def abs_(x: Tensor) -> Tensor:
@@ -3118,10 +2927,10 @@ def adaptive_max_pool1d(x: Tensor, output_size: builtins.int | Sequence[builtins
 def adaptive_max_pool1d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """The largest elements of `output_size` windows of about one size, which cover the last dim."""
 @overload
-def adaptive_max_pool1d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
     """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
 @overload
-def adaptive_max_pool1d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool1d_with_indices(x: Tensor, *output_size: builtins.int) -> _ValuesIndices:
     """`adaptive_max_pool1d`, and where the elements are, counted over the spatial dims."""
 @overload
 def adaptive_max_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -3130,10 +2939,10 @@ def adaptive_max_pool2d(x: Tensor, output_size: builtins.int | Sequence[builtins
 def adaptive_max_pool2d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 2 spatial dims."""
 @overload
-def adaptive_max_pool2d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
     """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
 @overload
-def adaptive_max_pool2d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool2d_with_indices(x: Tensor, *output_size: builtins.int) -> _ValuesIndices:
     """`adaptive_max_pool2d`, and where the elements are, counted over the spatial dims."""
 @overload
 def adaptive_max_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -3142,10 +2951,10 @@ def adaptive_max_pool3d(x: Tensor, output_size: builtins.int | Sequence[builtins
 def adaptive_max_pool3d(x: Tensor, *output_size: builtins.int) -> Tensor:
     """As `adaptive_max_pool1d` for 3 spatial dims."""
 @overload
-def adaptive_max_pool3d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: builtins.int | Sequence[builtins.int]) -> _ValuesIndices:
     """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
 @overload
-def adaptive_max_pool3d_with_indices(x: Tensor, *output_size: builtins.int) -> tuple[Tensor, Tensor]:
+def adaptive_max_pool3d_with_indices(x: Tensor, *output_size: builtins.int) -> _ValuesIndices:
     """`adaptive_max_pool3d`, and where the elements are, counted over the spatial dims."""
 @overload
 def adaptive_max_pool_index(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -3209,10 +3018,6 @@ def affine_grid(theta: Tensor, size: builtins.int | Sequence[builtins.int], *, a
 @overload
 def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
-def airy_ai(x: Tensor) -> Tensor:
-    """The Airy function Ai. It has no gradient."""
-def airy_ai_(x: Tensor) -> Tensor:
-    """`airy_ai` in place: the result is written over the first argument."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
 def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -3223,7 +3028,7 @@ def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: b
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
 def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
-def aminmax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> _MinMax:
     """The smallest and the largest element over dims (none given: all)."""
 def angle(x: Tensor) -> Tensor:
     """The angles of complex numbers, in radians from -π to π; of real ones 0, or π where x is negative."""
@@ -3329,9 +3134,9 @@ def atleast_3d(xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Each of the tensors, with dims of size 1 up to three."""
 def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
-def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
     """Gradients of attention, from its inputs and results."""
-def attention_parts(q: Tensor, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor]:
+def attention_parts(q: Tensor, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _OutLse:
     """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
 def average_many(tensors: Sequence[Tensor], decay: builtins.float) -> None:
     """Moves many averages towards values by 1 - `decay` of the difference."""
@@ -3361,9 +3166,9 @@ def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _
     """The Bartlett window, which rises and falls in straight lines."""
 def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
-def batch_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+def batch_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-5) -> _DxDweightDbias:
     """Gradients of batch_norm_train."""
-def batch_norm_train(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+def batch_norm_train(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> _YMeanVar:
     """Each channel, dim 1, with mean 0 and variance 1 over all other dims, then scaled and shifted; with mean and variance."""
 def bce_each(x: Tensor, t: Tensor) -> Tensor:
     """The binary cross entropy of a probability x and a target t."""
@@ -3379,22 +3184,6 @@ def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
     """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
 def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
     """x becomes 1 with probability `p` and 0 otherwise, in place."""
-def bessel_j0(x: Tensor) -> Tensor:
-    """The Bessel function of the first kind of order 0."""
-def bessel_j0_(x: Tensor) -> Tensor:
-    """`bessel_j0` in place: the result is written over the first argument."""
-def bessel_j1(x: Tensor) -> Tensor:
-    """The Bessel function of the first kind of order 1."""
-def bessel_j1_(x: Tensor) -> Tensor:
-    """`bessel_j1` in place: the result is written over the first argument."""
-def bessel_y0(x: Tensor) -> Tensor:
-    """The Bessel function of the second kind of order 0; NaN below 0."""
-def bessel_y0_(x: Tensor) -> Tensor:
-    """`bessel_y0` in place: the result is written over the first argument."""
-def bessel_y1(x: Tensor) -> Tensor:
-    """The Bessel function of the second kind of order 1; NaN below 0."""
-def bessel_y1_(x: Tensor) -> Tensor:
-    """`bessel_y1` in place: the result is written over the first argument."""
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
 def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -3515,50 +3304,6 @@ def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`celu` in place: the result is written over the first argument."""
 def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
     """The channels, dim 1, in `groups` groups, taken in turn from each."""
-@overload
-def chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
-    """`chebyshev_polynomial_t` with a number as n."""
-@overload
-def chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_t` with a number as x."""
-def chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
-@overload
-def chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
-    """`chebyshev_polynomial_u` with a number as n."""
-@overload
-def chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_u` with a number as x."""
-def chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
-@overload
-def chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
-    """`chebyshev_polynomial_v` with a number as n."""
-@overload
-def chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_v` with a number as x."""
-def chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
-@overload
-def chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
-    """`chebyshev_polynomial_w` with a number as n."""
-@overload
-def chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_w` with a number as x."""
-def chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
-    """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
 @overload
@@ -3645,10 +3390,6 @@ def conj_(x: Tensor) -> Tensor:
     """`conj` in place: the result is written over the first argument."""
 def constant_pad_nd(x: Tensor, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
     """`pad` with one number around."""
-def conj_physical(x: Tensor) -> Tensor:
-    """The same as `conj`."""
-def conj_physical_(x: Tensor) -> Tensor:
-    """The same as `conj_`."""
 def contiguous(x: Tensor) -> Tensor:
     """The tensor in memory in row-major order: itself where it is, else a copy."""
 def conv(x: Tensor, weight: Tensor, bias: Tensor | None, stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int], groups: builtins.int = 1) -> Tensor:
@@ -3746,9 +3487,9 @@ def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tenso
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
     """The negative log likelihood of target sequences under all their alignments with log-probabilities `[T, N, C]` (or `[T, C]`). Targets are `[N, S]`, or one list of all labels, one sequence after the other; both lengths are `[N]`. `zero_infinity` makes losses 0, and their gradients, where a target does not fit its input. The mean divides each loss by the length of its target first."""
-def cummax(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+def cummax(x: Tensor, dim: builtins.int) -> _ValuesIndices:
     """The largest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
-def cummin(x: Tensor, dim: builtins.int) -> tuple[Tensor, Tensor]:
+def cummin(x: Tensor, dim: builtins.int) -> _ValuesIndices:
     """The smallest element so far along a dim, and where it stands: of equal ones the last. From the first NaN on the result is NaN."""
 @overload
 def cumprod(x: Tensor, dim: builtins.int) -> Tensor:
@@ -3802,10 +3543,6 @@ def diff(x: Tensor, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Ten
 @overload
 def diff(x: Tensor, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The differences of neighbours, `n` times, of x with these in front and behind."""
-def digamma(x: Tensor) -> Tensor:
-    """The derivative of `lgamma`: NaN at negative integers."""
-def digamma_(x: Tensor) -> Tensor:
-    """`digamma` in place: the result is written over the first argument."""
 def dim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def dist(x: Tensor, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -3907,10 +3644,6 @@ def empty_like(x: Tensor) -> Tensor:
 @overload
 def empty_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
-def entr(x: Tensor) -> Tensor:
-    """-x log(x), the entropy: 0 of 0 and -inf below."""
-def entr_(x: Tensor) -> Tensor:
-    """`entr` in place: the result is written over the first argument."""
 @overload
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """True where a == b."""
@@ -3933,14 +3666,6 @@ def erfc(x: Tensor) -> Tensor:
     """1 - erf(x), exact where erf(x) is nearly 1."""
 def erfc_(x: Tensor) -> Tensor:
     """`erfc` in place: the result is written over the first argument."""
-def erfcx(x: Tensor) -> Tensor:
-    """exp(x²) erfc(x), also where the factors overflow and vanish."""
-def erfcx_(x: Tensor) -> Tensor:
-    """`erfcx` in place: the result is written over the first argument."""
-def erfinv(x: Tensor) -> Tensor:
-    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
-def erfinv_(x: Tensor) -> Tensor:
-    """`erfinv` in place: the result is written over the first argument."""
 def exp(x: Tensor) -> Tensor:
     """eˣ."""
 def exp2(x: Tensor) -> Tensor:
@@ -3995,21 +3720,6 @@ def fliplr(x: Tensor) -> Tensor:
     """Dim 1 from the end to the start: columns from right to left."""
 def flipud(x: Tensor) -> Tensor:
     """Dim 0 from the end to the start: rows from the last to the first."""
-@overload
-def float_power(x: Tensor, exponent: Tensor) -> Tensor:
-    """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
-@overload
-def float_power(x: Tensor, exponent: Number) -> Tensor:
-    """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
-@overload
-def float_power(x: Number, exponent: Tensor) -> Tensor:
-    """A number to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
-@overload
-def float_power_(x: Tensor, exponent: Tensor) -> Tensor:
-    """`float_power` in place: the result is written over the first argument."""
-@overload
-def float_power_(x: Tensor, exponent: Number) -> Tensor:
-    """`float_power` in place: the result is written over the first argument."""
 def floor(x: Tensor) -> Tensor:
     """The largest integer not above x."""
 def floor_(x: Tensor) -> Tensor:
@@ -4050,16 +3760,10 @@ def frac(x: Tensor) -> Tensor:
     """What x has behind the point, with the sign of x."""
 def frac_(x: Tensor) -> Tensor:
     """`frac` in place: the result is written over the first argument."""
-def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
     """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
-def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> tuple[Tensor, Tensor]:
+def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
     """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
-def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
-def frexp_exponent(x: Tensor) -> Tensor:
-    """The exponent of x, as `frexp` returns it."""
-def frexp_mantissa(x: Tensor) -> Tensor:
-    """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -4078,10 +3782,6 @@ def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
-def gcd(a: Tensor, b: Tensor) -> Tensor:
-    """The greatest common divisor; 0 of two zeros."""
-def gcd_(a: Tensor, b: Tensor) -> Tensor:
-    """`gcd` in place: the result is written over the first argument."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
@@ -4145,11 +3845,11 @@ def grid_sample(x: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode
     """An image `[batch, channels, 2 or 3 spatial dims]` at the places of a grid `[batch, 2 or 3 dims of the result, 2 or 3]`, whose last dim is x, y and z, from -1 to 1 over the image. The mode is `bilinear`, `nearest` or `bicubic`, also of 3 dims; outside the image are `zeros`, its `border`, or its `reflection`. With `align_corners` -1 and 1 are the centres of the corner pixels, without it their outer edges."""
 def group_norm(x: Tensor, num_groups: builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> Tensor:
     """Group normalisation: the channels (dim 1) are divided into `num_groups` groups of equal size. Each group of each image is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`, which have one element per channel."""
-def grouped_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> tuple[Tensor, Tensor, Tensor]:
+def grouped_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5) -> _YMeanRstd:
     """Group norm of [n, groups, channels, inner]: the elements of an image and a group with mean 0 and variance 1, then scaled and shifted by channels."""
-def grouped_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def grouped_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None) -> _DxDweightDbias:
     """Gradients of grouped_norm."""
-def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def gru(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
     """Gated recurrent units over a sequence, as `lstm`; the gates are r, z and n."""
 def gru_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """One step of gated recurrent units for `[B, input]` or `[input]`."""
@@ -4191,28 +3891,6 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
     """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
 def heaviside_(x: Tensor, values: Tensor) -> Tensor:
     """`heaviside` in place: the result is written over the first argument."""
-@overload
-def hermite_polynomial_h(x: Tensor, n: Tensor) -> Tensor:
-    """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def hermite_polynomial_h(x: Tensor, n: Number) -> Tensor:
-    """`hermite_polynomial_h` with a number as n."""
-@overload
-def hermite_polynomial_h(x: Number, n: Tensor) -> Tensor:
-    """`hermite_polynomial_h` with a number as x."""
-def hermite_polynomial_h_(x: Tensor, n: Tensor) -> Tensor:
-    """`hermite_polynomial_h` in place: the result is written over the first argument."""
-@overload
-def hermite_polynomial_he(x: Tensor, n: Tensor) -> Tensor:
-    """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def hermite_polynomial_he(x: Tensor, n: Number) -> Tensor:
-    """`hermite_polynomial_he` with a number as n."""
-@overload
-def hermite_polynomial_he(x: Number, n: Tensor) -> Tensor:
-    """`hermite_polynomial_he` with a number as x."""
-def hermite_polynomial_he_(x: Tensor, n: Tensor) -> Tensor:
-    """`hermite_polynomial_he` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -4220,10 +3898,10 @@ def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0.0, max: builtins.float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from `min` to `max`, which belongs to the last one. Where both are the same, they are the smallest and the largest element, for which the call waits. Other elements, and NaN, are not counted. The result has the dtype of x."""
 @overload
-def histogram(x: Tensor, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def histogram(x: Tensor, bins: builtins.int = 100, *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> _HistBin_edges:
     """The number of elements, or the sum of their `weight`, in each of `bins` equal intervals, and the intervals' bounds. `range` is the lowest and the highest bound; without it the call reads the smallest and the largest element of x, and waits for them. The last interval includes its upper bound; elements outside do not count. With `density` counts are divided by their sum and interval length."""
 @overload
-def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def histogram(x: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: builtins.bool = False) -> _HistBin_edges:
     """`histogram` with `bins` as the bounds of the intervals, in rising order."""
 def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: builtins.float) -> Tensor:
     """How many elements lie in each of `bins` equal intervals between two bounds; the upper one belongs to the last interval. Others, and NaN, are not counted."""
@@ -4255,30 +3933,6 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     """√(a² + b²), also where the squares overflow."""
 def hypot_(a: Tensor, b: Tensor) -> Tensor:
     """`hypot` in place: the result is written over the first argument."""
-def i0(x: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 0."""
-def i0_(x: Tensor) -> Tensor:
-    """`i0` in place: the result is written over the first argument."""
-def i0e(x: Tensor) -> Tensor:
-    """exp(-|x|) times `i0`."""
-def i0e_(x: Tensor) -> Tensor:
-    """`i0e` in place: the result is written over the first argument."""
-def i1(x: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 1."""
-def i1_(x: Tensor) -> Tensor:
-    """`i1` in place: the result is written over the first argument."""
-def i1e(x: Tensor) -> Tensor:
-    """exp(-|x|) times `i1`."""
-def i1e_(x: Tensor) -> Tensor:
-    """`i1e` in place: the result is written over the first argument."""
-def igamma(a: Tensor, b: Tensor) -> Tensor:
-    """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
-def igamma_(a: Tensor, b: Tensor) -> Tensor:
-    """`igamma` in place: the result is written over the first argument."""
-def igammac(a: Tensor, b: Tensor) -> Tensor:
-    """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
-def igammac_(a: Tensor, b: Tensor) -> Tensor:
-    """`igammac` in place: the result is written over the first argument."""
 @overload
 def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
     """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -4377,7 +4031,7 @@ def isposinf(x: Tensor) -> Tensor:
     """True where x is inf."""
 def isreal(x: Tensor) -> Tensor:
     """True where the imaginary part is 0, everywhere for real numbers."""
-def item(x: Tensor) -> Number:
+def item(x: Tensor) -> Any:
     """The value of a tensor of one element. On a global tensor a collective of the world."""
 def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
     """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
@@ -4387,35 +4041,20 @@ def kl_log_each(x: Tensor, t: Tensor) -> Tensor:
     """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """The Kronecker product: each element of a times the whole of b."""
-def kthvalue(x: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(x: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The k-th smallest element of each line along a dim, k counted from 1, and where it stood. NaN count as the largest."""
 def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute error |x - target|."""
-@overload
-def laguerre_polynomial_l(x: Tensor, n: Tensor) -> Tensor:
-    """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def laguerre_polynomial_l(x: Tensor, n: Number) -> Tensor:
-    """`laguerre_polynomial_l` with a number as n."""
-@overload
-def laguerre_polynomial_l(x: Number, n: Tensor) -> Tensor:
-    """`laguerre_polynomial_l` with a number as x."""
-def laguerre_polynomial_l_(x: Tensor, n: Tensor) -> Tensor:
-    """`laguerre_polynomial_l` in place: the result is written over the first argument."""
 def lamb_direction_many(tensors: Sequence[Tensor], beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
     """The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
     """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
     """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
-def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
+def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweightDbias:
     """Gradients of layer_norm."""
-def lcm(a: Tensor, b: Tensor) -> Tensor:
-    """The least common multiple; 0 where one is 0."""
-def lcm_(a: Tensor, b: Tensor) -> Tensor:
-    """`lcm` in place: the result is written over the first argument."""
 def ldexp(a: Tensor, b: Tensor) -> Tensor:
     """a times 2 to the power b."""
 def ldexp_(a: Tensor, b: Tensor) -> Tensor:
@@ -4436,17 +4075,6 @@ def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """x, or alpha x where x is negative."""
 def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """`leaky_relu` in place: the result is written over the first argument."""
-@overload
-def legendre_polynomial_p(x: Tensor, n: Tensor) -> Tensor:
-    """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def legendre_polynomial_p(x: Tensor, n: Number) -> Tensor:
-    """`legendre_polynomial_p` with a number as n."""
-@overload
-def legendre_polynomial_p(x: Number, n: Tensor) -> Tensor:
-    """`legendre_polynomial_p` with a number as x."""
-def legendre_polynomial_p_(x: Tensor, n: Tensor) -> Tensor:
-    """`legendre_polynomial_p` in place: the result is written over the first argument."""
 @overload
 def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
     """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -4483,10 +4111,6 @@ def less_equal_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def less_equal_(x: Tensor, s: Number) -> Tensor:
     """The same as `le_`."""
-def lgamma(x: Tensor) -> Tensor:
-    """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
-def lgamma_(x: Tensor) -> Tensor:
-    """`lgamma` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
 def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -4525,10 +4149,6 @@ def log_(x: Tensor) -> Tensor:
     """`log` in place: the result is written over the first argument."""
 def log_normal_(x: Tensor, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
     """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
-def log_ndtr(x: Tensor) -> Tensor:
-    """The logarithm of `ndtr`, also where that vanishes."""
-def log_ndtr_(x: Tensor) -> Tensor:
-    """`log_ndtr` in place: the result is written over the first argument."""
 def log_sigmoid(x: Tensor) -> Tensor:
     """log σ(x)."""
 def log_sigmoid_(x: Tensor) -> Tensor:
@@ -4609,9 +4229,9 @@ def lp_pool2d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | 
     """As `lp_pool1d` for 2 spatial dims."""
 def lp_pool3d(x: Tensor, norm_type: builtins.float, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), ceil_mode: builtins.bool = False) -> Tensor:
     """As `lp_pool1d` for 3 spatial dims."""
-def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def lstm(x: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_nC_n:
     """A long short-term memory over `[T, B, input]` (`batch_first`: `[B, T, input]`; without a batch `[T, input]`), from the states `hx`: h and c of shape `[layers · directions, B, hidden]`. `params` has for each layer and direction w_ih, w_hh and, with `has_biases`, b_ih and b_hh, whose rows are those of the gates i, f, g and o. `dropout` is between layers, where `train` is set. If h is narrower than c, the weights of each layer and direction end with w_hr `[width of h, hidden]`, which h is multiplied with."""
-def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def lstm_cell(x: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> _HC:
     """One step of a long short-term memory for `[B, input]` or `[input]`, from h and c: the new ones."""
 @overload
 def lt(a: Tensor, b: Tensor) -> Tensor:
@@ -4656,7 +4276,7 @@ def matmul_rows(a: Tensor, b: Tensor) -> Tensor:
 def matmul_t(a: Tensor, b: Tensor) -> Tensor:
     """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
 @overload
-def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The largest elements along `dim`, and where they are: among equals the first."""
 @overload
 def max(x: Tensor) -> Tensor:
@@ -4672,15 +4292,15 @@ def max_pool(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: b
     """The largest element of each window of the last dims; NaN where it has one."""
 def max_pool1d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
     """The largest element of each window of the last dim of `[batch, channels, length]`, or without the batch. `stride` is the kernel's size unless given; `padding` adds -inf on both sides, at most half of a kernel. `ceil_mode` keeps a last window that is cut off."""
-def max_pool1d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def max_pool1d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
     """`max_pool1d`, and where the elements are, counted over the spatial dims."""
 def max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
     """As `max_pool1d` for 2 spatial dims."""
-def max_pool2d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def max_pool2d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
     """`max_pool2d`, and where the elements are, counted over the spatial dims."""
 def max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> Tensor:
     """As `max_pool1d` for 3 spatial dims."""
-def max_pool3d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def max_pool3d_with_indices(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int] = (), padding: builtins.int | Sequence[builtins.int] = (0,), dilation: builtins.int | Sequence[builtins.int] = (1,), ceil_mode: builtins.bool = False) -> _ValuesIndices:
     """`max_pool3d`, and where the elements are, counted over the spatial dims."""
 @overload
 def max_pool_index(x: Tensor, kernel: builtins.int | Sequence[builtins.int], stride: builtins.int | Sequence[builtins.int], padding: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int], size: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -4717,17 +4337,17 @@ def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: b
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
     """`mean` of the tensor converted to `dtype`."""
 @overload
-def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def median(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The median of each line along a dim, of an even number of elements the lower one of the two, and where it stood. NaN wins."""
 @overload
 def median(x: Tensor) -> Tensor:
     """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
 def meshgrid(xs: Sequence[Tensor], *, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are exchanged."""
-def middle(x: Tensor) -> tuple[Tensor, Tensor]:
+def middle(x: Tensor) -> _YIndex:
     """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
 @overload
-def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The smallest elements along `dim`, and where they are: among equals the first."""
 @overload
 def min(x: Tensor) -> Tensor:
@@ -4747,16 +4367,8 @@ def mish_(x: Tensor) -> Tensor:
     """`mish` in place: the result is written over the first argument."""
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices."""
-def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
-def modified_bessel_k0(x: Tensor) -> Tensor:
-    """The modified Bessel function of the second kind of order 0; NaN below 0."""
-def modified_bessel_k0_(x: Tensor) -> Tensor:
-    """`modified_bessel_k0` in place: the result is written over the first argument."""
-def modified_bessel_k1(x: Tensor) -> Tensor:
-    """The modified Bessel function of the second kind of order 1; NaN below 0."""
-def modified_bessel_k1_(x: Tensor) -> Tensor:
-    """`modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def moveaxis(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The same as `movedim`."""
@@ -4809,10 +4421,6 @@ def multiply_(x: Tensor, s: Number) -> Tensor:
     """The same as `mul_`."""
 def mv(a: Tensor, v: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
-def mvlgamma(x: Tensor, p: builtins.int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
-def mvlgamma_(x: Tensor, p: builtins.int) -> Tensor:
-    """`mvlgamma` in place: the result is written over the first argument."""
 def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -4826,7 +4434,7 @@ def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim
 def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
     """`nanmean` of the tensor converted to `dtype`."""
 @overload
-def nanmedian(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def nanmedian(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The middle value along `dim` of those that are not NaN (the lower of two), and where it is; NaN where all are."""
 @overload
 def nanmedian(x: Tensor) -> Tensor:
@@ -4856,14 +4464,6 @@ def ndim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def ndimension(x: Tensor) -> builtins.int:
     """The number of dims."""
-def ndtr(x: Tensor) -> Tensor:
-    """The normal distribution function: the area under the bell curve left of x."""
-def ndtr_(x: Tensor) -> Tensor:
-    """`ndtr` in place: the result is written over the first argument."""
-def ndtri(x: Tensor) -> Tensor:
-    """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
-def ndtri_(x: Tensor) -> Tensor:
-    """`ndtri` in place: the result is written over the first argument."""
 @overload
 def ne(a: Tensor, b: Tensor) -> Tensor:
     """True where a != b."""
@@ -4886,12 +4486,6 @@ def negative_(x: Tensor) -> Tensor:
     """The same as `neg_`."""
 def nelement(x: Tensor) -> builtins.int:
     """The number of elements."""
-def next_half(a: Tensor, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
-    """`nextafter` of halves, which the numbers describe."""
-def nextafter(a: Tensor, b: Tensor) -> Tensor:
-    """The number next to a towards b, of those that the dtype has."""
-def nextafter_(a: Tensor, b: Tensor) -> Tensor:
-    """`nextafter` in place: the result is written over the first argument."""
 def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
     """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -4979,14 +4573,6 @@ def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = Tr
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex numbers with these absolute values and angles, in radians."""
-@overload
-def polygamma(n: builtins.int, x: Tensor) -> Tensor:
-    """The derivative of order n of `digamma`."""
-@overload
-def polygamma(x: Tensor, n: builtins.int) -> Tensor:
-    """The derivative of order n of `digamma`."""
-def polygamma_(x: Tensor, n: builtins.int) -> Tensor:
-    """`polygamma` in place: the result is written over the first argument."""
 def positive(x: Tensor) -> Tensor:
     """The tensor itself."""
 @overload
@@ -5181,15 +4767,15 @@ def result_type(scalar1: Number, scalar2: Number) -> _dtype:
     """The dtype that a sum of two numbers has."""
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
-def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
+def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweight:
     """Gradients of rms_norm."""
 def rmsprop_many(tensors: Sequence[Tensor], lr: builtins.float, alpha: builtins.float = 0.99, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decay: builtins.float = 0.0, centered: builtins.bool = False) -> None:
     """One step of RMSprop, PyTorch's formula, of many parameters that lie alike; centered where there is a mean of gradients."""
-def rnn_relu(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def rnn_relu(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
     """A recurrent network with relu over a sequence, as `lstm`."""
 def rnn_relu_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """relu(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
-def rnn_tanh(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def rnn_tanh(x: Tensor, hx: Tensor, params: Sequence[Tensor], *, has_biases: builtins.bool = True, num_layers: builtins.int = 1, dropout: builtins.float = 0.0, train: builtins.bool = False, bidirectional: builtins.bool = False, batch_first: builtins.bool = False) -> _OutputH_n:
     """A recurrent network with tanh over a sequence, as `lstm`."""
 def rnn_tanh_cell(x: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """tanh(x w_ihᵀ + b_ih + hx w_hhᵀ + b_hh)."""
@@ -5254,14 +4840,6 @@ def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
     """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
-def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
-    """eˣ times `modified_bessel_k0`."""
-def scaled_modified_bessel_k0_(x: Tensor) -> Tensor:
-    """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
-def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
-    """eˣ times `modified_bessel_k1`."""
-def scaled_modified_bessel_k1_(x: Tensor) -> Tensor:
-    """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -5329,50 +4907,6 @@ def shape(x: Tensor) -> tuple[builtins.int, ...]:
     """The logical shape."""
 def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
     """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
-@overload
-def shifted_chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def shifted_chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
-    """`shifted_chebyshev_polynomial_t` with a number as n."""
-@overload
-def shifted_chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_t` with a number as x."""
-def shifted_chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
-@overload
-def shifted_chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def shifted_chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
-    """`shifted_chebyshev_polynomial_u` with a number as n."""
-@overload
-def shifted_chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_u` with a number as x."""
-def shifted_chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
-@overload
-def shifted_chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def shifted_chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
-    """`shifted_chebyshev_polynomial_v` with a number as n."""
-@overload
-def shifted_chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_v` with a number as x."""
-def shifted_chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
-@overload
-def shifted_chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
-    """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
-@overload
-def shifted_chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
-    """`shifted_chebyshev_polynomial_w` with a number as n."""
-@overload
-def shifted_chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_w` with a number as x."""
-def shifted_chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
-    """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def sigmoid(x: Tensor) -> Tensor:
     """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
 def sigmoid_(x: Tensor) -> Tensor:
@@ -5439,12 +4973,8 @@ def softsign(x: Tensor) -> Tensor:
     """x / (1 + |x|)."""
 def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
-def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> _ValuesIndices:
     """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
-def spherical_bessel_j0(x: Tensor) -> Tensor:
-    """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
-def spherical_bessel_j0_(x: Tensor) -> Tensor:
-    """`spherical_bessel_j0` in place: the result is written over the first argument."""
 @overload
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -5494,16 +5024,16 @@ def std(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builti
 def std(x: Tensor, unbiased: builtins.bool) -> Tensor:
     """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
-def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
-def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
-def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _StdMean:
     """The standard deviation over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
-def std_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+def std_mean(x: Tensor, unbiased: builtins.bool) -> _StdMean:
     """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
@@ -5646,7 +5176,7 @@ def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) ->
     """The rank's shard as a local tensor."""
 def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """The gradients of a global tensor's shards, as a global tensor."""
-def topk(x: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _ValuesIndices:
     """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
 def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
@@ -5776,16 +5306,16 @@ def var(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builti
 def var(x: Tensor, unbiased: builtins.bool) -> Tensor:
     """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
-def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
     """The variance, as `var`, and the mean over dims (none given: all)."""
 @overload
-def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> tuple[Tensor, Tensor]:
+def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
     """The variance, as `var`, and the mean over dims (none given: all)."""
 @overload
-def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _VarMean:
     """The variance over dims, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 @overload
-def var_mean(x: Tensor, unbiased: builtins.bool) -> tuple[Tensor, Tensor]:
+def var_mean(x: Tensor, unbiased: builtins.bool) -> _VarMean:
     """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
 def vdot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements, those of `a` conjugated."""
@@ -5829,26 +5359,8 @@ def where(cond: Tensor) -> tuple[Tensor, ...]:
     """Where the elements are that hold: for each dim a list of positions."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
-@overload
-def xlog1py(a: Tensor, b: Tensor) -> Tensor:
-    """a log(1 + b), and 0 where a is zero."""
-@overload
-def xlog1py(a: Tensor, b: Number) -> Tensor:
-    """`xlog1py` with a number as b."""
-@overload
-def xlog1py(a: Number, b: Tensor) -> Tensor:
-    """`xlog1py` with a number as a."""
-def xlog1py_(a: Tensor, b: Tensor) -> Tensor:
-    """`xlog1py` in place: the result is written over the first argument."""
-@overload
 def xlogy(a: Tensor, b: Tensor) -> Tensor:
     """a log(b), and 0 where a is zero."""
-@overload
-def xlogy(a: Tensor, b: Number) -> Tensor:
-    """`xlogy` with a number as b."""
-@overload
-def xlogy(a: Number, b: Tensor) -> Tensor:
-    """`xlogy` with a number as a."""
 def xlogy_(a: Tensor, b: Tensor) -> Tensor:
     """`xlogy` in place: the result is written over the first argument."""
 def zero_(x: Tensor) -> Tensor:
@@ -5865,14 +5377,3 @@ def zeros_like(x: Tensor) -> Tensor:
 @overload
 def zeros_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Zeros of the same shape and layout, of that dtype."""
-@overload
-def zeta(a: Tensor, b: Tensor) -> Tensor:
-    """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
-@overload
-def zeta(a: Tensor, b: Number) -> Tensor:
-    """`zeta` with a number as b."""
-@overload
-def zeta(a: Number, b: Tensor) -> Tensor:
-    """`zeta` with a number as a."""
-def zeta_(a: Tensor, b: Tensor) -> Tensor:
-    """`zeta` in place: the result is written over the first argument."""

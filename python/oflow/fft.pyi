@@ -2,9 +2,10 @@
 
 import builtins
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
-from . import Tensor
+from ._oflow import Number, Sbp, Tensor, float32
+from ._oflow import device as _device, dtype as _dtype, placement as _placement
 
 def c2c(x: Tensor, dim: builtins.int = -1, inverse: builtins.bool = False) -> Tensor:
     """The discrete Fourier transform along a dim, without a factor; the inverse one if `inverse`."""

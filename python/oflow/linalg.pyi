@@ -2,9 +2,33 @@
 
 import builtins
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, NamedTuple, overload
 
-from . import Tensor
+from ._oflow import Number, Sbp, Tensor, float32
+from ._oflow import device as _device, dtype as _dtype, placement as _placement
+
+class _LQ(NamedTuple):
+    L: Tensor
+    Q: Tensor
+
+class _QR(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _SignLogabsdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class _SolutionResidualsRankSingular_values(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+class _USVh(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 def cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
     """The lower triangular L with `A = L Lᵀ`, for symmetric positive definite matrices; with `upper` its transpose."""
@@ -18,7 +42,7 @@ def cond(A: Tensor, p: str) -> Tensor:
     """The condition number in the norm fro or nuc."""
 def det(A: Tensor) -> Tensor:
     """The determinant of each matrix of a batch `[.., n, n]`."""
-def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+def eigh(A: Tensor, UPLO: str = "L") -> _LQ:
     """The eigenvalues of symmetric matrices, from the least on, and the eigenvectors as columns of Q: `A = Q diag(L) Qᵀ`."""
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, of which the lower (L) or the upper (U) triangle is read, from the least on."""
@@ -28,7 +52,7 @@ def inverse(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
 def logdet(A: Tensor) -> Tensor:
     """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
-def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None) -> _SolutionResidualsRankSingular_values:
     """The X with the least |A X - B|, and of several the least one."""
 def matmul(a: Tensor, b: Tensor, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> Tensor:
     """The same as `matmul`."""
@@ -50,15 +74,15 @@ def pinv(A: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float 
     """The pseudo-inverse of each matrix of a batch."""
 def pseudo_inverse(A: Tensor, atol: builtins.float = 0.0, rtol: builtins.float = 0.0, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are symmetric, and only their lower triangles are read."""
-def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+def qr(A: Tensor, mode: str = "reduced") -> _QR:
     """Q with orthonormal columns and R upper triangular with `A = Q R`."""
-def slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
+def slogdet(A: Tensor) -> _SignLogabsdet:
     """The sign and the logarithm of the absolute value of each determinant, where the determinant itself may not be representable."""
 def solve(A: Tensor, B: Tensor, *, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`."""
 def solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`, for a triangular A."""
-def svd(A: Tensor, full_matrices: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def svd(A: Tensor, full_matrices: builtins.bool = True) -> _USVh:
     """The singular values S, from the greatest on, and the singular vectors: the columns of U and the rows of Vh, with `A = U diag(S) Vh`."""
 def svdvals(A: Tensor) -> Tensor:
     """The singular values, from the greatest on."""
