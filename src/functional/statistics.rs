@@ -117,8 +117,7 @@ fn observations(x: &Tensor) -> Result<Tensor> {
         n => return Err(Error::shape(format!("x has {n} dims; variables by observations are two"))),
     };
     match x.dtype() {
-        d if d.is_float() => Ok(x),
-        d if d.is_complex() => Err(Error::dtype(format!("x is {d}; it takes real numbers"))),
+        d if d.is_float() || d.is_complex() => Ok(x),
         _ => x.cast(DType::F32),
     }
 }
@@ -158,14 +157,14 @@ pub(super) fn cov(
         };
         let Some(w) = weights else {
             let centred = table.sub(&table.mean_keepdim(1)?)?;
-            let sums = centred.matmul(&centred.transpose(0, 1)?)?;
+            let sums = centred.matmul(&centred.adjoint()?)?;
             let by = (n as i64).saturating_sub(correction).max(0);
             drop(inner);
             return reduced(&sums.div(by as f64)?);
         };
         let total = w.sum(())?;
         let centred = table.sub(&table.mul(&w)?.sum_keepdim(1)?.div(&total)?)?;
-        let sums = centred.mul(&w)?.matmul(&centred.transpose(0, 1)?)?;
+        let sums = centred.mul(&w)?.matmul(&centred.adjoint()?)?;
         let left = match aweights {
             Some(a) if correction != 0 => total.sub(&w.mul(a)?.sum(())?.div(&total)?.mul(correction as f64)?)?,
             _ => total.sub(correction)?,
@@ -190,10 +189,16 @@ pub(super) fn corrcoef(x: &Tensor, site: CallSite) -> Result<Tensor> {
             drop(inner);
             return c.div(&c);
         }
-        let deviations = c.diagonal(0, 0, 1)?.sqrt()?;
+        let variances = c.diagonal(0, 0, 1)?;
+        let complex = variances.dtype().is_complex();
+        let deviations = if complex { variances.real()?.sqrt()? } else { variances.sqrt()? };
         let r = c.div(&deviations.unsqueeze(1)?)?.div(&deviations)?;
+        let parts = if complex { Some((r.real()?.clamp(-1.0, 1.0)?, r.imag()?.clamp(-1.0, 1.0)?)) } else { None };
         drop(inner);
-        r.clamp(-1.0, 1.0)
+        match parts {
+            Some((re, im)) => re.complex(&im),
+            None => r.clamp(-1.0, 1.0),
+        }
     };
     site.run(body).map_err(|e| e.within(|| format!("corrcoef({})", x.short())))
 }
