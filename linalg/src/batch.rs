@@ -2,49 +2,120 @@
 //! contiguous outputs. The matrices of a batch are spread over the threads of the rank.
 
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
-use faer::traits::RealField;
-use num_traits::Float;
+use faer::traits::ComplexField;
+use num_traits::{NumAssign, Zero};
 use oflow::kernels::parallel::parallel_for;
-use oflow::kernels::{Element, View};
+use oflow::kernels::{Complex, Element, View};
 use oflow::ops::KernelCx;
 use oflow::prelude::*;
 use std::marker::PhantomData;
+use std::ops::Neg;
 use std::sync::{Mutex, PoisonError};
 
-/// f32 and f64.
-pub(crate) trait Real: RealField + Element + Float {
-    /// The same number in double precision.
-    fn wide(self) -> f64;
-    /// The number, rounded.
-    fn rounded(x: f64) -> Self;
-}
-impl Real for f32 {
-    fn wide(self) -> f64 {
-        f64::from(self)
+/// The numbers that kernels compute with: f32, f64, and c128, which stands for complex numbers of both sizes.
+pub(crate) trait Field: ComplexField + Element + NumAssign + Neg<Output = Self> {
+    /// A narrower element type that inputs and outputs may have: numbers are converted as they are read and written.
+    type Narrow: Element;
+    /// The narrower number.
+    fn widened(x: Self::Narrow) -> Self;
+    /// A real number, rounded.
+    fn real(x: f64) -> Self;
+    /// The real and the imaginary part.
+    fn parts(self) -> (f64, f64);
+    /// The complex conjugate.
+    fn conjugate(self) -> Self;
+    /// The number without its imaginary part.
+    fn real_part(self) -> Self;
+    /// The absolute value.
+    fn size(self) -> f64 {
+        let (re, im) = self.parts();
+        if im == 0.0 { re.abs() } else { re.hypot(im) }
     }
-    fn rounded(x: f64) -> f32 {
-        x as f32
+    /// The sum of the absolute values of the parts, by which LAPACK compares pivots.
+    fn size_of_parts(self) -> f64 {
+        let (re, im) = self.parts();
+        re.abs() + im.abs()
     }
-}
-impl Real for f64 {
-    fn wide(self) -> f64 {
-        self
+    /// Of absolute value 1 in the direction of this number; 1 of zero.
+    fn direction(self) -> Self {
+        match self.size() {
+            0.0 => Self::one(),
+            size => self / Self::real(size),
+        }
     }
-    fn rounded(x: f64) -> f64 {
-        x
+    /// Whether both parts are finite.
+    fn is_finite(self) -> bool {
+        let (re, im) = self.parts();
+        re.is_finite() && im.is_finite()
     }
 }
 
-/// Runs a generic kernel in the dtype of input 0.
-macro_rules! with_real {
-    ($cx:expr, $kernel:ident) => {
-        match $cx.input(0)?.dtype() {
-            DType::F64 => $kernel::<f64>($cx),
-            _ => $kernel::<f32>($cx),
+macro_rules! real_field {
+    ($t:ty, $narrow:ty) => {
+        impl Field for $t {
+            type Narrow = $narrow;
+            fn widened(x: $narrow) -> $t {
+                <$t>::from(x)
+            }
+            fn real(x: f64) -> $t {
+                x as $t
+            }
+            fn parts(self) -> (f64, f64) {
+                (f64::from(self), 0.0)
+            }
+            fn conjugate(self) -> $t {
+                self
+            }
+            fn real_part(self) -> $t {
+                self
+            }
         }
     };
 }
-pub(crate) use with_real;
+real_field!(f32, f32);
+real_field!(f64, f32);
+
+impl Field for Complex<f64> {
+    type Narrow = Complex<f32>;
+    fn widened(x: Complex<f32>) -> Complex<f64> {
+        Complex::new(x.re.into(), x.im.into())
+    }
+    fn real(x: f64) -> Complex<f64> {
+        x.into()
+    }
+    fn parts(self) -> (f64, f64) {
+        (self.re, self.im)
+    }
+    fn conjugate(self) -> Complex<f64> {
+        self.conj()
+    }
+    fn real_part(self) -> Complex<f64> {
+        self.re.into()
+    }
+}
+
+/// Runs a generic kernel in the dtype of input 0, complex numbers in double precision.
+macro_rules! with_field {
+    ($cx:expr, $kernel:ident) => {
+        match $cx.input(0)?.dtype() {
+            DType::F64 => $kernel::<f64>($cx),
+            DType::F32 => $kernel::<f32>($cx),
+            _ => $kernel::<oflow::kernels::Complex<f64>>($cx),
+        }
+    };
+}
+pub(crate) use with_field;
+
+/// Runs a generic kernel in double precision.
+macro_rules! with_wide {
+    ($cx:expr, $kernel:ident) => {
+        match $cx.input(0)?.dtype().is_complex() {
+            false => $kernel::<f64>($cx),
+            true => $kernel::<oflow::kernels::Complex<f64>>($cx),
+        }
+    };
+}
+pub(crate) use with_wide;
 
 /// Why a matrix is not computed.
 pub(crate) enum Wrong {
@@ -86,7 +157,7 @@ pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
 ///
 /// # Errors
 /// As [`room`].
-pub(crate) fn zeros<T: Float>(count: usize) -> Result<Vec<T>> {
+pub(crate) fn zeros<T: Copy + Zero>(count: usize) -> Result<Vec<T>> {
     let mut v = room(count)?;
     v.resize(count, T::zero());
     Ok(v)
@@ -100,18 +171,21 @@ pub(crate) struct Source<'a, T> {
     /// Rows and columns, with their strides.
     rows: (usize, isize),
     columns: (usize, isize),
-    /// Of each matrix the lower triangle counts twice.
+    /// Of each matrix the lower triangle counts twice, conjugated where it stands for the upper one.
     mirrored: bool,
     of: PhantomData<T>,
 }
 
-impl<'a, T: Real> Source<'a, T> {
+impl<'a, T: Field> Source<'a, T> {
     /// The matrices of a view, whose batch dims broadcast to `batch`. With `vectors` each vector of the last dim is a matrix of one
     /// column.
     pub(crate) fn new(view: &'a View, batch: &[usize], vectors: bool) -> Result<Source<'a, T>> {
         let own = if vectors { 1 } else { 2 };
         let dims = || view.dims().iter().copied().zip(view.strides().iter().copied());
-        let lead = view.rank().checked_sub(own).filter(|lead| *lead <= batch.len() && view.dtype() == T::DTYPE);
+        let lead = view
+            .rank()
+            .checked_sub(own)
+            .filter(|lead| *lead <= batch.len() && [T::DTYPE, T::Narrow::DTYPE].contains(&view.dtype()));
         let lead = lead.ok_or_else(|| Error::shape(format!("a kernel was given {:?} for {batch:?}", view.dims())))?;
         let missing = batch.len() - lead;
         let strides = (0..missing).map(|_| 0).chain(dims().take(lead).map(|(n, s)| if n == 1 { 0 } else { s }));
@@ -135,7 +209,7 @@ impl<'a, T: Real> Source<'a, T> {
         }
     }
 
-    /// The symmetric matrices whose lower triangles these have; they are square.
+    /// The symmetric or Hermitian matrices whose lower triangles these have; they are square.
     pub(crate) fn mirrored(self, if_so: bool) -> Source<'a, T> {
         Source { mirrored: if_so, ..self }
     }
@@ -160,9 +234,27 @@ impl<'a, T: Real> Source<'a, T> {
             at += (index % n) as isize * stride;
             index /= n;
         }
-        let ((rows, down), (columns, along)) = (self.rows, self.columns);
         into.clear();
-        let first = self.view.ptr() as *const T;
+        match self.view.dtype() == T::DTYPE {
+            true => self.copy(at, into, |x: T| x),
+            false => self.copy(at, into, T::widened),
+        }
+        let rows = self.rows.0;
+        if self.mirrored {
+            real_diagonal(rows, into);
+            for c in 0..self.columns.0 {
+                for r in 0..c {
+                    into[c * rows + r] = into[r * rows + c].conjugate();
+                }
+            }
+        }
+    }
+
+    /// Appends the matrix whose first element is the `at`-th of the view. S is the dtype of the view.
+    fn copy<S: Element>(&self, at: isize, into: &mut Vec<T>, convert: impl Fn(S) -> T) {
+        assert!(self.view.dtype() == S::DTYPE);
+        let ((rows, down), (columns, along)) = (self.rows, self.columns);
+        let first = self.view.ptr() as *const S;
         // A few columns at a time, so that the lines of a matrix that lies by rows are read once.
         const TILE: usize = 16;
         for c0 in (0..columns).step_by(TILE) {
@@ -170,39 +262,41 @@ impl<'a, T: Real> Source<'a, T> {
             into.resize(rows * c1, T::zero());
             for r in 0..rows {
                 for c in c0..c1 {
-                    // SAFETY: an element of the view, which has dtype T (checked in `new`) and is live while the kernel runs.
-                    into[c * rows + r] = unsafe { *first.offset(at + r as isize * down + c as isize * along) };
+                    // SAFETY: an element of the view, which has dtype S and is live while the kernel runs.
+                    into[c * rows + r] = convert(unsafe { *first.offset(at + r as isize * down + c as isize * along) });
                 }
-            }
-        }
-        for c in 0..if self.mirrored { columns } else { 0 } {
-            for r in 0..c {
-                into[c * rows + r] = into[r * rows + c];
             }
         }
     }
 }
 
+/// Leaves the imaginary parts of the diagonal of Hermitian matrices of n rows out, which count as zero.
+pub(crate) fn real_diagonal<T: Field>(n: usize, matrix: &mut [T]) {
+    matrix.iter_mut().step_by(n + 1).for_each(|x| *x = T::real_part(*x));
+}
+
 /// The parts of an output that belong to the matrices of a batch.
-struct Sink<'a, T> {
-    first: *mut T,
+struct Sink<'a> {
+    first: *mut u8,
+    dtype: DType,
     each: usize,
     count: usize,
     of: PhantomData<&'a View>,
 }
 
 // SAFETY: a sink is a pointer into an output of the call; its parts do not overlap, and `part` asks that each has one user.
-unsafe impl<T: Send> Send for Sink<'_, T> {}
+unsafe impl Send for Sink<'_> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Sink<'_, T> {}
+unsafe impl Sync for Sink<'_> {}
 
-impl<'a, T: Element> Sink<'a, T> {
+impl<'a> Sink<'a> {
     /// The output in `count` equal parts.
-    fn new(view: &'a View, count: usize) -> Result<Sink<'a, T>> {
-        if view.dtype() != T::DTYPE || !view.is_contiguous() || (count > 0 && !view.len().is_multiple_of(count)) {
+    fn new(view: &'a View, count: usize) -> Result<Sink<'a>> {
+        if !view.is_contiguous() || (count > 0 && !view.len().is_multiple_of(count)) {
             return Err(Error::shape(format!("a kernel was given an output {:?} for {count} matrices", view.dims())));
         }
-        Ok(Sink { first: view.ptr() as *mut T, each: view.len() / count.max(1), count, of: PhantomData })
+        let each = view.len() / count.max(1);
+        Ok(Sink { first: view.ptr(), dtype: view.dtype(), each, count, of: PhantomData })
     }
 
     /// The part of matrix `index`.
@@ -210,10 +304,35 @@ impl<'a, T: Element> Sink<'a, T> {
     /// # Safety
     /// No other slice of this part is alive.
     #[allow(clippy::mut_from_ref)]
-    unsafe fn part(&self, index: usize) -> &mut [T] {
-        assert!(index < self.count);
+    unsafe fn part<S: Element>(&self, index: usize) -> &mut [S] {
+        assert!(index < self.count && self.dtype == S::DTYPE);
         // SAFETY: inside the output (`new` divides its length), typed and live while the kernel runs, exclusive by the contract.
-        unsafe { std::slice::from_raw_parts_mut(self.first.add(index * self.each), self.each) }
+        unsafe { std::slice::from_raw_parts_mut((self.first as *mut S).add(index * self.each), self.each) }
+    }
+
+    /// Writes the part of matrix `index` in another dtype than that of the kernel: narrower, or the real parts, or integers.
+    ///
+    /// # Errors
+    /// No kernel writes this dtype.
+    ///
+    /// # Safety
+    /// No slice of this part is alive.
+    unsafe fn store<T: Field>(&self, index: usize, values: &[T]) -> Result<()> {
+        fn to<S, T: Field>(part: &mut [S], values: &[T], convert: impl Fn((f64, f64)) -> S) {
+            part.iter_mut().zip(values).for_each(|(y, x)| *y = convert(x.parts()));
+        }
+        // SAFETY: by the contract of this function.
+        unsafe {
+            match self.dtype {
+                DType::F32 => to(self.part::<f32>(index), values, |(re, _)| re as f32),
+                DType::F64 => to(self.part::<f64>(index), values, |(re, _)| re),
+                DType::C64 => to(self.part(index), values, |(re, im)| Complex::new(re as f32, im as f32)),
+                DType::C128 => to(self.part(index), values, |(re, im)| Complex::new(re, im)),
+                DType::I32 => to(self.part::<i32>(index), values, |(re, _)| re as i32),
+                other => return Err(Error::dtype(format!("a kernel was given an output of {other}"))),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -227,12 +346,12 @@ pub(crate) fn by_rows<T: Copy>(columns: usize, part: &mut [T], at: impl Fn(usize
 }
 
 /// Computes the matrices of a batch on the threads of the rank: calls `f` for each with its parts of outputs 0 to N - 1, whose leading dims
-/// are the batch, and with a workspace that `make` makes once for several matrices. The product of `work` is about the count of operations
-/// of a matrix.
+/// are the batch, and with a workspace that `make` makes once for several matrices. Parts are of the kernel's numbers, whatever the dtype of
+/// the output, which takes the real parts where it is real. The product of `work` is about the count of operations of a matrix.
 ///
 /// # Errors
 /// Of the matrices that were not computed the first one is named, if it is its fault.
-pub(crate) fn each<T: Element, W, const N: usize>(
+pub(crate) fn each<T: Field, W, const N: usize>(
     cx: &KernelCx<'_>,
     batch: &[usize],
     work: &[usize],
@@ -241,7 +360,7 @@ pub(crate) fn each<T: Element, W, const N: usize>(
 ) -> Result<()> {
     const GRAIN: usize = 1 << 17;
     let count: usize = batch.iter().product();
-    let sinks = (0..N).map(|k| Sink::<T>::new(cx.output(k), count)).collect::<Result<Vec<_>>>()?;
+    let sinks = (0..N).map(|k| Sink::new(cx.output(k), count)).collect::<Result<Vec<_>>>()?;
     let work = work.iter().fold(1, |product: usize, n| product.saturating_mul(*n));
     let first_wrong: Mutex<Option<(usize, Wrong)>> = Mutex::new(None);
     parallel_for(count, (GRAIN / work.max(1)).max(1), &|range| {
@@ -255,11 +374,31 @@ pub(crate) fn each<T: Element, W, const N: usize>(
             Ok(w) => w,
             Err(e) => return wrong(range.start, e.into()),
         };
+        let direct = |k: usize| sinks[k].dtype == T::DTYPE;
+        let rooms = (0..N).map(|k| if direct(k) { Ok(vec![]) } else { zeros(sinks[k].each) });
+        let mut rooms = match rooms.collect::<Result<Vec<Vec<T>>>>() {
+            Ok(rooms) => rooms.into_iter(),
+            Err(e) => return wrong(range.start, e.into()),
+        };
+        let mut converted: [Vec<T>; N] = std::array::from_fn(|_| rooms.next().unwrap_or_default());
         for i in range {
-            // SAFETY: the ranges do not overlap, so this is the one call for matrix i.
-            let parts = std::array::from_fn(|k| unsafe { sinks[k].part(i) });
+            let mut k = 0;
+            let parts = converted.each_mut().map(|room| {
+                k += 1;
+                match direct(k - 1) {
+                    // SAFETY: the ranges do not overlap, so this is the one call for matrix i.
+                    true => unsafe { sinks[k - 1].part::<T>(i) },
+                    false => &mut room[..],
+                }
+            });
             if let Err(why) = f(&mut w, i, parts) {
                 return wrong(i, why);
+            }
+            for k in (0..N).filter(|k| !direct(*k)) {
+                // SAFETY: as above; the slices that `f` was given are gone.
+                if let Err(e) = unsafe { sinks[k].store(i, &converted[k]) } {
+                    return wrong(i, e.into());
+                }
             }
         }
     });
@@ -278,7 +417,7 @@ pub(crate) fn each<T: Element, W, const N: usize>(
     Err(Error::value(format!("matrix {index:?} of the batch {why}")))
 }
 
-/// Sizes of the batch of an input of matrices, as this rank has it.
+/// Sizes of the batch of input 0, of matrices, as this rank has it.
 pub(crate) fn batch_of<'a>(cx: &'a KernelCx<'_>) -> Result<&'a [usize]> {
     let dims = cx.input(0)?.dims();
     Ok(&dims[..dims.len().saturating_sub(2)])
@@ -300,6 +439,6 @@ impl Scratch {
 }
 
 /// Whether all elements are finite.
-pub(crate) fn finite<T: Float>(x: &[T]) -> bool {
-    x.iter().all(|x| x.is_finite())
+pub(crate) fn finite<T: Field>(x: &[T]) -> bool {
+    x.iter().all(|x| Field::is_finite(*x))
 }

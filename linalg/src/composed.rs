@@ -1,12 +1,12 @@
 //! Functions of several ops, with the names and the meaning of `torch.linalg`, and the same by name.
 
-use crate::functions::{inv, output, outputs, register, solve, svd};
+use crate::functions::{eigh, inv, output, outputs, registered, solve, svd};
+use crate::rules::real_of;
+use crate::shapes::{identity, matrices, named, size, square};
 use oflow::CallSite;
-use oflow::functional::{Bound, FnBody, FnDef, register_function};
 use oflow::op;
 use oflow::prelude::*;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// Below which a singular value counts as zero: at `atol`, or at `rtol` times the largest one, whichever is larger. Without both, at
 /// the larger size of the matrix times the dtype's epsilon times the largest one.
@@ -23,36 +23,10 @@ pub struct Tolerance {
 impl Tolerance {
     /// Absolute and relative, for matrices of this tensor.
     fn of(&self, a: &Tensor) -> (f64, f64) {
-        let epsilon = if a.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        let epsilon = if real_of(a.dtype()) == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
         let size = a.shape().iter().rev().take(2).max().copied().unwrap_or(1);
         let usual = if self.atol.is_some_and(|t| t > 0.0) { 0.0 } else { size as f64 * epsilon };
         (self.atol.unwrap_or(0.0), self.rtol.unwrap_or(usual))
-    }
-}
-
-/// A matrix dim counted from the end.
-fn size(a: &Tensor, back: usize) -> usize {
-    a.ndim().checked_sub(back).map_or(1, |d| a.shape()[d])
-}
-
-/// Errors of the ops inside say which function called them.
-fn named<R>(name: &str, made: Result<R>) -> Result<R> {
-    made.map_err(|e| e.within(|| name.to_string()))
-}
-
-/// Refuses what is no batch of matrices, for functions whose first op would name another.
-fn matrices(name: &str, a: &Tensor) -> Result<()> {
-    match a.ndim() {
-        0 | 1 => Err(Error::shape(format!("{name} needs a matrix or a batch of matrices, not {a:?}"))),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn square(name: &str, a: &Tensor) -> Result<()> {
-    matrices(name, a)?;
-    match size(a, 1) == size(a, 2) {
-        true => Ok(()),
-        false => Err(Error::shape(format!("{name} needs square matrices, not {a:?}"))),
     }
 }
 
@@ -74,8 +48,8 @@ pub fn eigvalsh(a: &Tensor) -> Result<Tensor> {
     CallSite::here().run(|| eigenvalues(a, "L"))
 }
 
-fn eigenvalues(a: &Tensor, triangle: &str) -> Result<Tensor> {
-    register()?;
+pub(crate) fn eigenvalues(a: &Tensor, triangle: &str) -> Result<Tensor> {
+    registered()?;
     let [values, _] = named("eigvalsh", outputs(op!("linalg.eigh")?, &[a], smallvec![triangle.into()]))?;
     Ok(values)
 }
@@ -91,15 +65,71 @@ fn eigenvalues(a: &Tensor, triangle: &str) -> Result<Tensor> {
 /// ```
 ///
 /// # Errors
-/// The tensor is no batch of matrices, or neither f32 nor f64; a matrix has an infinity or a NaN.
+/// The tensor is no batch of matrices, or of a dtype that linear algebra has not; a matrix has an infinity or a NaN.
 #[track_caller]
 pub fn pinv(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
     CallSite::here().run(|| {
-        register()?;
+        registered()?;
         let (atol, rtol) = tolerance.of(a);
         let attrs = smallvec![atol.into(), rtol.into(), tolerance.hermitian.into()];
         named("pinv", output(op!("linalg.pseudo_inverse")?, &[a], attrs))
     })
+}
+
+/// Tolerances as tensors: one for each matrix, which broadcast to the batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tolerances<'a> {
+    pub(crate) atol: Option<&'a Tensor>,
+    pub(crate) rtol: Option<&'a Tensor>,
+    pub(crate) hermitian: bool,
+}
+
+impl Tolerances<'_> {
+    /// The least singular value that counts, of those of `a`, from the greatest on.
+    fn least(&self, a: &Tensor, s: &Tensor) -> Result<Tensor> {
+        let most = s.amax_keepdim(-1)?;
+        let each = |t: &Tensor| t.detach().cast(s.dtype())?.unsqueeze(-1);
+        let usual = Tolerance::default().of(a).1;
+        let relative = match (self.rtol, self.atol) {
+            (Some(r), _) => most.mul(&each(r)?)?,
+            (None, None) => most.mul(usual)?,
+            // The usual one counts where no absolute one is given.
+            (None, Some(atol)) => most.mul(usual)?.masked_fill(&each(atol)?.gt(0.0)?.expand_as(&most)?, 0.0)?,
+        };
+        match self.atol {
+            Some(atol) => relative.maximum(&each(atol)?),
+            None => Ok(relative),
+        }
+    }
+}
+
+/// The pseudo-inverses by tolerances that are tensors.
+pub(crate) fn pinv_by(a: &Tensor, tolerances: Tolerances<'_>) -> Result<Tensor> {
+    matrices("pinv", a)?;
+    // A = U diag(s) Vh, of Hermitian matrices by their eigenvalues, which may be negative.
+    let (u, s, vh) = match tolerances.hermitian {
+        true => {
+            let (l, q) = named("pinv", eigh(a))?;
+            let vh = q.adjoint()?;
+            (q, l, vh)
+        }
+        false => named("pinv", svd(a))?,
+    };
+    if size(&s, 1) == 0 {
+        return vh.adjoint()?.matmul(&u.adjoint()?);
+    }
+    let sizes = s.detach().abs()?;
+    let none = sizes.le(&tolerances.least(a, &sizes)?)?;
+    let inverse = s.masked_fill(&none, f64::INFINITY)?.reciprocal()?;
+    vh.adjoint()?.mul(&inverse.unsqueeze(-2)?)?.matmul(&u.adjoint()?)
+}
+
+/// The absolute values that a rank counts.
+fn sizes(a: &Tensor, hermitian: bool) -> Result<Tensor> {
+    match hermitian {
+        true => named("matrix_rank", eigvalsh(&a.detach()))?.abs(),
+        false => named("matrix_rank", svdvals(&a.detach())),
+    }
 }
 
 /// The ranks of matrices: how many singular values are above the tolerance, as i64 `[..]`.
@@ -110,16 +140,22 @@ pub fn pinv(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
 pub fn matrix_rank(a: &Tensor, tolerance: Tolerance) -> Result<Tensor> {
     CallSite::here().run(|| {
         let (atol, rtol) = tolerance.of(a);
-        let s = match tolerance.hermitian {
-            true => named("matrix_rank", eigvalsh(&a.detach()))?.abs()?,
-            false => named("matrix_rank", svdvals(&a.detach()))?,
-        };
+        let s = sizes(a, tolerance.hermitian)?;
         if size(&s, 1) == 0 {
             return s.sum(-1)?.cast(DType::I64);
         }
         let least = s.amax_keepdim(-1)?.mul(rtol)?.clamp_min(atol)?;
         s.gt(&least)?.sum(-1)
     })
+}
+
+/// The ranks by tolerances that are tensors.
+pub(crate) fn rank_by(a: &Tensor, tolerances: Tolerances<'_>) -> Result<Tensor> {
+    let s = sizes(a, tolerances.hermitian)?;
+    if size(&s, 1) == 0 {
+        return s.sum(-1)?.cast(DType::I64);
+    }
+    s.gt(&tolerances.least(a, &s)?)?.sum(-1)
 }
 
 /// A solution of least squares; see [`lstsq`].
@@ -154,8 +190,8 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<LeastSquares>
         let columns = if vectors { b.unsqueeze(-1)? } else { b.clone() };
         let x = named("lstsq", pinv(a, tolerance))?.matmul(&columns)?;
         let residuals = match size(a, 2) > size(a, 1) {
-            true => a.matmul(&x)?.sub(&columns)?.square()?.sum(-2)?,
-            false => x.narrow(-2, 0, 0)?.reshape([0])?,
+            true => a.matmul(&x)?.sub(&columns)?.abs()?.square()?.sum(-2)?,
+            false => none_of(&x)?,
         };
         Ok(LeastSquares {
             solution: if vectors { x.squeeze(-1)? } else { x },
@@ -163,6 +199,28 @@ pub fn lstsq(a: &Tensor, b: &Tensor, rcond: Option<f64>) -> Result<LeastSquares>
             rank: matrix_rank(a, tolerance)?,
             singular_values: svdvals(a)?,
         })
+    })
+}
+
+/// No elements, with the real dtype and the layout of matrices.
+fn none_of(x: &Tensor) -> Result<Tensor> {
+    x.narrow(-2, 0, 0)?.reshape([0])?.cast(real_of(x.dtype()))
+}
+
+/// Results of [`lstsq`] without those that a driver of LAPACK leaves out: gels the rank and the singular values, gelsy the singular
+/// values and the residuals.
+pub(crate) fn lstsq_by(a: &Tensor, b: &Tensor, rcond: Option<f64>, driver: Option<&str>) -> Result<LeastSquares> {
+    let Some(driver) = driver else { return lstsq(a, b, rcond) };
+    if !["gels", "gelsy", "gelsd", "gelss"].contains(&driver) {
+        return Err(Error::argument(format!("lstsq: the driver '{driver}' is none of gels, gelsy, gelsd and gelss")));
+    }
+    let found = lstsq(a, b, rcond)?;
+    let none = none_of(&a.detach())?;
+    Ok(LeastSquares {
+        residuals: if driver == "gelsy" { none_of(a)? } else { found.residuals },
+        rank: if driver == "gels" { none.cast(DType::I64)? } else { found.rank },
+        singular_values: if matches!(driver, "gels" | "gelsy") { none } else { found.singular_values },
+        solution: found.solution,
     })
 }
 
@@ -180,7 +238,7 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
             return match a.numel() {
                 0 => a.copy(),
                 // The slope is 0, and not none: the result depends on `a`, as in PyTorch.
-                _ => crate::exponential::identity(a)?.add(&a.norm_keepdim(0.0, [-2, -1])?.mul(0.0)?),
+                _ => identity(a)?.add(&a.norm_keepdim(0.0, [-2, -1])?.mul(0.0)?),
             };
         }
         let mut made: Option<Tensor> = None;
@@ -195,81 +253,6 @@ pub fn matrix_power(a: &Tensor, n: i64) -> Result<Tensor> {
             match made {
                 Some(m) if left == 0 => return m.copy(),
                 _ => factor = factor.matmul(&factor)?,
-            }
-        }
-    })
-}
-
-/// Norm of a matrix.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MatrixNorm {
-    /// The root of the sum of squares.
-    Frobenius,
-    /// The sum of the singular values.
-    Nuclear,
-    /// 2 and -2: the largest and the least singular value. 1 and -1: the largest and the least sum of absolute values of a column, inf and
-    /// -inf of a row.
-    P(f64),
-}
-
-impl MatrixNorm {
-    fn named(name: &str) -> Result<MatrixNorm> {
-        match name {
-            "fro" => Ok(MatrixNorm::Frobenius),
-            "nuc" => Ok(MatrixNorm::Nuclear),
-            other => Err(Error::argument(format!("the norm '{other}' is neither 'fro' nor 'nuc'"))
-                .help("the others are numbers: 1, -1, 2, -2, inf, -inf")),
-        }
-    }
-}
-
-/// Norms of the matrices in two dims of a tensor.
-///
-/// # Errors
-/// The dims are not two of the tensor's, or there is no norm of that number.
-#[track_caller]
-pub fn matrix_norm(a: &Tensor, ord: MatrixNorm, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
-    CallSite::here().run(|| {
-        matrices("matrix_norm", a)?;
-        let m = a.movedim(dims.as_slice(), [-2, -1].as_slice())?;
-        let ends = |sums: Tensor, largest: bool| if largest { sums.amax(-1) } else { sums.amin(-1) };
-        let norm = match ord {
-            MatrixNorm::Frobenius => m.norm(2.0, [-2, -1])?,
-            MatrixNorm::Nuclear => named("matrix_norm", svdvals(&m))?.sum(-1)?,
-            MatrixNorm::P(p) if p.abs() == 2.0 => ends(named("matrix_norm", svdvals(&m))?, p > 0.0)?,
-            MatrixNorm::P(p) if p.abs() == 1.0 => ends(m.abs()?.sum(-2)?, p > 0.0)?,
-            MatrixNorm::P(p) if p.is_infinite() => ends(m.abs()?.sum(-1)?, p > 0.0)?,
-            MatrixNorm::P(p) => {
-                return Err(Error::argument(format!("matrix_norm has no norm of {p}"))
-                    .help("there are 1, -1, 2, -2, inf, -inf, 'fro' and 'nuc'"));
-            }
-        };
-        match keepdim {
-            true => norm.unsqueeze(-1)?.unsqueeze(-1)?.movedim([-2, -1].as_slice(), dims.as_slice()),
-            false => Ok(norm),
-        }
-    })
-}
-
-/// The condition numbers of matrices: the largest singular value by the least, or for another norm, of square ones, that of the matrix
-/// times that of its inverse.
-///
-/// # Errors
-/// As [`matrix_norm`] and, for another norm than 2 and -2, [`inv`](crate::inv).
-#[track_caller]
-pub fn cond(a: &Tensor, ord: MatrixNorm) -> Result<Tensor> {
-    CallSite::here().run(|| {
-        matrices("cond", a)?;
-        match ord {
-            MatrixNorm::P(p) if p.abs() == 2.0 => {
-                let s = named("cond", svdvals(a))?;
-                let (largest, least) = (s.amax(-1)?, s.amin(-1)?);
-                if p > 0.0 { largest.div(&least) } else { least.div(&largest) }
-            }
-            _ => {
-                square("cond", a)?;
-                let of = |m: &Tensor| matrix_norm(m, ord, [-2, -1], false);
-                named("cond", of(a).and_then(|norm| norm.mul(&of(&inv(a)?)?)))
             }
         }
     })
@@ -374,6 +357,12 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
     })
 }
 
+/// [`tensorsolve`] of A with the given dims moved behind the others.
+pub(crate) fn tensorsolve_along(a: &Tensor, b: &Tensor, dims: &[i64]) -> Result<Tensor> {
+    let behind: Vec<i64> = (-(dims.len() as i64)..0).collect();
+    tensorsolve(&a.movedim(dims, behind.as_slice())?, b)
+}
+
 /// The X with `tensordot(A, X, X.ndim())` equal to B, whose dims are the first ones of A.
 ///
 /// # Errors
@@ -382,115 +371,13 @@ pub fn vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
 pub fn tensorsolve(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     CallSite::here().run(|| {
         let n = b.numel();
-        let fits = a.ndim() >= b.ndim() && a.shape()[..b.ndim()] == *b.shape();
-        let rest = if fits { &a.shape()[b.ndim()..] } else { &[] };
-        if !fits || rest.iter().product::<usize>() != n {
+        let (first, rest) = a.shape().split_at(b.ndim().min(a.ndim()));
+        if first.iter().product::<usize>() != n || rest.iter().product::<usize>() != n {
             return Err(Error::shape(format!(
-                "tensorsolve: {a:?} has not the dims of {b:?} and as many elements in the others"
+                "tensorsolve: the first {} dims of {a:?} have not the {n} elements of {b:?}, or the others have not",
+                b.ndim()
             )));
         }
         named("tensorsolve", solve(&a.reshape([n, n])?, &b.reshape([n])?))?.reshape(rest)
     })
-}
-
-/// The functions by name.
-pub(crate) fn by_name() -> Result<()> {
-    fn tolerance(b: &Bound, first: usize) -> Result<Tolerance> {
-        let of = |i: usize| b.attr(i).map(|_| b.float(i)).transpose();
-        Ok(Tolerance { atol: of(first)?, rtol: of(first + 1)?, hermitian: b.bool(first + 2)? })
-    }
-    fn dims(b: &Bound, i: usize) -> Result<[i64; 2]> {
-        let given = b.ints(i)?;
-        given.try_into().map_err(|_| Error::argument(format!("matrix_norm: dim names two dims, not {given:?}")))
-    }
-    type Code = fn(&Bound) -> Result<Vec<Tensor>>;
-    let all: [(&str, &str, Code); 17] = [
-        ("svdvals(Tensor A) -> Tensor", "The singular values, from the greatest on.", |b| {
-            Ok(vec![svdvals(b.given(0)?)?])
-        }),
-        (
-            "eigvalsh(Tensor A, String UPLO=\"L\") -> Tensor",
-            "The eigenvalues of symmetric matrices, of which the lower (L) or the upper (U) triangle is read, from the least on.",
-            |b| Ok(vec![eigenvalues(b.given(0)?, b.text(1)?)?]),
-        ),
-        (
-            "pinv(Tensor A, *, Float? atol, Float? rtol, Bool hermitian=false) -> Tensor",
-            "The pseudo-inverse of each matrix of a batch.\n\nSingular values that are not above `atol` and `rtol` times the largest count \
-             as zero; without both, `rtol` is the larger size times epsilon.",
-            |b| Ok(vec![pinv(b.given(0)?, tolerance(b, 1)?)?]),
-        ),
-        (
-            "matrix_rank(Tensor A, *, Float? atol, Float? rtol, Bool hermitian=false) -> Tensor",
-            "How many singular values of each matrix are above the tolerance, which is as in `pinv`.",
-            |b| Ok(vec![matrix_rank(b.given(0)?, tolerance(b, 1)?)?]),
-        ),
-        (
-            "lstsq(Tensor A, Tensor B, Float? rcond) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-            "The X with the least |A X - B|, and of several the least one.\n\nResiduals are there where A has more rows than columns, \
-             whatever its rank.",
-            |b| {
-                let found = lstsq(b.given(0)?, b.given(1)?, b.attr(2).map(|_| b.float(2)).transpose()?)?;
-                Ok(vec![found.solution, found.residuals, found.rank, found.singular_values])
-            },
-        ),
-        (
-            "matrix_power(Tensor A, Int n) -> Tensor",
-            "The power of square matrices, of a negative n that of the inverse.",
-            |b| Ok(vec![matrix_power(b.given(0)?, b.int(1)?)?]),
-        ),
-        ("matrix_exp(Tensor A) -> Tensor", "The exponential of square matrices.", |b| {
-            Ok(vec![crate::matrix_exp(b.given(0)?)?])
-        }),
-        (
-            "logdet(Tensor A) -> Tensor",
-            "The logarithms of determinants: of a negative one NaN, of 0 minus infinity.",
-            |b| Ok(vec![crate::logdet(b.given(0)?)?]),
-        ),
-        (
-            "matrix_norm(Tensor A, Float ord, IntList dim=[-2, -1], Bool keepdim=false) -> Tensor",
-            "The norm of matrices: 2 and -2 for the largest and least singular value, 1 and -1 for sums of columns, inf and -inf of rows.",
-            |b| Ok(vec![matrix_norm(b.given(0)?, MatrixNorm::P(b.float(1)?), dims(b, 2)?, b.bool(3)?)?]),
-        ),
-        (
-            "matrix_norm(Tensor A, String ord=\"fro\", IntList dim=[-2, -1], Bool keepdim=false) -> Tensor",
-            "The norm of Frobenius (fro), or the sum of the singular values (nuc).",
-            |b| Ok(vec![matrix_norm(b.given(0)?, MatrixNorm::named(b.text(1)?)?, dims(b, 2)?, b.bool(3)?)?]),
-        ),
-        (
-            "vector_norm(Tensor x, Float ord=2.0, IntList dim=[], Bool keepdim=false) -> Tensor",
-            "The norm of vectors along dims; none given: of all elements.",
-            |b| {
-                let (x, p, dims) = (b.given(0)?, b.float(1)?, b.ints(2)?);
-                Ok(vec![if b.bool(3)? { x.norm_keepdim(p, dims)? } else { x.norm(p, dims)? }])
-            },
-        ),
-        ("cond(Tensor A, Float p=2.0) -> Tensor", "The condition number in the norm p.", |b| {
-            Ok(vec![cond(b.given(0)?, MatrixNorm::P(b.float(1)?))?])
-        }),
-        ("cond(Tensor A, String p) -> Tensor", "The condition number in the norm fro or nuc.", |b| {
-            Ok(vec![cond(b.given(0)?, MatrixNorm::named(b.text(1)?)?)?])
-        }),
-        (
-            "multi_dot(TensorTuple tensors) -> Tensor",
-            "The product of matrices, in the order of the fewest operations.",
-            |b| Ok(vec![multi_dot(&b.tensors(0)?.iter().collect::<Vec<_>>())?]),
-        ),
-        ("tensorinv(Tensor A, Int ind=2) -> Tensor", "The inverse for `tensordot` over the last dims.", |b| {
-            let ind = usize::try_from(b.int(1)?).map_err(|_| Error::argument("tensorinv: ind must be positive"))?;
-            Ok(vec![tensorinv(b.given(0)?, ind)?])
-        }),
-        ("tensorsolve(Tensor A, Tensor B) -> Tensor", "The X with `tensordot(A, X, X.ndim)` equal to B.", |b| {
-            Ok(vec![tensorsolve(b.given(0)?, b.given(1)?)?])
-        }),
-        (
-            "vecdot(Tensor x, Tensor y, Int dim=-1) -> Tensor",
-            "The inner product along a dim: the sum of the products of y's elements and the conjugates of x's.",
-            |b| Ok(vec![vecdot(b.given(0)?, b.given(1)?, b.int(2)?)?]),
-        ),
-    ];
-    for (text, doc, code) in all {
-        let def = FnDef::new(&format!("linalg.{text}"), FnBody::Code(Arc::new(code)))?;
-        register_function(def.doc(doc))?;
-    }
-    Ok(())
 }

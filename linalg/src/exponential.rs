@@ -1,8 +1,8 @@
 //! The exponential of matrices.
 
-use crate::functions::solve;
+use crate::functions::{slogdet, solve};
+use crate::shapes::{identity, square};
 use oflow::CallSite;
-use oflow::functional::ones_like;
 use oflow::prelude::*;
 
 /// A Padé approximant of the exponential: the coefficients of its numerator, whose signs alternate in the denominator, and up to which
@@ -36,11 +36,6 @@ const DOUBLE: Pade = Pade {
     ],
     most: 5.371920351148152,
 };
-
-/// The identity beside square matrices that have elements.
-pub(crate) fn identity(a: &Tensor) -> Result<Tensor> {
-    ones_like(&a.detach().select(-1, 0)?)?.diag_embed(0)
-}
 
 impl Pade {
     /// The sum of every second coefficient from `first` on times an even power.
@@ -83,18 +78,20 @@ impl Pade {
 /// ```
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64; in a dry run.
+/// The matrices are not square, or of a dtype that linear algebra has not; in a dry run.
 #[track_caller]
 pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
     CallSite::here().run(|| {
-        crate::composed::square("matrix_exp", a)?;
+        square("matrix_exp", a)?;
+        if matches!(a.dtype(), DType::F16 | DType::BF16) {
+            return matrix_exp(&a.cast(DType::F32)?)?.cast(a.dtype());
+        }
         let pade = match a.dtype() {
-            DType::F32 => SINGLE,
-            DType::F64 => DOUBLE,
+            DType::F32 | DType::C64 => SINGLE,
+            DType::F64 | DType::C128 => DOUBLE,
             d => {
-                return Err(
-                    Error::dtype(format!("matrix_exp needs f32 or f64, not {d}")).help("`cast` the tensor first")
-                );
+                let e = Error::dtype(format!("matrix_exp needs floats or complex numbers, not {d}"));
+                return Err(e.help("`cast` the tensor first"));
             }
         };
         if a.numel() == 0 {
@@ -126,7 +123,11 @@ pub fn matrix_exp(a: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn logdet(a: &Tensor) -> Result<Tensor> {
     CallSite::here().run(|| {
-        let (sign, log) = crate::slogdet(a).map_err(|e| e.within(|| "logdet".to_string()))?;
-        log.masked_fill(&sign.lt(0.0)?, f64::NAN)
+        let (sign, log) = slogdet(a).map_err(|e| e.within(|| "logdet".to_string()))?;
+        match sign.dtype().is_complex() {
+            // The logarithm of a complex sign is its angle.
+            true => sign.log()?.add(&log),
+            false => log.masked_fill(&sign.lt(0.0)?, f64::NAN),
+        }
     })
 }

@@ -8,30 +8,36 @@ use oflow::prelude::*;
 use smallvec::smallvec;
 use std::sync::OnceLock;
 
-/// Registers the ops of this crate, `linalg.det` and so on, and returns them. Every function of this crate does that by itself; call it
-/// before `oflow::init` in programs that run as several processes, because ranks compare their ops when a job starts. Further calls
-/// return the same ops.
-///
-/// # Errors
-/// Another crate has registered ops of these names.
-pub fn register() -> Result<&'static [&'static Op]> {
+/// The ops of this crate, registered once.
+pub(crate) fn registered() -> Result<&'static [&'static Op]> {
     static DONE: OnceLock<Result<Vec<&'static Op>, String>> = OnceLock::new();
-    let registered = || {
-        let mut defs = crate::lu::ops();
-        defs.extend([
+    let made = || {
+        let defs = [
+            crate::det::det(),
+            crate::det::cofactor(),
+            crate::det::slogdet(),
+            crate::solve::inv(),
+            crate::solve::solve(),
+            crate::lu::lu_factor(),
+            crate::lu::permutation(),
             crate::triangular::solve_triangular(),
+            crate::triangular::cholesky_solution(),
             crate::cholesky::cholesky(),
+            crate::cholesky::cholesky_with_info(),
             crate::qr::qr(),
             crate::svd::svd(),
             crate::pinv::pinv(),
             crate::eigh::eigh(),
-        ]);
+            crate::eig::eig(),
+            crate::reflections::reflections(),
+            crate::ldl::decomposition(),
+            crate::ldl::solution(),
+        ];
         let defs = defs.into_iter().collect::<Result<Vec<_>>>();
         let ops = defs.and_then(|defs| defs.into_iter().map(oflow::ops::register).collect::<Result<Vec<_>>>());
-        let ops = ops.and_then(|ops| crate::composed::by_name().map(|()| ops));
         ops.map_err(|e| e.to_string())
     };
-    match DONE.get_or_init(registered) {
+    match DONE.get_or_init(made) {
         Ok(ops) => Ok(ops),
         Err(why) => Err(Error::registry(format!("the ops of linalg are not registered: {why}"))),
     }
@@ -40,7 +46,7 @@ pub fn register() -> Result<&'static [&'static Op]> {
 /// The op of that name, registered if need be.
 macro_rules! linalg {
     ($name:literal) => {
-        register().and_then(|_| op!(concat!("linalg.", $name)))
+        registered().and_then(|_| op!(concat!("linalg.", $name)))
     };
 }
 
@@ -67,7 +73,7 @@ pub(crate) fn output(op: &'static Op, inputs: &[&Tensor], attrs: Attrs) -> Resul
 /// ```
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64.
+/// The matrices are not square, or of a dtype that linear algebra has not.
 #[track_caller]
 pub fn det(a: &Tensor) -> Result<Tensor> {
     output(linalg!("det")?, &[a], smallvec![])
@@ -76,7 +82,7 @@ pub fn det(a: &Tensor) -> Result<Tensor> {
 /// Signs and logarithms of the absolute values of the determinants of `[.., n, n]`, each `[..]`. A singular matrix has 0 and -inf.
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64. The gradient of a singular matrix is an error.
+/// The matrices are not square, or of a dtype that linear algebra has not. The gradient of a singular matrix is an error.
 #[track_caller]
 pub fn slogdet(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let [sign, log] = outputs(linalg!("slogdet")?, &[a], smallvec![])?;
@@ -86,7 +92,7 @@ pub fn slogdet(a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// The inverses of a batch of matrices `[.., n, n]`. [`solve`] is faster and more precise where the inverse is only multiplied.
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64; one is singular.
+/// The matrices are not square, or of a dtype that linear algebra has not; one is singular.
 #[track_caller]
 pub fn inv(a: &Tensor) -> Result<Tensor> {
     output(linalg!("inv")?, &[a], smallvec![])
@@ -134,7 +140,7 @@ pub fn solve_triangular(a: &Tensor, b: &Tensor, how: Triangular) -> Result<Tenso
 /// read.
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64; one is not positive definite.
+/// The matrices are not square, or of a dtype that linear algebra has not; one is not positive definite.
 #[track_caller]
 pub fn cholesky(a: &Tensor) -> Result<Tensor> {
     output(linalg!("cholesky")?, &[a], smallvec![false.into()])
@@ -153,7 +159,7 @@ pub fn cholesky_upper(a: &Tensor) -> Result<Tensor> {
 /// the smaller of m and n.
 ///
 /// # Errors
-/// The tensor is no batch of matrices, or neither f32 nor f64.
+/// The tensor is no batch of matrices, or of a dtype that linear algebra has not.
 #[track_caller]
 pub fn qr(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let [q, r] = outputs(linalg!("qr")?, &[a], smallvec!["reduced".into()])?;
@@ -183,7 +189,7 @@ pub fn qr_complete(a: &Tensor) -> Result<(Tensor, Tensor)> {
 /// ```
 ///
 /// # Errors
-/// The tensor is no batch of matrices, or neither f32 nor f64; a matrix has an infinity or a NaN.
+/// The tensor is no batch of matrices, or of a dtype that linear algebra has not; a matrix has an infinity or a NaN.
 #[track_caller]
 pub fn svd(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
     let [u, s, vh] = outputs(linalg!("svd")?, &[a], smallvec![false.into()])?;
@@ -204,7 +210,7 @@ pub fn svd_full(a: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
 /// is read.
 ///
 /// # Errors
-/// The matrices are not square, or neither f32 nor f64; one has an infinity or a NaN.
+/// The matrices are not square, or of a dtype that linear algebra has not; one has an infinity or a NaN.
 #[track_caller]
 pub fn eigh(a: &Tensor) -> Result<(Tensor, Tensor)> {
     let [values, vectors] = outputs(linalg!("eigh")?, &[a], smallvec!["L".into()])?;

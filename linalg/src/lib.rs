@@ -1,4 +1,4 @@
-//! Linear algebra for [oflow]: determinants, solving, least squares, norms, and the Cholesky, QR, eigenvalue and singular value
+//! Linear algebra for [oflow]: determinants, solving, least squares, norms, and the LU, LDL, Cholesky, QR, eigenvalue and singular value
 //! decompositions, with the names and the meaning of `torch.linalg`.
 //!
 //! ```
@@ -14,10 +14,12 @@
 //! # Ok::<(), oflow::Error>(())
 //! ```
 //!
-//! All functions take batches `[.., m, n]` of f32 or f64; the other dtypes are an error. A global tensor may be split along its batch dims;
-//! along the others it is gathered first. All are differentiable, to any order. The kernels run on the CPU, by the crate
-//! [`faer`](https://docs.rs/faer), a matrix on one thread and a batch on all threads of the rank. The ops are also functions by name:
-//! `oflow::functional::call("linalg.svd", ..)`.
+//! All functions take batches `[.., m, n]` of f32, f64, c64 or c128; the other dtypes are an error. c64 is computed in double precision.
+//! A global tensor may be split along its batch dims; along the others it is gathered first. All are differentiable, to any order, but
+//! [`geqrf`], [`ldl_factor_ex`] and [`ldl_solve`]; gradients of complex numbers are conjugate derivatives, as in PyTorch. The kernels run
+//! on the CPU, by the crate [`faer`](https://docs.rs/faer), a matrix on one thread and a batch on all threads of the rank. The ops are also
+//! functions by name: `oflow::functional::call("linalg.svd", ..)`, and so are PyTorch's functions outside of `torch.linalg`, as `lu` and
+//! `svd_lowrank`.
 //!
 //! A crate of its own, because faer takes long to compile: programs that need no linear algebra do not build it.
 //!
@@ -25,26 +27,46 @@
 //! several ranks. It names the matrix by its index in the whole batch.
 
 mod batch;
+mod by_name;
 mod cholesky;
 mod composed;
+mod det;
+mod eig;
 mod eigh;
 mod exponential;
+mod factors;
 mod functions;
+mod householder;
+mod ldl;
+mod low_rank;
 mod lu;
+mod norms;
 mod pinv;
 mod qr;
+mod reflections;
+mod register;
 mod rules;
+mod shapes;
 mod signs;
+mod solve;
 mod svd;
 mod triangular;
 
 pub use composed::{
-    LeastSquares, MatrixNorm, Tolerance, cond, eigvalsh, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot,
-    pinv, svdvals, tensorinv, tensorsolve, vecdot,
+    LeastSquares, Tolerance, eigvalsh, lstsq, matrix_power, matrix_rank, multi_dot, pinv, svdvals, tensorinv,
+    tensorsolve, vecdot,
 };
 pub use exponential::{logdet, matrix_exp};
-pub use functions::{
-    cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, register, slogdet, solve, solve_right, solve_triangular,
-    svd, svd_full,
+pub use factors::{
+    cholesky_ex, cholesky_inverse, cholesky_solve, eig, eigvals, inv_ex, ldl_factor_ex, ldl_solve, lu_factor_ex,
+    lu_solve, lu_unpack, matrix_sqrth, polar, solve_ex,
 };
+pub use functions::{
+    cholesky, cholesky_upper, det, eigh, inv, qr, qr_complete, slogdet, solve, solve_right, solve_triangular, svd,
+    svd_full,
+};
+pub use householder::{geqrf, householder_product, ormqr};
+pub use low_rank::{pca_lowrank, svd_lowrank};
+pub use norms::{MatrixNorm, cond, matrix_norm};
+pub use register::register;
 pub use rules::Triangular;

@@ -1,67 +1,105 @@
-//! Ops on the LU decomposition with row pivots: determinants, inverses, solutions.
+//! The LU decomposition with row pivots.
 
-use crate::batch::{Real, Scratch, Source, Wrong, batch_of, by_rows, each, finite, room, with_real, zeros};
-use crate::rules::{DOMAIN, Words, cubes, matrices, one_dtype, split_batch, square};
+use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, room, with_field, zeros};
+use crate::rules::{DOMAIN, FIELDS, Triangular, Words, cubes, dtypes_of, matrices, split_batch};
 use faer::linalg::lu::partial_pivoting::{factor, inverse, solve};
-use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::perm::PermRef;
 use faer::{Conj, MatMut, MatRef, Par};
-use num_traits::Float;
-use oflow::kernels::Dims;
-use oflow::ops::{DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, broadcast_shapes};
+use oflow::kernels::{Complex, Dims, View};
+use oflow::ops::{DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, Value};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, Signature};
 use smallvec::smallvec;
 
 /// A matrix with its decomposition, and what stays from one matrix of a batch to the next.
-struct Lu<T> {
+pub(crate) struct Lu<T> {
+    m: usize,
     n: usize,
     /// L below the diagonal, whose own diagonal is ones, and U; by columns.
-    both: Vec<T>,
+    pub(crate) both: Vec<T>,
     rows: Vec<usize>,
     back: Vec<usize>,
     /// How often two rows changed places.
     swaps: usize,
     /// Whether all elements of the matrix are.
-    finite: bool,
+    pub(crate) finite: bool,
     scratch: Scratch,
 }
 
-impl<T: Real> Lu<T> {
-    /// Room for matrices of n rows that are then solved for `columns` right sides.
-    fn new(n: usize, columns: usize) -> Result<Lu<T>> {
+impl<T: Field> Lu<T> {
+    /// Room for matrices of m rows and n columns; square ones are then solved for `columns` right sides.
+    pub(crate) fn new(m: usize, n: usize, columns: usize) -> Result<Lu<T>> {
         let par = Par::Seq;
-        let need = factor::lu_in_place_scratch::<usize, T>(n, n, par, Default::default())
-            .or(solve::solve_in_place_scratch::<usize, T>(n, columns, par))
-            .or(inverse::inverse_scratch::<usize, T>(n, par));
-        let both = room(n * n)?;
-        Ok(Lu { n, both, rows: vec![0; n], back: vec![0; n], swaps: 0, finite: true, scratch: Scratch::new(need)? })
+        let mut need = factor::lu_in_place_scratch::<usize, T>(m, n, par, Default::default());
+        if m == n {
+            need = need
+                .or(solve::solve_in_place_scratch::<usize, T>(n, columns, par))
+                .or(inverse::inverse_scratch::<usize, T>(n, par));
+        }
+        let (both, rows, back) = (room(m * n)?, vec![0; m], vec![0; m]);
+        Ok(Lu { m, n, both, rows, back, swaps: 0, finite: true, scratch: Scratch::new(need)? })
     }
 
     /// Decomposes the matrix that lies in `both`.
-    fn decompose(&mut self) {
-        let n = self.n;
+    pub(crate) fn decompose(&mut self) {
         self.finite = finite(&self.both);
-        let a = MatMut::from_column_major_slice_mut(&mut self.both, n, n);
+        let a = MatMut::from_column_major_slice_mut(&mut self.both, self.m, self.n);
         let (rows, back, stack) = (&mut self.rows, &mut self.back, self.scratch.stack());
         self.swaps = factor::lu_in_place(a, rows, back, Par::Seq, stack, Default::default()).0.transposition_count;
     }
 
+    /// Decomposes the singular matrix that lies in `both`: a column of zeros keeps its pivot, as in LAPACK, where `decompose` divides by
+    /// zero.
+    fn decompose_singular(&mut self) {
+        let m = self.m;
+        (0..m).for_each(|i| self.rows[i] = i);
+        for k in 0..m.min(self.n) {
+            let column = &self.both[k * m..(k + 1) * m];
+            let larger = |best: usize, i: usize| {
+                if column[i].size_of_parts() > column[best].size_of_parts() { i } else { best }
+            };
+            let pivot = (k..m).fold(k, larger);
+            if column[pivot] == T::zero() {
+                continue;
+            }
+            self.rows.swap(k, pivot);
+            self.both.chunks_exact_mut(m).for_each(|column| column.swap(k, pivot));
+            let by = self.both[k * m + k];
+            self.both[k * m + k + 1..(k + 1) * m].iter_mut().for_each(|x| *x /= by);
+            let (left, right) = self.both.split_at_mut((k + 1) * m);
+            let below = &left[k * m + k + 1..];
+            for column in right.chunks_exact_mut(m) {
+                let factor = column[k];
+                column[k + 1..].iter_mut().zip(below).for_each(|(x, l)| *x -= factor * *l);
+            }
+        }
+    }
+
+    /// The rows that changed places, in LAPACK's form: at step i row i and row `pivots[i]`, counted from 1.
+    fn pivots(&self, mut put: impl FnMut(usize, usize)) {
+        let mut at: Vec<usize> = (0..self.m).collect();
+        for i in 0..self.m.min(self.n) {
+            let j = (i..self.m).find(|j| at[*j] == self.rows[i]).unwrap_or(i);
+            at.swap(i, j);
+            put(i, j + 1);
+        }
+    }
+
     /// The first pivot that is zero, if the matrix is finite. What follows it divides by zero and means nothing.
-    fn null(&self) -> Option<usize> {
+    pub(crate) fn null(&self) -> Option<usize> {
         self.diagonal().position(|x| x == T::zero()).filter(|_| self.finite)
     }
 
-    fn diagonal(&self) -> impl Iterator<Item = T> + '_ {
-        self.both.iter().step_by(self.n + 1).copied()
+    pub(crate) fn diagonal(&self) -> impl Iterator<Item = T> + '_ {
+        self.both.iter().step_by(self.m + 1).take(self.m.min(self.n)).copied()
     }
 
     /// -1 if an odd number of rows changed places.
-    fn sign(&self) -> T {
+    pub(crate) fn sign(&self) -> T {
         if self.swaps.is_multiple_of(2) { T::one() } else { -T::one() }
     }
 
-    fn determinant(&self) -> T {
+    pub(crate) fn determinant(&self) -> T {
         if self.null().is_some() {
             return T::zero();
         }
@@ -69,7 +107,7 @@ impl<T: Real> Lu<T> {
     }
 
     /// Why there is no inverse.
-    fn regular(&self) -> Result<(), String> {
+    pub(crate) fn regular(&self) -> Result<(), String> {
         match self.null() {
             Some(k) => Err(format!("is singular: pivot {k} of its LU decomposition is zero")),
             None => Ok(()),
@@ -77,7 +115,7 @@ impl<T: Real> Lu<T> {
     }
 
     /// Writes the inverse by columns.
-    fn invert(&mut self, out: &mut [T]) {
+    pub(crate) fn invert(&mut self, out: &mut [T]) {
         let n = self.n;
         let lu = MatRef::from_column_major_slice(&self.both, n, n);
         // SAFETY: `decompose` has written a permutation and its inverse.
@@ -87,7 +125,7 @@ impl<T: Real> Lu<T> {
     }
 
     /// Puts the solutions in the place of the right sides.
-    fn solve(&mut self, b: &mut [T], columns: usize) {
+    pub(crate) fn solve(&mut self, b: &mut [T], columns: usize) {
         let n = self.n;
         let lu = MatRef::from_column_major_slice(&self.both, n, n);
         // SAFETY: as in `invert`.
@@ -97,430 +135,175 @@ impl<T: Real> Lu<T> {
     }
 }
 
-fn without_matrix(c: &InferCtx<'_>) -> Result<Dims> {
-    Ok(matrices(c, 0)?.0.into())
-}
-
-pub(crate) fn ops() -> Vec<Result<OpDef>> {
-    vec![det(), cofactor(), slogdet(), inv(), solve_op()]
-}
-
-fn det() -> Result<OpDef> {
-    Ok(OpDef::new("det(A: f32|f64[2..]) -> y")?
+pub(crate) fn lu_factor() -> Result<OpDef> {
+    Ok(OpDef::new(&format!("lu_decomposition(A: {FIELDS}[2..]) -> (LU, pivots: no_grad, info: no_grad)"))?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .doc(
-            "The determinant of each matrix of a batch `[.., n, n]`.\n\nThat of a singular matrix is 0 and has a gradient: the \
-             cofactors, which are exact where the inverse is not there. Its second derivative needs the inverse.",
-        )
-        .check(square)
-        .shape1(without_matrix)
-        .dtype(DTypeRule::Input(0))
-        .strided()
-        .get_sbp(|c| split_batch(c, 1))
-        .flops(|c| cubes(c, 1))
-        .cpu(|cx| with_real!(cx, det_kernel))
-        .grad(Grad::rule_saving(&[0], &[], |g| {
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let a = g.input(0)?;
-            let cofactors = g.call("linalg.cofactor", &[a], &[])?;
-            let mut w = Words(g);
-            let dy = w.unsqueeze(dy, -1)?;
-            let dy = w.unsqueeze(dy, -1)?;
-            let da = w.mul(dy, cofactors)?;
-            g.set(0, da)
-        }))
-        .samples(&["f32[3, 3]", "f64[2, 3, 3]", "f64[1, 1]", "f64[2, 0, 0]", "f64[4, 3, 2, 2]"]))
-}
-
-fn det_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
-    let batch = batch_of(cx)?;
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let n = a.rows();
-    each(
-        cx,
-        batch,
-        &[n, n, n],
-        || Lu::<T>::new(n, 0),
-        |lu, i, [det]| {
-            a.read(i, &mut lu.both);
-            lu.decompose();
-            det[0] = lu.determinant();
-            Ok(())
-        },
-    )
-}
-
-fn cofactor() -> Result<OpDef> {
-    Ok(OpDef::new("cofactor(A: f32|f64[2..]) -> y")?
-        .domain(DOMAIN)
-        .subject("Linear algebra")
-        .doc(
-            "The matrices of cofactors, which are the gradients of the determinants.\n\nElement `[i, j]` is the determinant without row \
-             i and column j, with the sign of `(-1)^(i + j)`. Singular matrices have them too. The gradient needs the inverse.",
+            "The LU decomposition with row pivots of each matrix of a batch `[.., m, n]`: U and, below its diagonal, L without its \
+             ones.\n\nAt step i row i and row `pivots[i]`, counted from 1, changed places. `info` is 0, or the number of the first pivot \
+             that is zero. The gradient needs the first k columns and rows to be independent, k the smaller of m and n.",
         )
         .by_name_only()
-        .check(square)
-        .dtype(DTypeRule::Input(0))
+        .check(|c| matrices(c, 0).map(drop))
+        .shapes(|c| {
+            let (batch, rows, columns) = matrices(c, 0)?;
+            let pivots = batch.iter().chain(&[rows.min(columns)]).copied().collect::<Dims>();
+            Ok(smallvec![c.shape(0)?.into(), pivots, batch.into()])
+        })
+        .dtype(dtypes_of(|d| [d, DType::I32, DType::I32]))
         .strided()
-        .get_sbp(|c| split_batch(c, 1))
-        .flops(|c| cubes(c, 4))
-        .cpu(|cx| with_real!(cx, cofactor_kernel))
-        .grad(Grad::rule_saving(&[0], &[0], |g| {
-            // C = det(A) A⁻ᵀ, so the gradient of <G, C> is <G, C> A⁻ᵀ - A⁻ᵀ Gᵀ C.
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let (a, c) = (g.input(0)?, g.output(0)?);
-            let inverse = g.call("linalg.inv", &[a], &[])?;
-            let mut w = Words(g);
-            let product = w.mul(dy, c)?;
-            let total = w.total(product)?;
-            let it = w.t(inverse)?;
-            let first = w.mul(total, it)?;
-            let second = w.atbt(inverse, dy)?;
-            let second = w.ab(second, c)?;
-            let da = w.sub(first, second)?;
-            g.set(0, da)
-        }))
-        .samples(&["f32[3, 3]~", "f64[2, 3, 3]", "f64[1, 1]", "f64[2, 2]"]))
-}
-
-fn cofactor_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
-    let batch = batch_of(cx)?;
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let n = a.rows();
-    each(
-        cx,
-        batch,
-        &[4, n, n, n],
-        || Ok((Lu::<T>::new(n, 0)?, zeros(n * n)?)),
-        |(lu, inverse), i, [part]| {
-            a.read(i, &mut lu.both);
-            lu.decompose();
-            let (least, most) = lu.diagonal().fold((T::infinity(), T::zero()), |(l, m), x| {
-                (Float::min(l, Float::abs(x)), Float::max(m, Float::abs(x)))
-            });
-            // Far from singular, the inverse is as good and much cheaper.
-            let near = Float::sqrt(T::epsilon());
-            if least > near * most || !lu.finite {
-                let det = lu.determinant();
-                lu.invert(inverse);
-                // By columns, so this transposes: C = det A⁻ᵀ.
-                part.iter_mut().zip(inverse).for_each(|(y, x)| *y = det * *x);
-            } else {
-                a.read(i, &mut lu.both);
-                let c = cofactors_by_svd(n, &lu.both)?;
-                by_rows(n, part, |r, col| T::from(c[col * n + r]).unwrap_or_else(T::nan));
-            }
-            Ok(())
-        },
-    )
-}
-
-/// The cofactors of any finite matrix, in f64, from A = U S Vᵀ: det(U) det(V) U diag(the products of the other singular values) Vᵀ.
-fn cofactors_by_svd<T: Real>(n: usize, a: &[T]) -> Result<Vec<f64>, Wrong> {
-    let mut wide = room(n * n)?;
-    wide.extend(a.iter().map(|x| x.to_f64().unwrap_or(f64::NAN)));
-    let (mut u, mut v, mut s) = (zeros(n * n)?, zeros(n * n)?, zeros(n)?);
-    let thin = ComputeSvdVectors::Thin;
-    let mut scratch = Scratch::new(svd_scratch::<f64>(n, n, thin, thin, Par::Seq, Default::default()))?;
-    svd(
-        MatRef::from_column_major_slice(&wide, n, n),
-        faer::diag::DiagMut::from_slice_mut(&mut s),
-        Some(MatMut::from_column_major_slice_mut(&mut u, n, n)),
-        Some(MatMut::from_column_major_slice_mut(&mut v, n, n)),
-        Par::Seq,
-        scratch.stack(),
-        Default::default(),
-    )
-    .map_err(|_| "has cofactors that did not converge".to_string())?;
-    let mut lu = Lu::<f64>::new(n, 0)?;
-    let mut sign = |q: &[f64]| {
-        lu.both.clear();
-        lu.both.extend_from_slice(q);
-        lu.decompose();
-        lu.determinant().signum()
-    };
-    let sign = sign(&u) * sign(&v);
-    let others = |k: usize| s.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, s)| s).product::<f64>();
-    let mut c = zeros(n * n)?;
-    for k in 0..n {
-        let by = sign * others(k);
-        for col in 0..n {
-            for r in 0..n {
-                c[col * n + r] += by * u[k * n + r] * v[k * n + col];
-            }
-        }
-    }
-    Ok(c)
-}
-
-fn slogdet() -> Result<OpDef> {
-    Ok(OpDef::new("slogdet(A: f32|f64[2..]) -> (sign, logabsdet)")?
-        .domain(DOMAIN)
-        .subject("Linear algebra")
-        .doc(
-            "The sign and the logarithm of the absolute value of each determinant, where the determinant itself may not be \
-             representable.\n\nA singular matrix gives 0 and -inf; its gradient is an error.",
-        )
-        .check(square)
-        .shapes(|c| without_matrix(c).map(|s| smallvec![s.clone(), s]))
-        .dtype(DTypeRule::Input(0))
-        .strided()
-        .get_sbp(|c| split_batch(c, 2))
+        .get_sbp(|c| split_batch(c, 3))
         .flops(|c| cubes(c, 1))
-        .cpu(|cx| with_real!(cx, slogdet_kernel))
-        .grad(Grad::rule_saving(&[0], &[], |g| {
-            // The slope of the sign is 0 everywhere.
-            let Some(dy) = g.grad(1) else { return Ok(()) };
-            let a = g.input(0)?;
-            let inverse = g.call("linalg.inv", &[a], &[])?;
-            let mut w = Words(g);
-            let dy = w.unsqueeze(dy, -1)?;
-            let dy = w.unsqueeze(dy, -1)?;
-            let it = w.t(inverse)?;
-            let da = w.mul(dy, it)?;
-            g.set(0, da)
-        }))
-        .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[1, 1]", "f64[2, 2, 2]", "f64[2, 0, 0]"]))
+        .cpu(|cx| with_field!(cx, kernel))
+        .grad(Grad::rule_saving(&[], &[0, 1], gradient))
+        .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[4, 2]", "f64[2, 4]", "c128[3, 3]", "f64[2, 0, 0]"]))
 }
 
-fn slogdet_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let n = a.rows();
+    let (m, n) = (a.rows(), a.columns());
     each(
         cx,
         batch,
-        &[n, n, n],
-        || Lu::<T>::new(n, 0),
-        |lu, i, [sign, log]| {
+        &[m, n, m.min(n)],
+        || Lu::<T>::new(m, n, 0),
+        |lu, i, [both, pivots, info]| {
             a.read(i, &mut lu.both);
             lu.decompose();
-            let of = |x: T| if x == T::zero() || Float::is_nan(x) { x } else { Float::signum(x) };
-            (sign[0], log[0]) = match lu.null() {
-                Some(_) => (T::zero(), T::neg_infinity()),
-                None => (
-                    lu.diagonal().fold(lu.sign(), |p, x| p * of(x)),
-                    lu.diagonal().fold(T::zero(), |l, x| l + Float::ln(Float::abs(x))),
-                ),
-            };
-            Ok(())
-        },
-    )
-}
-
-fn inv() -> Result<OpDef> {
-    Ok(OpDef::new("inv(A: f32|f64[2..]) -> y")?
-        .domain(DOMAIN)
-        .subject("Linear algebra")
-        .function("inv(Tensor A) -> Tensor")
-        .function("inverse(Tensor A) -> Tensor")
-        .doc("The inverse of each matrix of a batch `[.., n, n]`.\n\nA singular matrix is an error that names it.")
-        .check(square)
-        .dtype(DTypeRule::Input(0))
-        .strided()
-        .get_sbp(|c| split_batch(c, 1))
-        .flops(|c| cubes(c, 2))
-        .cpu(|cx| with_real!(cx, inv_kernel))
-        .grad(Grad::rule_saving(&[], &[0], |g| {
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let y = g.output(0)?;
-            let mut w = Words(g);
-            let right = w.abt(dy, y)?;
-            let both = w.atb(y, right)?;
-            let da = w.neg(both)?;
-            g.set(0, da)
-        }))
-        .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[1, 1]", "f64[2, 2, 2]", "f64[2, 0, 0]"]))
-}
-
-fn inv_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
-    let batch = batch_of(cx)?;
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?;
-    let n = a.rows();
-    each(
-        cx,
-        batch,
-        &[2, n, n, n],
-        || Ok((Lu::<T>::new(n, 0)?, zeros(n * n)?)),
-        |(lu, inverse), i, [part]| {
-            a.read(i, &mut lu.both);
-            lu.decompose();
-            lu.regular()?;
-            lu.invert(inverse);
-            by_rows(n, part, |r, c| inverse[c * n + r]);
-            Ok(())
-        },
-    )
-}
-
-/// A linear system: the batch of its solution, n, the right sides of each matrix, and whether these are vectors.
-struct System {
-    batch: Dims,
-    n: usize,
-    columns: usize,
-    vectors: bool,
-}
-
-/// Reads the shapes of `A x = b`, or of `x A = b` if not `left`. b is vectors where it has one dim or one dim of n for each matrix.
-fn system(a: &[usize], b: &[usize], left: bool) -> Result<System> {
-    let [batch @ .., n, _] = a else { return Err(Error::shape("needs square matrices")) };
-    let vectors = b.len() == 1 || b == &a[..a.len() - 1];
-    if vectors {
-        let no = |why: String| Err(Error::shape(why));
-        return match left {
-            false => no(format!("b of shape {b:?} is vectors, which stand on the right: `left` is for matrices")),
-            true if b[b.len() - 1] != *n => no(format!("b has vectors of {}, A has {n} rows", b[b.len() - 1])),
-            true => {
-                let batch = broadcast_shapes([batch, &b[..b.len() - 1]])?;
-                Ok(System { batch, n: *n, columns: 1, vectors })
+            info[0] = T::zero();
+            if let Some(k) = lu.null() {
+                info[0] = T::real((k + 1) as f64);
+                a.read(i, &mut lu.both);
+                lu.decompose_singular();
             }
-        };
-    }
-    let [others @ .., rows, columns] = b else { return Err(Error::shape("b needs a dim at least")) };
-    let (height, columns) = if left { (rows, columns) } else { (columns, rows) };
-    if height != n {
-        let side = if left { "rows" } else { "columns" };
-        return Err(Error::shape(format!("b has {height} {side}, A is {n} by {n}")));
-    }
-    Ok(System { batch: broadcast_shapes([batch, others])?, n: *n, columns: *columns, vectors })
+            lu.pivots(|i, j| pivots[i] = T::real(j as f64));
+            by_rows(n, both, |r, c| lu.both[c * m + r]);
+            Ok(())
+        },
+    )
 }
 
-fn solve_op() -> Result<OpDef> {
-    Ok(OpDef::new("solve(A: f32|f64[2..], B: f32|f64[1..]; left: bool = true, transpose: bool = false) -> x")?
+/// As PyTorch's. With A = P L U, of which the first k rows and columns are square: of these
+/// dA = P L⁻ᴴ (tril(Lᴴ dL - X, -1) + triu(dU Uᴴ - Y)) U⁻ᴴ. Of wide matrices the other columns have P L⁻ᴴ dU' and X is dU' U'ᴴ; of tall
+/// ones the other rows have P dL' U⁻ᴴ and Y is L'ᴴ dL'.
+fn gradient(g: &mut dyn GradCtx) -> Result<()> {
+    let Some(d) = g.grad(0) else { return Ok(()) };
+    let (lu, pivots) = (g.output(0)?, g.output(1)?);
+    let shape = g.input_shape(0);
+    let [.., m, n] = shape[..] else { return Ok(()) };
+    let k = m.min(n);
+    let mut w = Words(g);
+    // The square parts.
+    let of = |w: &mut Words<'_>, x: Value| match (m > k, n > k) {
+        (true, _) => w.narrow(x, -2, 0, k),
+        (_, true) => w.narrow(x, -1, 0, k),
+        _ => Ok(x),
+    };
+    let (d1, both) = (of(&mut w, d)?, of(&mut w, lu)?);
+    let (dl, du) = (w.tril(d1, -1)?, w.triu(d1, 0)?);
+    let (strict, u) = (w.tril(both, -1)?, w.triu(both, 0)?);
+    // Lᴴ dL, of L with its ones.
+    let inner = w.ahb(strict, dl)?;
+    let mut low = w.add(inner, dl)?;
+    let mut up = w.abh(du, u)?;
+    let conjugate = w.conj(both)?;
+    let left = Triangular { upper: false, left: true, unitriangular: true, transpose: true };
+    let right = Triangular { upper: true, left: false, unitriangular: false, transpose: true };
+    let mut outside = None;
+    if n > k {
+        let (d2, u2) = (w.narrow(d, -1, k, n - k)?, w.narrow(lu, -1, k, n - k)?);
+        let x = w.abh(d2, u2)?;
+        low = w.sub(low, x)?;
+        outside = Some(w.triangular(conjugate, d2, left)?);
+    }
+    if m > k {
+        let (d2, l2) = (w.narrow(d, -2, k, m - k)?, w.narrow(lu, -2, k, m - k)?);
+        let y = w.ahb(l2, d2)?;
+        up = w.sub(up, y)?;
+        outside = Some(w.triangular(conjugate, d2, right)?);
+    }
+    let (low, up) = (w.tril(low, -1)?, w.triu(up, 0)?);
+    let inner = w.add(low, up)?;
+    let inner = w.triangular(conjugate, inner, left)?;
+    let mut da = w.triangular(conjugate, inner, right)?;
+    if let Some(outside) = outside {
+        da = w.joined(da, outside, if n > k { -1 } else { -2 })?;
+    }
+    let dtype = w.0.emitter().dtype(da);
+    let attrs = [("rows", (m as i64).into()), ("dtype", dtype.into())];
+    let p = w.0.call("linalg.permutation", &[pivots], &attrs)?;
+    let da = w.ab(p, da)?;
+    w.0.set(0, da)
+}
+
+pub(crate) fn permutation() -> Result<OpDef> {
+    Ok(OpDef::new("permutation(pivots: no_grad i32|i64[1..]; rows: int, dtype: dtype, first: int = 1) -> P: no_grad")?
         .domain(DOMAIN)
         .subject("Linear algebra")
-        .function("solve(Tensor A, Tensor B, *, Bool left=true, Bool transpose=false) -> Tensor")
         .doc(
-            "The x of `A x = B`, or of `x A = B` if not `left`.\n\nA is `[.., n, n]`; B is matrices `[.., n, k]`, or vectors: one \
-             `[n]`, or one for each matrix of A. Batch dims broadcast. `transpose` takes the transposed A. A singular matrix is an \
-             error that names it.",
+            "The permutation matrices P `[.., rows, rows]` with `A = P L U`, of pivots `[.., k]` in LAPACK's form: at step i row i and row \
+             `pivots[i]`, counted from `first`, change places.",
         )
-        .check(|c| {
-            square(c)?;
-            one_dtype(c)?;
-            system(c.shape(0)?, c.shape(1)?, c.bool("left")?).map(drop)
-        })
+        .by_name_only()
         .shape1(|c| {
-            let s = system(c.shape(0)?, c.shape(1)?, c.bool("left")?)?;
-            let mut shape = s.batch;
-            match (s.vectors, c.bool("left")?) {
-                (true, _) => shape.push(s.n),
-                (false, true) => shape.extend([s.n, s.columns]),
-                (false, false) => shape.extend([s.columns, s.n]),
-            }
-            Ok(shape)
+            let (batch, rows) = pivots_of(c)?;
+            Ok(batch.iter().chain(&[rows, rows]).copied().collect::<Dims>())
         })
-        .dtype(DTypeRule::Input(0))
-        .strided()
-        .get_sbp(solve_signatures)
-        .flops(|c| {
-            let (_, n, _) = matrices(c, 0)?;
-            Ok(cubes(c, 1)?.saturating_add((c.input(1)?.len() as u64).saturating_mul(2 * n as u64)))
+        .dtype(DTypeRule::Attr)
+        .get_sbp(|c| {
+            let (batch, _) = pivots_of(c)?;
+            Ok((0..batch.len()).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect())
         })
-        .cpu(|cx| with_real!(cx, solve_kernel))
-        .grad(Grad::rule_saving(&[0], &[0], solve_gradient))
-        .samples(&[
-            "f32[3, 3]~ f32[3, 2]",
-            "f64[2, 3, 3]~ f64[2, 3, 4]",
-            "f64[2, 3, 3]~ f64[2, 3]",
-            "f64[3, 3]~ f64[3]",
-            "f64[2, 1, 3, 3]~ f64[5, 3, 2]",
-            "f64[3, 3]~ f64[2, 4, 3]; left=false",
-            "f64[2, 3, 3]~ f64[1, 3, 2]; transpose=true",
-            "f64[3, 3]~ f64[2, 4, 3]; left=false, transpose=true",
-        ]))
+        .cpu(|cx| match cx.output(0).dtype() {
+            DType::F32 => permute::<f32>(cx),
+            DType::F64 => permute::<f64>(cx),
+            _ => permute::<Complex<f64>>(cx),
+        })
+        .grad(Grad::None)
+        .samples(&["i32[2, 3]<4; rows=4, dtype=f64, first=0", "i64[4, 2, 2]<2; rows=2, dtype=c64, first=0"]))
 }
 
-/// Batch dims, columns of B, and B in parts: x is linear in it.
-fn solve_signatures(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
-    let (a, b, left) = (c.shape(0)?, c.shape(1)?, c.bool("left")?);
-    let s = system(a, b, left)?;
-    let mut rows = vec![];
-    // A shard of B that may pass for vectors is not made: the same call on shards must mean the same. It cannot where the columns, or
-    // the matrices of A's last batch dim, are fewer than n.
-    let fewer = left && (s.columns < s.n || a.len() < 3 || a[a.len() - 3] < s.n);
-    let unclear = !s.vectors && b.len() + 1 == a.len() && !fewer;
-    let (last, out) = (if s.vectors { 1 } else { 2 }, s.batch.len());
-    for d in 0..out {
-        let side = |shape: &[usize], own: usize| {
-            let lead = shape.len() - own;
-            match oflow::sbp::broadcast_dim(&shape[..lead], &s.batch, d) {
-                Some(k) => Sbp::Split(k),
-                None => Sbp::Broadcast,
-            }
-        };
-        let inputs = [side(a, 2), side(b, last)];
-        if !unclear {
-            rows.push(Signature::new(&inputs, &[Sbp::Split(d)]));
-        }
+/// The batch of pivots, and the number of rows that they move.
+fn pivots_of<'a>(c: &InferCtx<'a>) -> Result<(&'a [usize], usize)> {
+    let (Some((k, batch)), rows) = (c.shape(0)?.split_last(), c.int("rows")?) else {
+        return Err(Error::shape("pivots need a dim at least"));
+    };
+    match usize::try_from(rows) {
+        Ok(rows) if rows >= *k => Ok((batch, rows)),
+        _ => Err(Error::shape(format!("{k} pivots are not of {rows} rows"))),
     }
-    if !s.vectors && !unclear {
-        let own = if left { 1 } else { 2 };
-        rows.push(Signature::new(&[Sbp::Broadcast, Sbp::Split(b.len() - own)], &[Sbp::Split(out + 2 - own)]));
-    }
-    rows.push(Signature::new(&[Sbp::Broadcast, Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
-    Ok(rows)
 }
 
-fn solve_kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
-    let (left, transpose) = (cx.bool("left")?, cx.bool("transpose")?);
-    // What B is depends on the whole tensors.
-    let whole = system(&cx.input_box(0)?.logical, &cx.input_box(1)?.logical, left)?;
-    let own = if whole.vectors { 1 } else { 2 };
-    let out = cx.output(0).dims();
-    let batch = &out[..out.len() - own];
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?.transposed(transpose == left);
-    let b = Source::<T>::new(cx.input(1)?, batch, whole.vectors)?.transposed(!left);
-    let (n, columns) = (a.rows(), b.columns());
-    let shared = cx.input(0)?.dims()[..cx.input(0)?.rank() - 2].iter().all(|n| *n == 1);
-    struct Work<T> {
-        lu: Lu<T>,
-        b: Vec<T>,
-        ready: bool,
-    }
-    each(
+/// The elements of a contiguous input of i32 or i64.
+pub(crate) fn integers(view: &View) -> Result<Vec<i64>> {
+    Ok(match view.dtype() {
+        DType::I32 => view.as_slice::<i32>()?.iter().map(|x| i64::from(*x)).collect(),
+        _ => view.as_slice::<i64>()?.to_vec(),
+    })
+}
+
+fn permute<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
+    let pivots = cx.input(0)?;
+    let Some((k, batch)) = pivots.dims().split_last() else { return Err(Error::shape("pivots need a dim at least")) };
+    let (at, base) = (integers(pivots)?, cx.int("first")?);
+    let rows = cx.output(0).dims().last().copied().unwrap_or_default();
+    each::<T, _, 1>(
         cx,
         batch,
-        &[n, n, columns.saturating_mul(2).saturating_add(n)],
-        || Ok(Work { lu: Lu::<T>::new(n, columns)?, b: b.room()?, ready: false }),
-        |w, i, [part]| {
-            // One matrix for the whole batch is decomposed once.
-            if !(shared && w.ready) {
-                a.read(i, &mut w.lu.both);
-                w.lu.decompose();
-                w.lu.regular()?;
-                w.ready = true;
+        &[rows, rows],
+        || zeros::<usize>(rows),
+        |order, i, [p]| {
+            order.iter_mut().enumerate().for_each(|(i, x)| *x = i);
+            for (step, to) in at[i * k..(i + 1) * k].iter().enumerate() {
+                let found = to.checked_sub(base).and_then(|to| usize::try_from(to).ok()).filter(|to| *to < rows);
+                let found = found.ok_or_else(|| format!("has the pivot {to}; pivots count {rows} rows from {base}"))?;
+                order.swap(step, found);
             }
-            b.read(i, &mut w.b);
-            w.lu.solve(&mut w.b, columns);
-            match left {
-                true => by_rows(columns, part, |r, c| w.b[c * n + r]),
-                false => part.copy_from_slice(&w.b),
-            }
+            p.fill(T::zero());
+            order.iter().enumerate().for_each(|(column, row)| p[row * rows + column] = T::one());
             Ok(())
         },
     )
-}
-
-fn solve_gradient(g: &mut dyn GradCtx) -> Result<()> {
-    let Some(dy) = g.grad(0) else { return Ok(()) };
-    let (a, x) = (g.input(0)?, g.output(0)?);
-    let (left, transpose) = (g.bool("left")?, g.bool("transpose")?);
-    let vectors = system(&g.input_shape(0), &g.input_shape(1), left)?.vectors;
-    let mut w = Words(g);
-    // Vectors as columns: the gradient of B may have more batch dims than B, so that it would not pass for vectors.
-    let (dy, x) = if vectors { (w.unsqueeze(dy, -1)?, w.unsqueeze(x, -1)?) } else { (dy, x) };
-    let attrs = [("left", left.into()), ("transpose", (!transpose).into())];
-    let db = g.emitter().call("linalg.solve", &[a, dy], &attrs)?;
-    let mut w = Words(g);
-    if w.0.needs(0) {
-        let da = w.of_system(db, x, left, transpose)?;
-        w.0.set(0, da)?;
-    }
-    if w.0.needs(1) {
-        let db = if vectors { w.0.call("squeeze", &[db], &[("dim", (-1i64).into())])? } else { db };
-        w.0.set(1, db)?;
-    }
-    Ok(())
 }

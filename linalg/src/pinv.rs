@@ -1,21 +1,20 @@
 //! The pseudo-inverse.
 
-use crate::batch::{Real, Source, batch_of, each, with_real, zeros};
-use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch, square};
+use crate::batch::{Field, Source, batch_of, each, with_wide, zeros};
+use crate::rules::{DOMAIN, FIELDS, Words, cubes, matrices, split_batch, square};
 use crate::svd::Vectors;
-use num_traits::Float;
 use oflow::kernels::Dims;
 use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
 use smallvec::smallvec;
 
 pub(crate) fn pinv() -> Result<OpDef> {
-    Ok(OpDef::new("pseudo_inverse(A: f32|f64[2..]; atol: float = 0.0, rtol: float = 0.0, hermitian: bool = false) -> y")?
+    Ok(OpDef::new(&format!("pseudo_inverse(A: {FIELDS}[2..]; atol: float = 0.0, rtol: float = 0.0, hermitian: bool = false) -> y"))?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .doc(
             "The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not \
-             above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are symmetric, and only their lower triangles are \
+             above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are Hermitian, and only their lower triangles are \
              read.\n\nThe gradient is that where the rank does not change (Golub and \
              Pereyra, 1973).",
         )
@@ -31,12 +30,13 @@ pub(crate) fn pinv() -> Result<OpDef> {
         .strided()
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 16))
-        .cpu(|cx| with_real!(cx, kernel))
+        .cpu(|cx| with_wide!(cx, kernel))
         .grad(Grad::rule_saving(&[0], &[0], gradient))
         .samples(&[
             "f32[3, 3]~",
             "f64[2, 3, 3]~",
             "f64[4, 2]",
+            "c128[2, 3]",
             "f64[2, 4]; rtol=0.001",
             "f64[2, 3, 3]~; hermitian=true",
             "f64[3, 2, 4]",
@@ -45,46 +45,45 @@ pub(crate) fn pinv() -> Result<OpDef> {
         ]))
 }
 
-fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?.mirrored(cx.bool("hermitian")?);
     let (rows, columns) = (a.rows(), a.columns());
     let k = rows.min(columns);
-    let number = |name: &str| Ok::<T, Error>(T::from_scalar(cx.float(name)?.into()));
-    let (atol, rtol) = (number("atol")?, number("rtol")?);
+    let (atol, rtol) = (cx.float("atol")?, cx.float("rtol")?);
     let make = || Ok((Vectors::new(&a, false)?, zeros::<T>(k)?));
     each(cx, batch, &[16, rows, columns, k], make, |(w, s), i, [y]| {
         w.decompose(&a, i, s)?;
-        let least = Float::max(atol, rtol * s.first().copied().unwrap_or_else(T::zero));
+        let least = atol.max(rtol * s.first().map_or(0.0, |s| s.size()));
         y.fill(T::zero());
-        // y = V diag(1/s) Uᵀ, a pair of vectors after the other.
-        for (c, s) in s.iter().enumerate().filter(|(_, s)| **s > least) {
+        // y = V diag(1/s) Uᴴ, a pair of vectors after the other.
+        for (c, s) in s.iter().enumerate().filter(|(_, s)| s.size() > least) {
             let (u, v) = (&w.u[c * rows..][..rows], &w.v[c * columns..][..columns]);
             for (row, v) in y.chunks_exact_mut(rows.max(1)).zip(v) {
-                let factor = T::rounded(*v) / *s;
-                row.iter_mut().zip(u).for_each(|(y, u)| *y += factor * T::rounded(*u));
+                let factor = *v / *s;
+                row.iter_mut().zip(u).for_each(|(y, u)| *y += factor * u.conjugate());
             }
         }
         Ok(())
     })
 }
 
-/// With P the pseudo-inverse and G its gradient: dA = -Pᵀ G Pᵀ + (I - A P) Gᵀ P Pᵀ + Pᵀ P Gᵀ (I - P A).
+/// With P the pseudo-inverse and G its gradient: dA = -Pᴴ G Pᴴ + (I - A P) Gᴴ P Pᴴ + Pᴴ P Gᴴ (I - P A).
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let Some(dy) = g.grad(0) else { return Ok(()) };
     let (a, p) = (g.input(0)?, g.output(0)?);
     let mut w = Words(g);
-    let right = w.abt(dy, p)?;
-    let first = w.atb(p, right)?;
-    // Gᵀ P Pᵀ and what of it A maps on.
-    let gtp = w.atb(dy, p)?;
-    let down = w.abt(gtp, p)?;
+    let right = w.abh(dy, p)?;
+    let first = w.ahb(p, right)?;
+    // Gᴴ P Pᴴ and what of it A maps on.
+    let gtp = w.ahb(dy, p)?;
+    let down = w.abh(gtp, p)?;
     let inside = w.ab(p, down)?;
     let inside = w.ab(a, inside)?;
     let down = w.sub(down, inside)?;
-    // Pᵀ P Gᵀ likewise.
-    let pgt = w.abt(p, dy)?;
-    let along = w.atb(p, pgt)?;
+    // Pᴴ P Gᴴ likewise.
+    let pgt = w.abh(p, dy)?;
+    let along = w.ahb(p, pgt)?;
     let inside = w.ab(along, p)?;
     let inside = w.ab(inside, a)?;
     let along = w.sub(along, inside)?;

@@ -1,14 +1,15 @@
 //! The QR decomposition.
 
-use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, with_real, zeros};
-use crate::rules::{DOMAIN, Triangular, Words, cubes, matrices, split_batch};
+use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, zeros};
+use crate::reflections::{factorize, multiply};
+use crate::rules::{DOMAIN, FIELDS, Triangular, Words, cubes, matrices, split_batch};
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
 };
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::{Conj, MatMut, MatRef, Par};
-use oflow::kernels::Dims;
+use oflow::kernels::{Complex, Dims};
 use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
 use smallvec::smallvec;
@@ -23,7 +24,7 @@ fn width(mode: &str, rows: usize, columns: usize) -> Result<usize> {
 }
 
 pub(crate) fn qr() -> Result<OpDef> {
-    Ok(OpDef::new("qr(A: f32|f64[2..]; mode: str = \"reduced\") -> (Q, R)")?
+    Ok(OpDef::new(&format!("qr(A: {FIELDS}[2..]; mode: str = \"reduced\") -> (Q, R)"))?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .function("qr(Tensor A, String mode=\"reduced\") -> (Tensor Q, Tensor R)")
@@ -48,12 +49,17 @@ pub(crate) fn qr() -> Result<OpDef> {
         .strided()
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 4))
-        .cpu(|cx| with_real!(cx, kernel))
+        .cpu(|cx| match cx.input(0)?.dtype() {
+            DType::F32 => kernel::<f32>(cx),
+            DType::F64 => kernel::<f64>(cx),
+            _ => complex_kernel(cx),
+        })
         .grad(Grad::rule_saving(&[], &[0, 1], gradient))
         .samples(&[
             "f32[3, 3]~",
             "f64[2, 3, 3]~",
             "f64[5, 3]",
+            "c128[4, 3]",
             "f64[3, 5]",
             "f64[2, 2, 4]; mode=complete",
             "f64[1, 1]",
@@ -61,7 +67,7 @@ pub(crate) fn qr() -> Result<OpDef> {
         ]))
 }
 
-fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
     let (rows, columns) = (a.rows(), a.columns());
@@ -81,8 +87,8 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     each(cx, batch, &[4, rows, columns, size], make, |w, i, [q, r]| {
         a.read(i, &mut w.a);
         if !finite(&w.a) {
-            q.fill(num_traits::Float::nan());
-            r.fill(num_traits::Float::nan());
+            q.fill(T::real(f64::NAN));
+            r.fill(T::real(f64::NAN));
             return Ok(());
         }
         let mut factors = MatMut::from_column_major_slice_mut(&mut w.factors, block, size);
@@ -103,8 +109,28 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
     })
 }
 
-/// As PyTorch's. For m >= n, with M = dR Rᵀ - Qᵀ dQ: dA = (dQ + Q sym(triu(M))) R⁻ᵀ. For m < n only the first m columns
-/// of R = [X Y] were made by Q: dA = Q ([W X⁻ᵀ, 0] + dR) with W the strict lower triangle of Mᵀ - M.
+/// Of complex matrices the phases of Q and R are those of LAPACK too, so that gradients are PyTorch's: by its reflections, which differ
+/// from faer's.
+fn complex_kernel(cx: &KernelCx<'_>) -> Result<()> {
+    type C = Complex<f64>;
+    let batch = batch_of(cx)?;
+    let a = Source::<C>::new(cx.input(0)?, batch, false)?;
+    let (rows, columns) = (a.rows(), a.columns());
+    let width = width(cx.str("mode")?, rows, columns)?;
+    let size = rows.min(columns);
+    let make = || Ok((a.room()?, zeros::<C>(size)?, zeros::<C>(rows * width)?));
+    each(cx, batch, &[16, rows, columns, size], make, |(m, tau, product), i, [q, r]| {
+        a.read(i, m);
+        factorize(rows, m, tau);
+        multiply(rows, m, tau, product);
+        by_rows(width, q, |row, col| product[col * rows + row]);
+        by_rows(columns, r, |row, col| if row <= col { m[col * rows + row] } else { C::default() });
+        Ok(())
+    })
+}
+
+/// As PyTorch's. For m >= n, with M = dR Rᴴ - Qᴴ dQ: dA = (dQ + Q sym(triu(M))) R⁻ᴴ. For m < n only the first m columns
+/// of R = [X Y] were made by Q: dA = Q ([W X⁻ᴴ, 0] + dR) with W the lower triangle of Mᴴ - M, and of its diagonal the half.
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let (dq, dr) = (g.grad(0), g.grad(1));
     let shape = g.input_shape(0);
@@ -115,8 +141,8 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     }
     let (q, r) = (g.output(0)?, g.output(1)?);
     let mut w = Words(g);
-    let of_r = dr.map(|dr| w.abt(dr, r)).transpose()?;
-    let of_q = dq.map(|dq| w.atb(q, dq)).transpose()?;
+    let of_r = dr.map(|dr| w.abh(dr, r)).transpose()?;
+    let of_q = dq.map(|dq| w.ahb(q, dq)).transpose()?;
     let m = match (of_r, of_q) {
         (Some(a), Some(b)) => w.sub(a, b)?,
         (Some(a), None) => a,
@@ -127,16 +153,22 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let da = if rows >= columns {
         let up = w.triu(m, 0)?;
         let strict = w.triu(m, 1)?;
-        let other = w.t(strict)?;
-        let sym = w.add(up, other)?;
+        let sym = w.mirrored(up, strict)?;
         let made = w.ab(q, sym)?;
         let made = w.sum_of(dq, made)?;
+        let r = w.conj(r)?;
         w.triangular(r, made, how)?
     } else {
         let turned = w.skew(m)?;
         let turned = w.neg(turned)?;
-        let low = w.tril(turned, -1)?;
+        let mut low = w.tril(turned, -1)?;
+        if w.is_complex(turned) {
+            let whole = w.tril(turned, 0)?;
+            let both = w.add(whole, low)?;
+            low = w.times(both, 0.5)?;
+        }
         let x = w.narrow(r, -1, 0, rows)?;
+        let x = w.conj(x)?;
         let made = w.triangular(x, low, how)?;
         let made = w.padded(made, 0, columns - rows)?;
         let made = w.sum_of(dr, made)?;

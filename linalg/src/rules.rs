@@ -1,8 +1,10 @@
 //! Common parts of declarations: shapes, sharding, and the words of gradient rules.
 
-use oflow::ops::{Emit, GradCtx, InferCtx, Value};
+use oflow::ops::{DTypeRule, Emit, GradCtx, InferCtx, Value};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, Signature};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The domain of this crate's names: `linalg.svd`.
 pub(crate) const DOMAIN: &str = "linalg";
@@ -25,9 +27,9 @@ pub(crate) fn square(c: &InferCtx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the A and B of a system that are of two dtypes.
-pub(crate) fn one_dtype(c: &InferCtx<'_>) -> Result<()> {
-    let (a, b) = (c.input(0)?, c.input(1)?);
+/// Refuses the A and B of a system that are of two dtypes; B is input `b`.
+pub(crate) fn one_dtype(c: &InferCtx<'_>, b: usize) -> Result<()> {
+    let (a, b) = (c.input(0)?, c.input(b)?);
     if a.dtype != b.dtype {
         return Err(
             Error::dtype(format!("A is {}, B is {}", a.dtype, b.dtype)).help("convert one of them with `.cast(dtype)`")
@@ -68,7 +70,25 @@ impl Default for Triangular {
     }
 }
 
-/// Calls of gradient rules.
+/// Element types of the ops here.
+pub(crate) const FIELDS: &str = "f32|f64|c64|c128";
+
+/// The dtypes of the outputs, from that of input 0.
+pub(crate) fn dtypes_of<const N: usize>(made: fn(DType) -> [DType; N]) -> DTypeRule {
+    DTypeRule::Fn(Arc::new(move |c| Ok(made(c.input(0)?.dtype).into_iter().collect::<SmallVec<_>>())))
+}
+
+/// The dtype of the absolute values of numbers.
+pub(crate) fn real_of(dtype: DType) -> DType {
+    match dtype {
+        DType::C64 => DType::F32,
+        DType::C128 => DType::F64,
+        other => other,
+    }
+}
+
+/// Calls of gradient rules. Gradients of complex numbers are conjugate derivatives, as in PyTorch: products that say ᴴ conjugate what
+/// they transpose, and on real numbers only transpose it.
 pub(crate) struct Words<'a>(pub &'a mut dyn GradCtx);
 
 impl Words<'_> {
@@ -107,18 +127,38 @@ impl Words<'_> {
     pub(crate) fn ab(&mut self, a: Value, b: Value) -> Result<Value> {
         self.emit().call("matmul", &[a, b], &[])
     }
-    /// aᵀ b
-    pub(crate) fn atb(&mut self, a: Value, b: Value) -> Result<Value> {
+    pub(crate) fn is_complex(&mut self, a: Value) -> bool {
+        self.emit().dtype(a).is_complex()
+    }
+    /// The complex conjugate.
+    pub(crate) fn conj(&mut self, a: Value) -> Result<Value> {
+        if self.is_complex(a) { self.one("conj", a) } else { Ok(a) }
+    }
+    /// The numbers that a gradient of `like` has: of a real one the real parts.
+    pub(crate) fn as_input(&mut self, a: Value, i: usize) -> Result<Value> {
+        let real = self.0.input_dtype(i).is_some_and(|d| !d.is_complex());
+        if real && self.is_complex(a) { self.one("real", a) } else { Ok(a) }
+    }
+    /// aᴴ b
+    pub(crate) fn ahb(&mut self, a: Value, b: Value) -> Result<Value> {
+        let a = self.conj(a)?;
         self.emit().call("matmul", &[a, b], &[("transpose_a", true.into())])
     }
-    /// a bᵀ
-    pub(crate) fn abt(&mut self, a: Value, b: Value) -> Result<Value> {
+    /// a bᴴ
+    pub(crate) fn abh(&mut self, a: Value, b: Value) -> Result<Value> {
+        let b = self.conj(b)?;
         self.emit().call("matmul", &[a, b], &[("transpose_b", true.into())])
     }
     /// aᵀ bᵀ
     pub(crate) fn atbt(&mut self, a: Value, b: Value) -> Result<Value> {
         self.emit().call("matmul", &[a, b], &[("transpose_a", true.into()), ("transpose_b", true.into())])
     }
+    /// aᴴ
+    pub(crate) fn h(&mut self, a: Value) -> Result<Value> {
+        let a = self.conj(a)?;
+        self.t(a)
+    }
+    /// aᵀ
     pub(crate) fn t(&mut self, a: Value) -> Result<Value> {
         self.emit().call("transpose", &[a], &[("dim0", (-2i64).into()), ("dim1", (-1i64).into())])
     }
@@ -143,6 +183,10 @@ impl Words<'_> {
             &[("dim", dim.into()), ("start", (start as i64).into()), ("len", (len as i64).into())],
         )
     }
+    /// a and b beside each other along a dim.
+    pub(crate) fn joined(&mut self, a: Value, b: Value, dim: i64) -> Result<Value> {
+        self.emit().call("cat", &[a, b], &[("dim", dim.into())])
+    }
     /// x with zeros right of its columns and below its rows.
     pub(crate) fn padded(&mut self, x: Value, rows: usize, columns: usize) -> Result<Value> {
         let pad = [0, columns as i64, 0, rows as i64];
@@ -152,10 +196,17 @@ impl Words<'_> {
     pub(crate) fn total(&mut self, x: Value) -> Result<Value> {
         self.emit().call("sum", &[x], &[("dims", [-2i64, -1].as_slice().into()), ("keepdim", true.into())])
     }
-    /// a - aᵀ
+    /// a - aᴴ
     pub(crate) fn skew(&mut self, a: Value) -> Result<Value> {
-        let t = self.t(a)?;
-        self.sub(a, t)
+        let h = self.h(a)?;
+        self.sub(a, h)
+    }
+    /// The Hermitian matrix of a triangle, given with its diagonal and without it; of the diagonal the real part.
+    pub(crate) fn mirrored(&mut self, triangle: Value, strict: Value) -> Result<Value> {
+        let both = self.add(triangle, strict)?;
+        let half = self.times(both, 0.5)?;
+        let other = self.h(half)?;
+        self.add(half, other)
     }
     /// b_j - b_i for vectors b, with 1 on the diagonal.
     pub(crate) fn gaps(&mut self, b: Value) -> Result<Value> {
@@ -165,14 +216,15 @@ impl Words<'_> {
         let ones = self.diag(ones)?;
         self.add(gaps, ones)
     }
-    /// The gradient of the A of a system with the solution x, from that of its B: -db xᵀ, or its like for `x A = B` and for Aᵀ.
+    /// The gradient of the A of a system with the solution x, from that of its B: -db xᴴ, or its like for `x A = B` and for Aᵀ.
     pub(crate) fn of_system(&mut self, db: Value, x: Value, left: bool, transpose: bool) -> Result<Value> {
         let da = match (left, transpose) {
-            (true, false) => self.abt(db, x)?,
-            (true, true) => self.abt(x, db)?,
-            (false, false) => self.atb(x, db)?,
-            (false, true) => self.atb(db, x)?,
+            (true, false) => self.abh(db, x)?,
+            (true, true) => self.abh(x, db)?,
+            (false, false) => self.ahb(x, db)?,
+            (false, true) => self.ahb(db, x)?,
         };
+        let da = if transpose { self.conj(da)? } else { da };
         self.neg(da)
     }
     /// A solve with a triangular matrix: `op(a) x = b`, or `x op(a) = b` if not `left`.

@@ -1,17 +1,17 @@
 //! The singular value decomposition.
 
-use crate::batch::{Real, Scratch, Source, batch_of, by_rows, each, finite, room, with_real, zeros};
-use crate::rules::{DOMAIN, Words, cubes, matrices, split_batch};
-use crate::signs::flips;
+use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, with_wide, zeros};
+use crate::rules::{DOMAIN, FIELDS, Words, cubes, dtypes_of, matrices, real_of, split_batch};
+use crate::signs::phases;
 use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use oflow::kernels::Dims;
-use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
+use oflow::ops::{Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
 use smallvec::smallvec;
 
 pub(crate) fn svd() -> Result<OpDef> {
-    Ok(OpDef::new("svd(A: f32|f64[2..]; full_matrices: bool = true) -> (U, S, Vh)")?
+    Ok(OpDef::new(&format!("svd(A: {FIELDS}[2..]; full_matrices: bool = true) -> (U, S, Vh)"))?
         .domain(DOMAIN)
         .subject("Linear algebra")
         .function("svd(Tensor A, Bool full_matrices=true) -> (Tensor U, Tensor S, Tensor Vh)")
@@ -30,11 +30,11 @@ pub(crate) fn svd() -> Result<OpDef> {
             let (left, right) = if full { (rows, columns) } else { (k, k) };
             Ok(smallvec![of(&[rows, left]), of(&[k]), of(&[right, columns])])
         })
-        .dtype(DTypeRule::Input(0))
+        .dtype(dtypes_of(|d| [d, real_of(d), d]))
         .strided()
         .get_sbp(|c| split_batch(c, 3))
         .flops(|c| cubes(c, 14))
-        .cpu(|cx| with_real!(cx, kernel))
+        .cpu(|cx| with_wide!(cx, kernel))
         .grad(Grad::rule_saving(&[], &[0, 1, 2], gradient))
         .samples(&[
             "f32[3, 3]~; full_matrices=false",
@@ -46,7 +46,7 @@ pub(crate) fn svd() -> Result<OpDef> {
         ]))
 }
 
-fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
+fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
     let (rows, columns) = (a.rows(), a.columns());
@@ -60,10 +60,10 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
         || Vectors::new(&a, full),
         |w, i, [u, s, vh]| {
             w.decompose(&a, i, s)?;
-            let signs = flips(&w.u, rows, left);
-            by_rows(left, u, |r, c| T::rounded(signs[c] * w.u[c * rows + r]));
-            let sign = |k: usize| signs.get(k).copied().unwrap_or(1.0);
-            by_rows(columns, vh, |r, c| T::rounded(sign(r) * w.v[r * columns + c]));
+            let phases = phases(&w.u, rows, left);
+            by_rows(left, u, |r, c| phases[c] * w.u[c * rows + r]);
+            let phase = |k: usize| phases.get(k).copied().unwrap_or_else(T::one);
+            by_rows(columns, vh, |r, c| (phase(r) * w.v[r * columns + c]).conjugate());
             Ok(())
         },
     )
@@ -72,53 +72,48 @@ fn kernel<T: Real>(cx: &KernelCx<'_>) -> Result<()> {
 /// The singular vectors of a matrix as columns, and what it takes to find them. They are found in double precision: faer's
 /// decomposition of f32 matrices leaves errors of six times LAPACK's.
 pub(crate) struct Vectors<T> {
-    read: Vec<T>,
-    a: Vec<f64>,
-    s: Vec<f64>,
-    pub(crate) u: Vec<f64>,
-    pub(crate) v: Vec<f64>,
+    a: Vec<T>,
+    pub(crate) u: Vec<T>,
+    pub(crate) v: Vec<T>,
     scratch: Scratch,
     full: bool,
 }
 
-impl<T: Real> Vectors<T> {
+impl<T: Field> Vectors<T> {
     /// Room for those of the matrices of an input; `full` as in `svd`.
     pub(crate) fn new(a: &Source<'_, T>, full: bool) -> Result<Vectors<T>> {
         let (rows, columns, k) = (a.rows(), a.columns(), a.rows().min(a.columns()));
         let (left, right) = if full { (rows, columns) } else { (k, k) };
         let which = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
-        let need = svd_scratch::<f64>(rows, columns, which, which, Par::Seq, Default::default());
-        let (s, u, v) = (zeros(k)?, zeros(rows * left)?, zeros(columns * right)?);
-        Ok(Vectors { read: a.room()?, a: room(rows * columns)?, s, u, v, scratch: Scratch::new(need)?, full })
+        let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
+        let (u, v) = (zeros(rows * left)?, zeros(columns * right)?);
+        Ok(Vectors { a: a.room()?, u, v, scratch: Scratch::new(need)?, full })
     }
 
     /// Decomposes matrix `index` of the batch; the singular values, from the greatest on, are written to `s`.
     pub(crate) fn decompose(&mut self, a: &Source<'_, T>, index: usize, s: &mut [T]) -> Result<(), String> {
         let (rows, columns, k) = (a.rows(), a.columns(), s.len());
         let (left, right) = if self.full { (rows, columns) } else { (k, k) };
-        a.read(index, &mut self.read);
-        self.a.clear();
-        self.a.extend(self.read.iter().map(|x| x.wide()));
+        a.read(index, &mut self.a);
         if !finite(&self.a) {
             return Err("has an infinity or a NaN, so it has no singular values".to_string());
         }
         compute(
             MatRef::from_column_major_slice(&self.a, rows, columns),
-            faer::diag::DiagMut::from_slice_mut(&mut self.s),
+            faer::diag::DiagMut::from_slice_mut(s),
             Some(MatMut::from_column_major_slice_mut(&mut self.u, rows, left)),
             Some(MatMut::from_column_major_slice_mut(&mut self.v, columns, right)),
             Par::Seq,
             self.scratch.stack(),
             Default::default(),
         )
-        .map_err(|_| "has singular values that did not converge".to_string())?;
-        s.iter_mut().zip(&self.s).for_each(|(s, wide)| *s = T::rounded(*wide));
-        Ok(())
+        .map_err(|_| "has singular values that did not converge".to_string())
     }
 }
 
-/// As PyTorch's: dA = U [(skew(Uᵀ dU) / E) S + S (skew(Vᵀ dV) / E) + diag(dS)] Vh with E the differences of the squared singular
-/// values, and what lies outside of the space of the vectors, where they are fewer than rows or columns.
+/// As PyTorch's: dA = U [(skew(Uᴴ dU) / E) S + S (skew(Vᴴ dV) / E) + diag(dS)] Vh with E the differences of the squared singular
+/// values, and what lies outside of the space of the vectors, where they are fewer than rows or columns. Of complex vectors the diagonal
+/// has diag(skew(Uᴴ dU)) / 2S too: a pair of vectors has one phase, which the loss does not depend on.
 fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let (du, ds, dvh) = (g.grad(0), g.grad(1), g.grad(2));
     let shape = g.input_shape(0);
@@ -139,28 +134,36 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
         let squares = w.mul(s, s)?;
         let gaps = w.gaps(squares)?;
         if let Some(du) = du {
-            let m = w.atb(u, du)?;
+            let m = w.ahb(u, du)?;
             let m = w.skew(m)?;
+            if dvh.is_some() && w.is_complex(m) {
+                let turns = w.0.call("diagonal", &[m], &[("dim1", (-2i64).into()), ("dim2", (-1i64).into())])?;
+                let turns = w.div(turns, s)?;
+                let turns = w.times(turns, 0.5)?;
+                inner = Some(w.diag(turns)?);
+            }
             let m = w.div(m, gaps)?;
-            inner = Some(w.mul(m, along)?);
+            let m = w.mul(m, along)?;
+            inner = Some(w.sum_of(inner, m)?);
         }
         if let Some(dvh) = dvh {
-            let m = w.abt(vh, dvh)?;
+            let m = w.abh(vh, dvh)?;
             let m = w.skew(m)?;
             let m = w.div(m, gaps)?;
             let m = w.mul(m, down)?;
             inner = Some(w.sum_of(inner, m)?);
         }
     }
+    let mut left = inner.map(|inner| w.ab(u, inner)).transpose()?;
     if let Some(ds) = ds {
-        let m = w.diag(ds)?;
-        inner = Some(w.sum_of(inner, m)?);
+        let ds = w.unsqueeze(ds, -2)?;
+        let m = w.mul(u, ds)?;
+        left = Some(w.sum_of(left, m)?);
     }
-    let Some(inner) = inner else { return Ok(()) };
-    let mut left = w.ab(u, inner)?;
+    let Some(mut left) = left else { return Ok(()) };
     if let Some(du) = du.filter(|_| rows > k) {
         let m = w.div(du, along)?;
-        let inside = w.atb(u, m)?;
+        let inside = w.ahb(u, m)?;
         let inside = w.ab(u, inside)?;
         let outside = w.sub(m, inside)?;
         left = w.add(left, outside)?;
@@ -168,7 +171,7 @@ fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let mut da = w.ab(left, vh)?;
     if let Some(dvh) = dvh.filter(|_| columns > k) {
         let m = w.div(dvh, down)?;
-        let inside = w.abt(m, vh)?;
+        let inside = w.abh(m, vh)?;
         let inside = w.ab(inside, vh)?;
         let outside = w.sub(m, inside)?;
         let outside = w.ab(u, outside)?;

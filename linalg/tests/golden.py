@@ -209,6 +209,44 @@ case("tensorsolve", L.tensorsolve, random(2, 3, 5), random(2, 3), backward=False
 case("cond", lambda x, p: L.cond(x, p), random(2, 3), p=1.0, backward=False)
 case("matrix_norm", lambda x, ord: L.matrix_norm(x, ord), random(2, 3), ord=3.0, backward=False)
 
+
+# --- decompositions in LAPACK's forms, and functions outside of linalg ------------------------------------------------------
+
+outside = lambda name: lambda *xs, **attrs: getattr(torch, name)(*xs, **attrs)
+for shape in ((1, 1), (3, 3), (4, 2), (2, 4), (2, 3, 3), (2, 0, 0)):
+    x = random(*shape, seed=30)
+    case("lu", ours("lu"), x)
+    case("lu_parts", lambda x: L.lu_factor_ex(x)[0], x)
+    case("lu_pivots", lambda x: L.lu_factor_ex(x)[1], x, backward=False)
+    case("torch.geqrf", outside("geqrf"), x, backward=False)
+    if shape[-2] >= shape[-1]:
+        case("householder_product", lambda x: L.householder_product(x, x[..., 0, :] * 0.5) if x.shape[-1] else x, x)
+        case("polar", ours("polar"), x)
+for shape in ((1, 1), (3, 3), (2, 4, 4)):
+    x, spd, b = regular(*shape, seed=31), definite(*shape, seed=32), random(*shape, seed=33)
+    case("inv_ex", lambda x: L.inv_ex(x)[0], x)
+    case("solve_ex", lambda x, b: L.solve_ex(x, b)[0], x, b)
+    case("cholesky_ex", lambda x: L.cholesky_ex((x + x.mT) / 2)[0], spd)
+    case("matrix_sqrth", lambda x: L.matrix_sqrth((x + x.mT) / 2), spd)
+    case("ldl_parts", lambda x: L.ldl_factor_ex((x + x.mT) / 2)[0], b + b.mT, backward=False)
+    case("ldl_pivots", lambda x: L.ldl_factor_ex((x + x.mT) / 2)[1], b + b.mT, backward=False)
+    for upper in (False, True):
+        case("torch.cholesky_inverse", outside("cholesky_inverse"), x.tril(), upper=upper, backward=False)
+        case("torch.cholesky_solve", outside("cholesky_solve"), b, x.triu() if upper else x.tril(), upper=upper)
+    case("torch.triangular_solve", lambda b, x: torch.triangular_solve(b, x), b, x)
+    case("torch.pinverse", outside("pinverse"), b)
+    case("torch.slogdet", lambda x: torch.slogdet(x)[1], x)
+for dims in ([0, 2], [2, 0]):
+    case("tensorsolve", L.tensorsolve, random(2, 3, 6, seed=25), random(3, 2, seed=26), dims=dims)
+case("vander", L.vander, random(2, 3, seed=34))
+case("vander", L.vander, random(3, seed=34), N=5)
+case("cross", L.cross, random(2, 3, seed=35), random(2, 3, seed=36))
+case("diagonal", L.diagonal, random(2, 3, 4, seed=37), offset=1)
+for dim in (None, [0], [0, 2]):
+    case("norm", lambda x, **attrs: L.norm(x, **attrs), random(2, 3, 4, seed=38), **({"dim": dim} if dim else {}))
+case("norm", lambda x, ord, dim: L.norm(x, ord, dim), random(2, 3, 4, seed=38), ord=1.0, dim=[0, 2])
+case("norm", lambda x, ord, dim: L.norm(x, ord, dim), random(2, 3, 4, seed=38), ord="nuc", dim=[0, 2])
+
 with open("golden.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(len(cases), "calls")

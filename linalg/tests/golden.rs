@@ -55,7 +55,20 @@ fn run(op: &str, xs: &[Tensor], attrs: &[(&str, Arg)]) -> Result<Vec<Tensor>> {
             let near = u.mul(&s.exp()?.unsqueeze(-2)?)?.matmul(&vh)?;
             Ok(vec![near, s.clone(), u.mul(&u)?, vh.mul(&vh)?])
         }
-        _ => named(op, xs),
+        "lu_parts" => Ok(vec![named("lu_factor_ex", xs)?.swap_remove(0)]),
+        "lu_pivots" => Ok(vec![named("lu_factor_ex", xs)?[1].cast(xs[0].dtype())?]),
+        "ldl_parts" => Ok(vec![named("ldl_factor_ex", &[symmetric(&xs[0])?])?.swap_remove(0)]),
+        "ldl_pivots" => Ok(vec![named("ldl_factor_ex", &[symmetric(&xs[0])?])?[1].cast(xs[0].dtype())?]),
+        "inv_ex" | "solve_ex" => Ok(vec![named(op, xs)?.swap_remove(0)]),
+        "cholesky_ex" => Ok(vec![named(op, &[symmetric(&xs[0])?])?.swap_remove(0)]),
+        "matrix_sqrth" => named(op, &[symmetric(&xs[0])?]),
+        "householder_product" if xs[0].numel() > 0 => named(op, &[xs[0].clone(), xs[0].select(-2, 0)?.mul(0.5)?]),
+        "householder_product" => Ok(xs.to_vec()),
+        "torch.slogdet" => Ok(vec![call("slogdet", &[(&xs[0]).into()], attrs)?.swap_remove(1)]),
+        _ => match op.strip_prefix("torch.") {
+            Some(bare) => call(bare, &xs.iter().map(Arg::from).collect::<Vec<_>>(), attrs),
+            None => named(op, xs),
+        },
     }
 }
 

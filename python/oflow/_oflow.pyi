@@ -673,6 +673,12 @@ class Tensor:
         """`celu` in place: the result is written over the first argument."""
     def channel_shuffle(self, groups: builtins.int) -> Tensor:
         """The channels, dim 1, in `groups` groups, taken in turn from each."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """The same as `linalg.cholesky`."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverses of matrices from their Cholesky factors L, or U with `upper`."""
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """The solution of the systems with the right sides x whose matrices have the Cholesky factors L, or U with `upper`."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
     @overload
@@ -886,6 +892,8 @@ class Tensor:
         """`deg2rad` in place: the result is written over the first argument."""
     def dequantize(self) -> Tensor:
         """The numbers of a quantised tensor, in f32."""
+    def det(self) -> Tensor:
+        """The same as `linalg.det`."""
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
     @overload
@@ -1330,6 +1338,8 @@ class Tensor:
     @overload
     def interpolate(self, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
         """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+    def inverse(self) -> Tensor:
+        """The same as `linalg.inv`."""
     def is_complex(self) -> builtins.bool:
         """Whether the dtype is complex."""
     def is_contiguous(self) -> builtins.bool:
@@ -1490,6 +1500,8 @@ class Tensor:
     @overload
     def logcumsumexp(self, dim: builtins.int, *, dtype: _dtype) -> Tensor:
         """`logcumsumexp` of the tensor converted to `dtype`."""
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
     def logical_and(self, b: Tensor) -> Tensor:
         """True where both elements are nonzero."""
     def logical_and_(self, b: Tensor) -> Tensor:
@@ -1548,6 +1560,12 @@ class Tensor:
     @overload
     def lt_(self, s: Number) -> Tensor:
         """`lt` in place: the result is written over the first argument."""
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[Tensor, ...]:
+        """`linalg.lu_factor` of matrices of any rank, and with `get_infos` for each 0 or the number of the pivot that is zero."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """The solution for the results of `lu`. `linalg.lu_solve` has more forms."""
+    def lu_unpack(self, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+        """P, L and U with `A = P L U` of the results of `lu`; what is not asked for has no elements."""
     def margin_ranking_loss(self, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
         """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
     @overload
@@ -1578,6 +1596,10 @@ class Tensor:
         """aᵀ b summed over all leading dims: the gradient of a weight."""
     def matmul_t(self, b: Tensor) -> Tensor:
         """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
+    def matrix_exp(self) -> Tensor:
+        """The same as `linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """The same as `linalg.matrix_power`."""
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The largest elements along `dim`, and where they are: among equals the first."""
@@ -1827,6 +1849,10 @@ class Tensor:
     @overload
     def ones_like(self, *, dtype: _dtype) -> Tensor:
         """Ones of the same shape and layout, of that dtype."""
+    def orgqr(self, tau: Tensor) -> Tensor:
+        """The same as `linalg.householder_product`."""
+    def ormqr(self, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+        """The product of the square Q of `geqrf`'s results and `other`, or of `other` and Q if not `left`; with `transpose` of Qᴴ."""
     def outer(self, b: Tensor) -> Tensor:
         """The products of all elements of one vector with all of another, a matrix."""
     @overload
@@ -1839,6 +1865,8 @@ class Tensor:
         """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
     def pairwise_distance(self, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
         """The p-norm of x1 - x2 + eps along the last dim."""
+    def pca_lowrank(self, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+        """About the q first principal components of the rows of A, as columns of V, by random projections."""
     def pdist(self, p: builtins.float = 2.0) -> Tensor:
         """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
     @overload
@@ -1847,6 +1875,8 @@ class Tensor:
     @overload
     def permute(self, *dims: builtins.int) -> Tensor:
         """The dims in the order `dims`."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """The pseudo-inverse: `linalg.pinv` with the relative tolerance `rcond`."""
     def pixel_shuffle(self, upscale_factor: builtins.int) -> Tensor:
         """`[..., channels * r², height, width]` as `[..., channels, height * r, width * r]`: r² channels become squares of pixels."""
     def pixel_unshuffle(self, downscale_factor: builtins.int) -> Tensor:
@@ -1885,6 +1915,8 @@ class Tensor:
         """The scale of a quantised tensor."""
     def q_zero_point(self) -> builtins.int:
         """The zero point of a quantised tensor."""
+    def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+        """Q with orthonormal columns and R upper triangular; without `some` a square Q. `linalg.qr` has more forms."""
     @overload
     def quantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
         """The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN."""
@@ -2172,6 +2204,8 @@ class Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
+    def slogdet(self) -> tuple[Tensor, Tensor]:
+        """The same as `linalg.slogdet`."""
     def smooth_l1_each(self, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
     def smooth_l1_loss(self, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -2320,6 +2354,10 @@ class Tensor:
     @overload
     def sum_to_size(self, *size: builtins.int) -> Tensor:
         """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+        """The singular values S, and the singular vectors as columns of U and V: `x = U diag(S) Vᴴ`; without `some` all vectors, without `compute_uv` zeros. `linalg.svd` gives Vᴴ."""
+    def svd_lowrank(self, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """About the q largest singular values of A less M, and their vectors as columns of U and V, by random projections."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """The same as `transpose`."""
     def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -2401,6 +2439,8 @@ class Tensor:
         """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
     def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
         """The same as `trapezoid`."""
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The x of `A x = b` for a triangular A, and a copy of A. `linalg.solve_triangular` has more forms."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:
@@ -3304,6 +3344,12 @@ def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`celu` in place: the result is written over the first argument."""
 def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
     """The channels, dim 1, in `groups` groups, taken in turn from each."""
+def cholesky(x: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The same as `linalg.cholesky`."""
+def cholesky_inverse(L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The inverses of matrices from their Cholesky factors L, or U with `upper`."""
+def cholesky_solve(x: Tensor, L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The solution of the systems with the right sides x whose matrices have the Cholesky factors L, or U with `upper`."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
 @overload
@@ -3523,6 +3569,8 @@ def deg2rad_(x: Tensor) -> Tensor:
     """`deg2rad` in place: the result is written over the first argument."""
 def dequantize(x: Tensor) -> Tensor:
     """The numbers of a quantised tensor, in f32."""
+def det(x: Tensor) -> Tensor:
+    """The same as `linalg.det`."""
 def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
 @overload
@@ -4001,6 +4049,8 @@ def interpolate(x: Tensor, size: builtins.int | Sequence[builtins.int] = (), *, 
 @overload
 def interpolate(x: Tensor, *size: builtins.int, scale_factor: builtins.float | Sequence[builtins.float] = (), mode: str = "nearest", align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
     """An image `[batch, channels, 1 to 3 spatial dims]` with other spatial sizes: `size`, or its own times `scale_factor`, one number a dim or one for all. The mode is `nearest`, `nearest-exact`, `linear` (1 dim), `bilinear`, `bicubic` (2), `trilinear` (3) or `area`. With `align_corners` the first and last elements of image and result lie on each other. Coordinates are computed with `scale_factor` where it is given, unless `recompute_scale_factor` takes the ratio of the sizes."""
+def inverse(x: Tensor) -> Tensor:
+    """The same as `linalg.inv`."""
 def is_complex(x: Tensor) -> builtins.bool:
     """Whether the dtype is complex."""
 def is_contiguous(x: Tensor) -> builtins.bool:
@@ -4175,6 +4225,8 @@ def logcumsumexp(x: Tensor, dim: builtins.int) -> Tensor:
 @overload
 def logcumsumexp(x: Tensor, dim: builtins.int, *, dtype: _dtype) -> Tensor:
     """`logcumsumexp` of the tensor converted to `dtype`."""
+def logdet(x: Tensor) -> Tensor:
+    """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """True where both elements are nonzero."""
 def logical_and_(a: Tensor, b: Tensor) -> Tensor:
@@ -4245,6 +4297,12 @@ def lt_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def lt_(x: Tensor, s: Number) -> Tensor:
     """`lt` in place: the result is written over the first argument."""
+def lu(A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[Tensor, ...]:
+    """`linalg.lu_factor` of matrices of any rank, and with `get_infos` for each 0 or the number of the pivot that is zero."""
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """The solution for the results of `lu`. `linalg.lu_solve` has more forms."""
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U with `A = P L U` of the results of `lu`; what is not asked for has no elements."""
 def margin_ranking_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
     """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
 @overload
@@ -4275,6 +4333,10 @@ def matmul_rows(a: Tensor, b: Tensor) -> Tensor:
     """aᵀ b summed over all leading dims: the gradient of a weight."""
 def matmul_t(a: Tensor, b: Tensor) -> Tensor:
     """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
+def matrix_exp(x: Tensor) -> Tensor:
+    """The same as `linalg.matrix_exp`."""
+def matrix_power(x: Tensor, n: builtins.int) -> Tensor:
+    """The same as `linalg.matrix_power`."""
 @overload
 def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The largest elements along `dim`, and where they are: among equals the first."""
@@ -4499,6 +4561,9 @@ def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[built
 def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
     """`norm` of the tensor converted to `dtype`."""
 @overload
+def norm(x: Tensor, p: str, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Tensor:
+    """The norm of Frobenius (fro) over dims, or the sum of the singular values (nuc) of matrices in two dims."""
+@overload
 def normal(mean: builtins.float, std: builtins.float, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
 @overload
@@ -4545,6 +4610,10 @@ def ones_like(x: Tensor) -> Tensor:
 @overload
 def ones_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Ones of the same shape and layout, of that dtype."""
+def orgqr(x: Tensor, tau: Tensor) -> Tensor:
+    """The same as `linalg.householder_product`."""
+def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+    """The product of the square Q of `geqrf`'s results and `other`, or of `other` and Q if not `left`; with `transpose` of Qᴴ."""
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """The products of all elements of one vector with all of another, a matrix."""
 @overload
@@ -4557,6 +4626,8 @@ def pad_constant(x: Tensor, before: builtins.int | Sequence[builtins.int], size:
     """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
 def pairwise_distance(x1: Tensor, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dim."""
+def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """About the q first principal components of the rows of A, as columns of V, by random projections."""
 def pdist(x: Tensor, p: builtins.float = 2.0) -> Tensor:
     """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
 @overload
@@ -4565,6 +4636,8 @@ def permute(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
 @overload
 def permute(x: Tensor, *dims: builtins.int) -> Tensor:
     """The dims in the order `dims`."""
+def pinverse(x: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """The pseudo-inverse: `linalg.pinv` with the relative tolerance `rcond`."""
 def pixel_shuffle(x: Tensor, upscale_factor: builtins.int) -> Tensor:
     """`[..., channels * r², height, width]` as `[..., channels, height * r, width * r]`: r² channels become squares of pixels."""
 def pixel_unshuffle(x: Tensor, downscale_factor: builtins.int) -> Tensor:
@@ -4608,6 +4681,8 @@ def q_scale(x: Tensor) -> builtins.float:
     """The scale of a quantised tensor."""
 def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
+def qr(x: Tensor, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    """Q with orthonormal columns and R upper triangular; without `some` a square Q. `linalg.qr` has more forms."""
 @overload
 def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
     """The `q`-quantile: the value below which the fraction `q` of the elements along `dim` lies; without `dim`, of all elements. Between two elements `interpolation` decides: `linear`, `lower`, `higher`, `midpoint` or `nearest`. If an element is NaN, the quantile is NaN."""
@@ -4945,6 +5020,8 @@ def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtin
     """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
 def slice_scatter(x: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
     """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The same as `linalg.slogdet`."""
 def smooth_l1_each(x: Tensor, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
 def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -5105,6 +5182,10 @@ def sum_to_size(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tenso
 @overload
 def sum_to_size(x: Tensor, *size: builtins.int) -> Tensor:
     """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
+def svd(x: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """The singular values S, and the singular vectors as columns of U and V: `x = U diag(S) Vᴴ`; without `some` all vectors, without `compute_uv` zeros. `linalg.svd` gives Vᴴ."""
+def svd_lowrank(A: Tensor, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """About the q largest singular values of A less M, and their vectors as columns of U and V, by random projections."""
 def swapaxes(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """The same as `transpose`."""
 def swapdims(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
@@ -5186,6 +5267,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, d
     """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
     """The same as `trapezoid`."""
+def triangular_solve(b: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The x of `A x = b` for a triangular A, and a copy of A. `linalg.solve_triangular` has more forms."""
 def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
 def tril_(x: Tensor, diagonal: builtins.int = 0) -> Tensor:

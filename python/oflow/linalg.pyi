@@ -31,55 +31,129 @@ class _USVh(NamedTuple):
     Vh: Tensor
 
 def cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
-    """The lower triangular L with `A = L Lᵀ`, for symmetric positive definite matrices; with `upper` its transpose."""
+    """The lower triangular L with `A = L Lᴴ`, for Hermitian positive definite matrices; with `upper` the Lᴴ."""
+def cholesky_decomposition(A: Tensor, upper: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`cholesky` that refuses no matrix: `info` is 0, or the order of the first leading minor that is not positive, and L of no meaning."""
+def cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`cholesky`, and for each matrix 0 or the order of the leading minor that is not positive."""
+def cholesky_solution(L: Tensor, B: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The x of `L Lᴴ x = B` for lower triangular L, or with `upper` of `Uᴴ U x = B`."""
 def cofactor(A: Tensor) -> Tensor:
     """The matrices of cofactors, which are the gradients of the determinants."""
 @overload
-def cond(A: Tensor, p: builtins.float = 2.0) -> Tensor:
-    """The condition number in the norm p."""
+def cond(A: Tensor, p: builtins.float | None = None) -> Tensor:
+    """The condition number in the norm p, 2 unless given."""
 @overload
 def cond(A: Tensor, p: str) -> Tensor:
     """The condition number in the norm fro or nuc."""
+def cross(x: Tensor, y: Tensor, *, dim: builtins.int = -1) -> Tensor:
+    """The cross product along a dim of 3 elements."""
 def det(A: Tensor) -> Tensor:
     """The determinant of each matrix of a batch `[.., n, n]`."""
-def eigh(A: Tensor, UPLO: str = "L") -> _LQ:
-    """The eigenvalues of symmetric matrices, from the least on, and the eigenvectors as columns of Q: `A = Q diag(L) Qᵀ`."""
+def diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    """The diagonals of matrices in two dims."""
+def eig(A: Tensor) -> tuple[Tensor, Tensor]:
+    """The eigenvalues of square matrices, which are complex, and the eigenvectors as columns of V: `A V = V diag(L)`."""
+def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+    """The eigenvalues of Hermitian matrices, from the least on, and the eigenvectors as columns of Q: `A = Q diag(L) Qᴴ`."""
+def eigvals(A: Tensor) -> Tensor:
+    """The eigenvalues of square matrices, which are complex and come in any order."""
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, of which the lower (L) or the upper (U) triangle is read, from the least on."""
+    """The eigenvalues of Hermitian matrices, of which the lower (L) or the upper (U) triangle is read, from the least on."""
+def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of the product of reflections, as `geqrf` gives them: Q of the reduced QR decomposition."""
 def inv(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
+def inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`inv`, and for each matrix 0 or the number of the pivot that is zero; then the inverse has infinities or NaN."""
 def inverse(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
+def ldl_decomposition(A: Tensor, hermitian: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """The decomposition `A = L D Lᵀ` of symmetric matrices, or `L D Lᴴ` of Hermitian ones, of which the lower triangle is read, in LAPACK's form (sytrf, hetrf): D has blocks of one or two rows."""
+def ldl_factor(A: Tensor, *, hermitian: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The decomposition `A = L D Lᵀ` of symmetric matrices, or `L D Lᴴ` of Hermitian ones, in LAPACK's form."""
+def ldl_factor_ex(A: Tensor, *, hermitian: builtins.bool = False, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """`ldl_factor`, and for each matrix 0 or the number of the first block of D that is zero."""
+def ldl_solution(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: builtins.bool = False) -> Tensor:
+    """The x of `A x = B` for the results of `ldl_decomposition`; all inputs have the same batch dims."""
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: builtins.bool = False) -> Tensor:
+    """The x of `A x = B` for the results of `ldl_factor`."""
 def logdet(A: Tensor) -> Tensor:
     """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
-def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None) -> _SolutionResidualsRankSingular_values:
+def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The X with the least |A X - B|, and of several the least one."""
+def lu(A: Tensor, *, pivot: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """The decomposition `A = P L U` of matrices of any rank: P a permutation, L lower triangular with ones, U upper triangular."""
+def lu_decomposition(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The LU decomposition with row pivots of each matrix of a batch `[.., m, n]`: U and, below its diagonal, L without its ones."""
+def lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    """L and U in one matrix, and the rows that changed places, counted from 1."""
+def lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """`lu_factor`, and for each matrix 0 or the number of the pivot that is zero."""
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False) -> Tensor:
+    """The x of `A x = B`, or of `x A = B` if not `left`, for the results of `lu_factor`; with `adjoint` of Aᴴ."""
 def matmul(a: Tensor, b: Tensor, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> Tensor:
     """The same as `matmul`."""
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of square matrices."""
 @overload
-def matrix_norm(A: Tensor, ord: builtins.float, dim: builtins.int | Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
+def matrix_norm(A: Tensor, ord: builtins.float, dim: builtins.int | Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
     """The norm of matrices: 2 and -2 for the largest and least singular value, 1 and -1 for sums of columns, inf and -inf of rows."""
 @overload
-def matrix_norm(A: Tensor, ord: str = "fro", dim: builtins.int | Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
+def matrix_norm(A: Tensor, ord: str = "fro", dim: builtins.int | Sequence[builtins.int] = (-2, -1), keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
     """The norm of Frobenius (fro), or the sum of the singular values (nuc)."""
 def matrix_power(A: Tensor, n: builtins.int) -> Tensor:
     """The power of square matrices, of a negative n that of the inverse."""
+@overload
 def matrix_rank(A: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False) -> Tensor:
     """How many singular values of each matrix are above the tolerance, which is as in `pinv`."""
+@overload
+def matrix_rank(A: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: builtins.bool = False) -> Tensor:
+    """The rank by tolerances of each matrix."""
+@overload
+def matrix_rank(A: Tensor, tol: builtins.float, hermitian: builtins.bool = False) -> Tensor:
+    """The rank by the absolute tolerance `tol`."""
+@overload
+def matrix_rank(A: Tensor, tol: Tensor, hermitian: builtins.bool = False) -> Tensor:
+    """The rank by an absolute tolerance of each matrix."""
+def matrix_sqrth(A: Tensor) -> Tensor:
+    """The Hermitian square root of Hermitian positive definite matrices."""
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the order of the fewest operations."""
+@overload
+def norm(A: Tensor, ord: builtins.float | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
+    """The norm of vectors along one dim, or of matrices along two; without an order of all elements."""
+@overload
+def norm(A: Tensor, ord: str, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
+    """The norm of matrices by its name, fro or nuc."""
+def permutation(pivots: Tensor, rows: builtins.int, dtype: _dtype, first: builtins.int = 1) -> Tensor:
+    """The permutation matrices P `[.., rows, rows]` with `A = P L U`, of pivots `[.., k]` in LAPACK's form: at step i row i and row `pivots[i]`, counted from `first`, change places."""
+@overload
 def pinv(A: Tensor, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse of each matrix of a batch."""
+@overload
+def pinv(A: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: builtins.bool = False) -> Tensor:
+    """The pseudo-inverse by tolerances of each matrix."""
+@overload
+def pinv(A: Tensor, rcond: builtins.float, hermitian: builtins.bool = False) -> Tensor:
+    """The pseudo-inverse by the relative tolerance `rcond`."""
+@overload
+def pinv(A: Tensor, rcond: Tensor, hermitian: builtins.bool = False) -> Tensor:
+    """The pseudo-inverse by a relative tolerance of each matrix."""
+def polar(A: Tensor) -> tuple[Tensor, Tensor]:
+    """The decomposition `A = U H`: U with orthonormal columns, H Hermitian and positive semidefinite."""
 def pseudo_inverse(A: Tensor, atol: builtins.float = 0.0, rtol: builtins.float = 0.0, hermitian: builtins.bool = False) -> Tensor:
-    """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are symmetric, and only their lower triangles are read."""
-def qr(A: Tensor, mode: str = "reduced") -> _QR:
+    """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are Hermitian, and only their lower triangles are read."""
+def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Q with orthonormal columns and R upper triangular with `A = Q R`."""
-def slogdet(A: Tensor) -> _SignLogabsdet:
+def reflections(A: Tensor) -> tuple[Tensor, Tensor]:
+    """The QR decomposition of matrices `[.., m, n]` in LAPACK's form (geqrf): R and, below its diagonal, the vectors v of reflections `I - tau v vᴴ` without their first element, which is 1."""
+def slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
     """The sign and the logarithm of the absolute value of each determinant, where the determinant itself may not be representable."""
 def solve(A: Tensor, B: Tensor, *, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`."""
+def solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """`solve`, and for each matrix 0 or the number of the pivot that is zero; then the result has infinities or NaN."""
 def solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`, for a triangular A."""
 def svd(A: Tensor, full_matrices: builtins.bool = True) -> _USVh:
@@ -88,9 +162,15 @@ def svdvals(A: Tensor) -> Tensor:
     """The singular values, from the greatest on."""
 def tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
     """The inverse for `tensordot` over the last dims."""
-def tensorsolve(A: Tensor, B: Tensor) -> Tensor:
-    """The X with `tensordot(A, X, X.ndim)` equal to B."""
+@overload
+def tensorsolve(A: Tensor, B: Tensor, dims: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
+    """The X with `tensordot(A, X, X.ndim)` equal to B; the dims of A that are given are moved behind the others first."""
+@overload
+def tensorsolve(A: Tensor, B: Tensor, *dims: builtins.int) -> Tensor:
+    """The X with `tensordot(A, X, X.ndim)` equal to B; the dims of A that are given are moved behind the others first."""
+def vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
+    """The powers 0 to N - 1 of the elements, along a new last dim."""
 def vecdot(x: Tensor, y: Tensor, dim: builtins.int = -1) -> Tensor:
     """The inner product along a dim: the sum of the products of y's elements and the conjugates of x's."""
-def vector_norm(x: Tensor, ord: builtins.float = 2.0, dim: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+def vector_norm(x: Tensor, ord: builtins.float = 2.0, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype | None = None) -> Tensor:
     """The norm of vectors along dims; none given: of all elements."""

@@ -5,8 +5,8 @@ use crate::function::{Function, Overload};
 use crate::read::Object;
 use crate::tensor::Tensor;
 use crate::{site, words};
+use oflow::Error;
 use oflow::functional::bind::{Given, Misfit, Misfits};
-use oflow::{Error, ErrorKind};
 use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -38,14 +38,10 @@ fn short(o: Borrowed<'_, '_, PyAny>, depth: usize) -> String {
     }
 }
 
-/// The error with the called function in its text: a function that calls others fails in one of them, whose name tells the program
-/// nothing. Errors about other ranks name the ops of all ranks.
+/// The error with the called function in its text.
 #[cold]
 pub fn named_in(function: &Function, e: Error, given: &Given<'_, Object<'_, '_>>) -> Error {
-    let is_named = |text: &str| text.strip_prefix(function.name()).is_some_and(|rest| rest.starts_with(['(', ':']));
-    let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
-    let text = || given.text(function.full_name(), |o| short(o, 0));
-    if of_ranks || is_named(&e.to_string()) { e } else { e.within(text) }
+    oflow::functional::named_in(function.full_name(), e, || given.text(function.full_name(), |o| short(o, 0)))
 }
 
 /// The exception of a call that no overload takes.

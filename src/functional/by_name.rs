@@ -154,14 +154,17 @@ fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> R
     }
 }
 
-/// The error with the called function in its text: a function that calls others fails in one of them, whose name tells the program
-/// nothing. Errors about other ranks name the ops of all ranks.
+/// Returns the error with the called function in its text, for bindings of other languages: a function that calls others fails in one
+/// of them, whose name tells the program nothing. Errors about other ranks name the ops of all ranks. `text` is the call.
 #[cold]
-fn named_in(name: &str, e: Error, text: impl Fn() -> String) -> Error {
-    // A bare name may be that of a domain.
+pub fn named_in(name: &str, e: Error, text: impl Fn() -> String) -> Error {
+    // One of the two names may be without the domain.
     let is_named = |text: &str| {
         let (own, full) = (text.split(['(', ':']).next().unwrap_or_default(), name.replace("::", "."));
-        own.strip_suffix(full.as_str()).is_some_and(|domain| domain.is_empty() || domain.ends_with('.'))
+        let ends = |long: &str, short: &str| {
+            long.strip_suffix(short).is_some_and(|domain| domain.is_empty() || domain.ends_with('.'))
+        };
+        !own.is_empty() && (ends(own, &full) || ends(&full, own))
     };
     let of_ranks = matches!(e.kind(), ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
     if of_ranks || is_named(&e.to_string()) { e.in_call(text) } else { e.within(text) }

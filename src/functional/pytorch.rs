@@ -24,34 +24,50 @@ const HERE: &[(&str, &str)] = &[
 ];
 
 /// Functions of PyTorch that no function here composes.
-const ABSENT: &[&str] = &["as_strided", "eig", "eigvals", "lu", "poisson", "rnn"];
+const ABSENT: &[&str] = &["as_strided", "poisson", "rnn"];
 
 /// Functions of PyTorch that the crate `oflow-linalg` has. Called by name after its `register()`, they are functions of ours.
 const LINALG: &[&str] = &[
     "cholesky",
+    "cholesky_ex",
     "cond",
     "det",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
+    "geqrf",
+    "householder_product",
     "inv",
+    "inv_ex",
     "inverse",
+    "ldl_factor_ex",
+    "ldl_solve",
     "logdet",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
     "matrix_exp",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_sqrth",
     "multi_dot",
+    "orgqr",
     "pinv",
     "pinverse",
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "svd",
     "svdvals",
     "tensorinv",
     "tensorsolve",
+    "triangular_solve",
 ];
 
 /// Functions of PyTorch that the crate `oflow-fft` has, in the same way.
@@ -89,6 +105,10 @@ pub(super) fn instead(name: &str) -> Option<String> {
             let name = match name {
                 "inverse" => "inv",
                 "pinverse" => "pinv",
+                "lu" | "lu_factor" => "lu_factor_ex",
+                "geqrf" => "qr",
+                "orgqr" => "householder_product",
+                "triangular_solve" => "solve_triangular",
                 name => name,
             };
             return Some(format!(

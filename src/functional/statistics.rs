@@ -3,13 +3,12 @@
 use super::differences::neighbours;
 use super::reduce::{std, var};
 use super::shape::in_method;
-use super::{invoke1, op, where_};
+use super::where_;
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Autocast, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
-use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Reductions";
@@ -116,11 +115,6 @@ fn observations(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// The conjugate transpose of a matrix.
-fn conjugates(x: &Tensor) -> Result<Tensor> {
-    if x.dtype().is_complex() { x.adjoint() } else { x.transpose(0, 1) }
-}
-
 pub(super) fn cov(
     x: &Tensor,
     correction: i64,
@@ -156,14 +150,14 @@ pub(super) fn cov(
         };
         let Some(w) = weights else {
             let centred = table.sub(&table.mean_keepdim(1)?)?;
-            let sums = centred.matmul(&conjugates(&centred)?)?;
+            let sums = centred.matmul(&centred.adjoint()?)?;
             let by = (n as i64).saturating_sub(correction).max(0);
             drop(inner);
             return reduced(&sums.div(by as f64)?);
         };
         let total = w.sum(())?;
         let centred = table.sub(&table.mul(&w)?.sum_keepdim(1)?.div(&total)?)?;
-        let sums = centred.mul(&w)?.matmul(&conjugates(&centred)?)?;
+        let sums = centred.mul(&w)?.matmul(&centred.adjoint()?)?;
         let left = match aweights {
             Some(a) if correction != 0 => total.sub(&w.mul(a)?.sum(())?.div(&total)?.mul(correction as f64)?)?,
             _ => total.sub(correction)?,
@@ -188,16 +182,16 @@ pub(super) fn corrcoef(x: &Tensor, site: CallSite) -> Result<Tensor> {
             drop(inner);
             return c.div(&c);
         }
-        let deviations = c.diagonal(0, 0, 1)?.sqrt()?;
+        let variances = c.diagonal(0, 0, 1)?;
+        let complex = variances.dtype().is_complex();
+        let deviations = if complex { variances.real()?.sqrt()? } else { variances.sqrt()? };
         let r = c.div(&deviations.unsqueeze(1)?)?.div(&deviations)?;
-        if r.dtype().is_complex() {
-            let part = |part: Tensor| part.clamp(-1.0, 1.0);
-            let (re, im) = (part(r.real()?)?, part(r.imag()?)?);
-            drop(inner);
-            return invoke1(op!("complex"), &[Some(&re), Some(&im)], smallvec![], smallvec![], site);
-        }
+        let parts = if complex { Some((r.real()?.clamp(-1.0, 1.0)?, r.imag()?.clamp(-1.0, 1.0)?)) } else { None };
         drop(inner);
-        r.clamp(-1.0, 1.0)
+        match parts {
+            Some((re, im)) => re.complex(&im),
+            None => r.clamp(-1.0, 1.0),
+        }
     };
     site.run(body).map_err(|e| e.within(|| format!("corrcoef({})", x.short())))
 }

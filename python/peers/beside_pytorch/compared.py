@@ -79,6 +79,20 @@ def factors(name, ours, theirs, sample):
     return None if made is None or torch.allclose(made[0], made[1].to(made[0].dtype), **close) else "the product of the factors is not the input"
 
 
+def in_one_order(name, ours, theirs):
+    """Eigenvalues that come in any order, and their vectors, as ours are ordered."""
+    if name not in ("linalg.eig", "linalg.eigvals"):
+        return ours, theirs
+    own, values = back(leaves(ours)[0]), leaves(theirs)[0]
+    if own.shape != values.shape or not own.numel():
+        return ours, theirs
+    order = (own.unsqueeze(-1) - values.detach().unsqueeze(-2)).abs().argmin(-1)
+    if name == "linalg.eigvals":
+        return ours, values.gather(-1, order)
+    vectors = theirs[1]
+    return ours, (values.gather(-1, order), vectors.gather(-1, order.unsqueeze(-2).expand(vectors.shape)))
+
+
 def _svd(matrix, u, s, v):
     return (u[..., : s.shape[-1]] * s.unsqueeze(-2)) @ v[..., : s.shape[-1], :], matrix
 

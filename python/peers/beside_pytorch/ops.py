@@ -125,8 +125,6 @@ class Ops:
                 continue
             try:
                 theirs = op.op(sample.input, *sample.args, **sample.kwargs)
-                if differentiable:
-                    theirs = sample.output_process_fn_grad(theirs)
             except Exception:
                 continue
             what = f"{name}({described(sample.input, *sample.args, **sample.kwargs)})"
@@ -141,7 +139,7 @@ class Ops:
             if said:
                 yield "wrong", f"{what}: {said}"
             elif differentiable:
-                yield self.gradients(op, what, sample, given, ours, theirs)
+                yield self.gradients(op, what, sample, given, *compared.in_one_order(op.name, ours, theirs))
             else:
                 yield "right", ""
 
@@ -150,15 +148,24 @@ class Ops:
             return compared.same_meta(ours, theirs)
         if op.name in compared.PRODUCTS:
             return compared.factors(op.name, ours, theirs, sample)
+        ours, theirs = compared.in_one_order(op.name, ours, theirs)
         said = compared.differ(ours, theirs)
         if said == "values" and (op.name in compared.TIES or key_of(op) in compared.TIES):
             return compared.ties(op.name, ours, theirs, sample)
         return said
 
     def gradients(self, op, what, sample, given, ours, theirs):
-        """Of the sum of results with random factors, to all inputs that ask for one."""
-        if RANDOM.match(op.name) or op.name in compared.PRODUCTS and not op.gradcheck_wrapper:
+        """Of the sum of results with random factors, to all inputs that ask for one.
+
+        The sample says what of the results has one value: the products of factors, and not the factors.
+        """
+        if RANDOM.match(op.name):
             return "right", ""
+        try:
+            theirs = sample.output_process_fn_grad(theirs)
+            ours = sample.output_process_fn_grad(ours)
+        except Exception as e:
+            return "no gradient", f"{what}: {refusal(e)}"
         asked = [isinstance(t, torch.Tensor) and t.requires_grad for t in leaves((sample.input, sample.args, sample.kwargs))]
         inputs = [t for t, yes in zip(leaves((sample.input, sample.args, sample.kwargs)), asked) if yes]
         mine = [t for t, yes in zip(leaves(given), asked) if yes]

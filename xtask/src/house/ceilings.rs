@@ -29,7 +29,6 @@ pub const CEILINGS: &[(&str, Size, Size)] = &[
     ("kernels", (5, 2), (8, 5)),
     ("launcher", (3, 3), (5, 4)),
     ("libraries", (0, 0), (3, 2)),
-    ("linalg", (1, 3), (1, 3)),
     ("memory", (1, 3), (1, 3)),
     ("nn", (1, 2), (1, 3)),
     ("op-abi", (1, 4), (1, 4)),

@@ -38,10 +38,12 @@ impl Program {
         let crosses =
             |i: usize| self.used[i] && walk.strides[i + 1][d] == 1 && !matches!(walk.inner_stride(i + 1), 0 | 1);
         let crossing: SmallVec<[usize; 4]> = (0..self.inputs.len()).filter(|i| crosses(*i)).collect();
-        let smallest = crossing.iter().map(|i| self.inputs[*i].dtype().size()).min().unwrap_or(1);
-        let blocks = Blocks::new(walk, d, smallest);
+        let sizes = || crossing.iter().map(|i| self.inputs[*i].dtype().size());
+        let blocks = Blocks::new(walk, d, sizes().min().unwrap_or(1));
+        // Words of a buffer: complex numbers of two f64 have two.
+        let words = blocks.height * STEP * sizes().max().unwrap_or(1).div_ceil(size_of::<u64>());
         parallel_for(blocks.count(), blocks.grain(), &|range| {
-            with_scratch(&BLOCKS, crossing.len() * blocks.height * STEP, |buffer: *mut u64| {
+            with_scratch(&BLOCKS, crossing.len() * words, |buffer: *mut u64| {
                 for block in range {
                     let (start, [rows, columns]) = blocks.block(walk, block);
                     let inner = |operand: usize| smallvec![walk.strides[operand][d], walk.inner_stride(operand)];
@@ -61,7 +63,7 @@ impl Program {
                         zero: operands.zero,
                     };
                     for (number, i) in crossing.iter().enumerate() {
-                        let (from, to) = (part.ptrs[i + 1], buffer.wrapping_add(number * blocks.height * STEP));
+                        let (from, to) = (part.ptrs[i + 1], buffer.wrapping_add(number * words));
                         let step = walk.inner_stride(i + 1);
                         // SAFETY: the block lies inside the input; the buffer has this much room for each that crosses.
                         unsafe {

@@ -78,7 +78,7 @@ fn layouts_and_threads_do_not_change_bits() {
 /// Operands of every element size that lie side by side along another dim than the output, at the edges of blocks.
 #[test]
 fn operands_that_cross() {
-    for d in [DType::U8, DType::BF16, DType::F32, DType::F64] {
+    for d in [DType::U8, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128] {
         for [rows, columns] in [[70usize, 1100usize], [9, 130], [600, 33]] {
             let n = rows * columns;
             let whole = |i: usize| (i % 100) as f64;
