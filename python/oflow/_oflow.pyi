@@ -136,6 +136,7 @@ contiguous_format: memory_format
 preserve_format: memory_format
 channels_last: memory_format
 channels_last_3d: memory_format
+strided: memory_format
 
 class Tensor:
     """A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement."""
@@ -203,6 +204,15 @@ class Tensor:
     def itemsize(self) -> builtins.int: ...
     @property
     def nbytes(self) -> builtins.int: ...
+    def fill_diagonal_(self, fill_value: Number, wrap: builtins.bool = False) -> Tensor: ...
+    def random_(self, *bounds: builtins.int, generator: Generator | None = None) -> Tensor: ...
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: ...
+    def pin_memory(self) -> Tensor: ...
+    def get_device(self) -> builtins.int: ...
+    @property
+    def is_cpu(self) -> builtins.bool: ...
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, pad_mode: str = "reflect", normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None) -> Tensor: ...
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor: ...
     def new_zeros(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
     def new_ones(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
     def new_empty(self, *size: Any, dtype: _dtype | None = None, device: _device | str | None = None, requires_grad: builtins.bool = False) -> Tensor: ...
@@ -228,7 +238,7 @@ class Tensor:
     ) -> None: ...
     def retain_grad(self) -> None: ...
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle: ...
-    def item(self) -> Number: ...
+    def item(self) -> Any: ...
     def tolist(self) -> Any: ...
     def numpy(self, *, force: builtins.bool = False) -> Any: ...
     def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
@@ -439,6 +449,10 @@ class Tensor:
     @overload
     def affine_grid(self, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
         """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+    def airy_ai(self) -> Tensor:
+        """The Airy function Ai. It has no gradient."""
+    def airy_ai_(self) -> Tensor:
+        """`airy_ai` in place: the result is written over the first argument."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
     def allclose(self, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -571,6 +585,22 @@ class Tensor:
         """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
     def bernoulli_(self, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
         """x becomes 1 with probability `p` and 0 otherwise, in place."""
+    def bessel_j0(self) -> Tensor:
+        """The Bessel function of the first kind of order 0."""
+    def bessel_j0_(self) -> Tensor:
+        """`bessel_j0` in place: the result is written over the first argument."""
+    def bessel_j1(self) -> Tensor:
+        """The Bessel function of the first kind of order 1."""
+    def bessel_j1_(self) -> Tensor:
+        """`bessel_j1` in place: the result is written over the first argument."""
+    def bessel_y0(self) -> Tensor:
+        """The Bessel function of the second kind of order 0; NaN below 0."""
+    def bessel_y0_(self) -> Tensor:
+        """`bessel_y0` in place: the result is written over the first argument."""
+    def bessel_y1(self) -> Tensor:
+        """The Bessel function of the second kind of order 1; NaN below 0."""
+    def bessel_y1_(self) -> Tensor:
+        """`bessel_y1` in place: the result is written over the first argument."""
     def bilinear(self, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
     def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -673,6 +703,38 @@ class Tensor:
         """`celu` in place: the result is written over the first argument."""
     def channel_shuffle(self, groups: builtins.int) -> Tensor:
         """The channels, dim 1, in `groups` groups, taken in turn from each."""
+    @overload
+    def chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_t(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_t` with a number as n."""
+    def chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_u(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_u` with a number as n."""
+    def chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_v(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_v` with a number as n."""
+    def chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
+    @overload
+    def chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def chebyshev_polynomial_w(self, n: Number) -> Tensor:
+        """`chebyshev_polynomial_w` with a number as n."""
+    def chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
+        """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """The same as `linalg.cholesky`."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
@@ -757,6 +819,10 @@ class Tensor:
         """The complex conjugate; of real numbers x itself."""
     def conj_(self) -> Tensor:
         """`conj` in place: the result is written over the first argument."""
+    def conj_physical(self) -> Tensor:
+        """The same as `conj`."""
+    def conj_physical_(self) -> Tensor:
+        """The same as `conj_`."""
     def constant_pad_nd(self, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
         """`pad` with one number around."""
     def contiguous(self) -> Tensor:
@@ -914,6 +980,10 @@ class Tensor:
     @overload
     def diff(self, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbours, `n` times, of x with these in front and behind."""
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma`: NaN at negative integers."""
+    def digamma_(self) -> Tensor:
+        """`digamma` in place: the result is written over the first argument."""
     def dim(self) -> builtins.int:
         """The number of dims."""
     def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -999,6 +1069,10 @@ class Tensor:
     @overload
     def empty_like(self, *, dtype: _dtype) -> Tensor:
         """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
+    def entr(self) -> Tensor:
+        """-x log(x), the entropy: 0 of 0 and -inf below."""
+    def entr_(self) -> Tensor:
+        """`entr` in place: the result is written over the first argument."""
     @overload
     def eq(self, b: Tensor) -> Tensor:
         """True where a == b."""
@@ -1021,6 +1095,14 @@ class Tensor:
         """1 - erf(x), exact where erf(x) is nearly 1."""
     def erfc_(self) -> Tensor:
         """`erfc` in place: the result is written over the first argument."""
+    def erfcx(self) -> Tensor:
+        """exp(x²) erfc(x), also where the factors overflow and vanish."""
+    def erfcx_(self) -> Tensor:
+        """`erfcx` in place: the result is written over the first argument."""
+    def erfinv(self) -> Tensor:
+        """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+    def erfinv_(self) -> Tensor:
+        """`erfinv` in place: the result is written over the first argument."""
     def exp(self) -> Tensor:
         """eˣ."""
     def exp2(self) -> Tensor:
@@ -1069,6 +1151,18 @@ class Tensor:
         """Dim 1 from the end to the start: columns from right to left."""
     def flipud(self) -> Tensor:
         """Dim 0 from the end to the start: rows from the last to the first."""
+    @overload
+    def float_power(self, exponent: Tensor) -> Tensor:
+        """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+    @overload
+    def float_power(self, exponent: Number) -> Tensor:
+        """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
+    @overload
+    def float_power_(self, exponent: Tensor) -> Tensor:
+        """`float_power` in place: the result is written over the first argument."""
+    @overload
+    def float_power_(self, exponent: Number) -> Tensor:
+        """`float_power` in place: the result is written over the first argument."""
     def floor(self) -> Tensor:
         """The largest integer not above x."""
     def floor_(self) -> Tensor:
@@ -1113,6 +1207,12 @@ class Tensor:
         """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
     def fractional_max_pool3d(self, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
         """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
+    def frexp(self) -> _MantissaExponent:
+        """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
+    def frexp_exponent(self) -> Tensor:
+        """The exponent of x, as `frexp` returns it."""
+    def frexp_mantissa(self) -> Tensor:
+        """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
     @overload
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
@@ -1127,6 +1227,10 @@ class Tensor:
         """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
     def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
         """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+    def gcd(self, b: Tensor) -> Tensor:
+        """The greatest common divisor; 0 of two zeros."""
+    def gcd_(self, b: Tensor) -> Tensor:
+        """`gcd` in place: the result is written over the first argument."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
@@ -1149,6 +1253,8 @@ class Tensor:
         """`gelu_tanh` in place: the result is written over the first argument."""
     def geometric_(self, p: builtins.float, generator: Generator | None = None) -> Tensor:
         """x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …"""
+    def geqrf(self) -> _ATau:
+        """The QR decomposition in LAPACK's form: R with the vectors of reflections below its diagonal, and their factors."""
     def ger(self, b: Tensor) -> Tensor:
         """The same as `outer`."""
     def glu(self, dim: builtins.int = -1) -> Tensor:
@@ -1232,6 +1338,22 @@ class Tensor:
         """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
     def heaviside_(self, values: Tensor) -> Tensor:
         """`heaviside` in place: the result is written over the first argument."""
+    @overload
+    def hermite_polynomial_h(self, n: Tensor) -> Tensor:
+        """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def hermite_polynomial_h(self, n: Number) -> Tensor:
+        """`hermite_polynomial_h` with a number as n."""
+    def hermite_polynomial_h_(self, n: Tensor) -> Tensor:
+        """`hermite_polynomial_h` in place: the result is written over the first argument."""
+    @overload
+    def hermite_polynomial_he(self, n: Tensor) -> Tensor:
+        """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def hermite_polynomial_he(self, n: Number) -> Tensor:
+        """`hermite_polynomial_he` with a number as n."""
+    def hermite_polynomial_he_(self, n: Tensor) -> Tensor:
+        """`hermite_polynomial_he` in place: the result is written over the first argument."""
     def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
         """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
     def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -1272,6 +1394,30 @@ class Tensor:
         """√(a² + b²), also where the squares overflow."""
     def hypot_(self, b: Tensor) -> Tensor:
         """`hypot` in place: the result is written over the first argument."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        """`i0` in place: the result is written over the first argument."""
+    def i0e(self) -> Tensor:
+        """exp(-|x|) times `i0`."""
+    def i0e_(self) -> Tensor:
+        """`i0e` in place: the result is written over the first argument."""
+    def i1(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 1."""
+    def i1_(self) -> Tensor:
+        """`i1` in place: the result is written over the first argument."""
+    def i1e(self) -> Tensor:
+        """exp(-|x|) times `i1`."""
+    def i1e_(self) -> Tensor:
+        """`i1e` in place: the result is written over the first argument."""
+    def igamma(self, b: Tensor) -> Tensor:
+        """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
+    def igamma_(self, b: Tensor) -> Tensor:
+        """`igamma` in place: the result is written over the first argument."""
+    def igammac(self, b: Tensor) -> Tensor:
+        """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
+    def igammac_(self, b: Tensor) -> Tensor:
+        """`igammac` in place: the result is written over the first argument."""
     @overload
     def im2col(self, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
         """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -1382,12 +1528,24 @@ class Tensor:
         """|x - t|."""
     def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
         """The absolute error |x - target|."""
+    @overload
+    def laguerre_polynomial_l(self, n: Tensor) -> Tensor:
+        """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def laguerre_polynomial_l(self, n: Number) -> Tensor:
+        """`laguerre_polynomial_l` with a number as n."""
+    def laguerre_polynomial_l_(self, n: Tensor) -> Tensor:
+        """`laguerre_polynomial_l` in place: the result is written over the first argument."""
     def last_index(self, size: builtins.int) -> Tensor:
         """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
     def layer_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
         """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
     def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweightDbias:
         """Gradients of layer_norm."""
+    def lcm(self, b: Tensor) -> Tensor:
+        """The least common multiple; 0 where one is 0."""
+    def lcm_(self, b: Tensor) -> Tensor:
+        """`lcm` in place: the result is written over the first argument."""
     def ldexp(self, b: Tensor) -> Tensor:
         """a times 2 to the power b."""
     def ldexp_(self, b: Tensor) -> Tensor:
@@ -1408,6 +1566,14 @@ class Tensor:
         """x, or alpha x where x is negative."""
     def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
         """`leaky_relu` in place: the result is written over the first argument."""
+    @overload
+    def legendre_polynomial_p(self, n: Tensor) -> Tensor:
+        """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def legendre_polynomial_p(self, n: Number) -> Tensor:
+        """`legendre_polynomial_p` with a number as n."""
+    def legendre_polynomial_p_(self, n: Tensor) -> Tensor:
+        """`legendre_polynomial_p` in place: the result is written over the first argument."""
     @overload
     def lerp(self, b: Tensor, weight: Tensor) -> Tensor:
         """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -1444,6 +1610,10 @@ class Tensor:
     @overload
     def less_equal_(self, s: Number) -> Tensor:
         """The same as `le_`."""
+    def lgamma(self) -> Tensor:
+        """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
+    def lgamma_(self) -> Tensor:
+        """`lgamma` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -1472,6 +1642,10 @@ class Tensor:
         """`log2` in place: the result is written over the first argument."""
     def log_(self) -> Tensor:
         """`log` in place: the result is written over the first argument."""
+    def log_ndtr(self) -> Tensor:
+        """The logarithm of `ndtr`, also where that vanishes."""
+    def log_ndtr_(self) -> Tensor:
+        """`log_ndtr` in place: the result is written over the first argument."""
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
         """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
     def log_sigmoid(self) -> Tensor:
@@ -1564,7 +1738,7 @@ class Tensor:
         """`linalg.lu_factor` of matrices of any rank, and with `get_infos` for each 0 or the number of the pivot that is zero."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """The solution for the results of `lu`. `linalg.lu_solve` has more forms."""
-    def lu_unpack(self, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    def lu_unpack(self, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> _PLU:
         """P, L and U with `A = P L U` of the results of `lu`; what is not asked for has no elements."""
     def margin_ranking_loss(self, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
         """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
@@ -1692,6 +1866,14 @@ class Tensor:
         """The product of two matrices."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
         """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+    def modified_bessel_k0(self) -> Tensor:
+        """The modified Bessel function of the second kind of order 0; NaN below 0."""
+    def modified_bessel_k0_(self) -> Tensor:
+        """`modified_bessel_k0` in place: the result is written over the first argument."""
+    def modified_bessel_k1(self) -> Tensor:
+        """The modified Bessel function of the second kind of order 1; NaN below 0."""
+    def modified_bessel_k1_(self) -> Tensor:
+        """`modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def moveaxis(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same as `movedim`."""
@@ -1744,6 +1926,10 @@ class Tensor:
         """The same as `mul_`."""
     def mv(self, v: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """`mvlgamma` in place: the result is written over the first argument."""
     def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless they are given."""
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -1783,6 +1969,14 @@ class Tensor:
         """`len` elements of a dim from the position on that a tensor without dims holds, which is read."""
     def ndimension(self) -> builtins.int:
         """The number of dims."""
+    def ndtr(self) -> Tensor:
+        """The normal distribution function: the area under the bell curve left of x."""
+    def ndtr_(self) -> Tensor:
+        """`ndtr` in place: the result is written over the first argument."""
+    def ndtri(self) -> Tensor:
+        """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
+    def ndtri_(self) -> Tensor:
+        """`ndtri` in place: the result is written over the first argument."""
     @overload
     def ne(self, b: Tensor) -> Tensor:
         """True where a != b."""
@@ -1805,6 +1999,12 @@ class Tensor:
         """The same as `neg_`."""
     def nelement(self) -> builtins.int:
         """The number of elements."""
+    def next_half(self, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
+        """`nextafter` of halves, which the numbers describe."""
+    def nextafter(self, b: Tensor) -> Tensor:
+        """The number next to a towards b, of those that the dtype has."""
+    def nextafter_(self, b: Tensor) -> Tensor:
+        """`nextafter` in place: the result is written over the first argument."""
     def nll_loss(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
         """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
     def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -1817,6 +2017,9 @@ class Tensor:
     @overload
     def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, dtype: _dtype) -> Tensor:
         """`norm` of the tensor converted to `dtype`."""
+    @overload
+    def norm(self, p: str, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Tensor:
+        """The norm of Frobenius (fro) over dims, or the sum of the singular values (nuc) of matrices in two dims."""
     @overload
     def normal(self, std: Tensor, *, generator: Generator | None = None) -> Tensor:
         """Normal numbers, each with a mean and a standard deviation of its own. Shapes broadcast; there is a gradient of both."""
@@ -1865,7 +2068,7 @@ class Tensor:
         """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
     def pairwise_distance(self, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
         """The p-norm of x1 - x2 + eps along the last dim."""
-    def pca_lowrank(self, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    def pca_lowrank(self, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> _USV:
         """About the q first principal components of the rows of A, as columns of V, by random projections."""
     def pdist(self, p: builtins.float = 2.0) -> Tensor:
         """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
@@ -1885,6 +2088,10 @@ class Tensor:
         """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     def polar(self, angle: Tensor) -> Tensor:
         """The complex numbers with these absolute values and angles, in radians."""
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """The derivative of order n of `digamma`."""
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """`polygamma` in place: the result is written over the first argument."""
     def positive(self) -> Tensor:
         """The tensor itself."""
     @overload
@@ -1915,7 +2122,7 @@ class Tensor:
         """The scale of a quantised tensor."""
     def q_zero_point(self) -> builtins.int:
         """The zero point of a quantised tensor."""
-    def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    def qr(self, some: builtins.bool = True) -> _QR:
         """Q with orthonormal columns and R upper triangular; without `some` a square Q. `linalg.qr` has more forms."""
     @overload
     def quantile(self, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
@@ -2103,6 +2310,14 @@ class Tensor:
         """Multiplies many tensors in place by a number that is a tensor."""
     def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
         """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
+    def scaled_modified_bessel_k0(self) -> Tensor:
+        """eˣ times `modified_bessel_k0`."""
+    def scaled_modified_bessel_k0_(self) -> Tensor:
+        """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
+    def scaled_modified_bessel_k1(self) -> Tensor:
+        """eˣ times `modified_bessel_k1`."""
+    def scaled_modified_bessel_k1_(self) -> Tensor:
+        """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
     @overload
     def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
         """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -2166,6 +2381,38 @@ class Tensor:
         """`sgn` in place: the result is written over the first argument."""
     def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
         """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+    @overload
+    def shifted_chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_t(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_t` with a number as n."""
+    def shifted_chebyshev_polynomial_t_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_u(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_u(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_u` with a number as n."""
+    def shifted_chebyshev_polynomial_u_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_v(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_v(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_v` with a number as n."""
+    def shifted_chebyshev_polynomial_v_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
+    @overload
+    def shifted_chebyshev_polynomial_w(self, n: Tensor) -> Tensor:
+        """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+    @overload
+    def shifted_chebyshev_polynomial_w(self, n: Number) -> Tensor:
+        """`shifted_chebyshev_polynomial_w` with a number as n."""
+    def shifted_chebyshev_polynomial_w_(self, n: Tensor) -> Tensor:
+        """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
     def sigmoid(self) -> Tensor:
         """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
     def sigmoid_(self) -> Tensor:
@@ -2204,7 +2451,7 @@ class Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
-    def slogdet(self) -> tuple[Tensor, Tensor]:
+    def slogdet(self) -> _SignLogabsdet:
         """The same as `linalg.slogdet`."""
     def smooth_l1_each(self, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
         """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
@@ -2236,6 +2483,10 @@ class Tensor:
         """`softsign` in place: the result is written over the first argument."""
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> _ValuesIndices:
         """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+    def spherical_bessel_j0(self) -> Tensor:
+        """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
+    def spherical_bessel_j0_(self) -> Tensor:
+        """`spherical_bessel_j0` in place: the result is written over the first argument."""
     @overload
     def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -2354,9 +2605,9 @@ class Tensor:
     @overload
     def sum_to_size(self, *size: builtins.int) -> Tensor:
         """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
-    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> _USV:
         """The singular values S, and the singular vectors as columns of U and V: `x = U diag(S) Vᴴ`; without `some` all vectors, without `compute_uv` zeros. `linalg.svd` gives Vᴴ."""
-    def svd_lowrank(self, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def svd_lowrank(self, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> _USV:
         """About the q largest singular values of A less M, and their vectors as columns of U and V, by random projections."""
     def swapaxes(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """The same as `transpose`."""
@@ -2439,7 +2690,7 @@ class Tensor:
         """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
     def trapz(self, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
         """The same as `trapezoid`."""
-    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> _SolutionCloned_coefficient:
         """The x of `A x = b` for a triangular A, and a copy of A. `linalg.solve_triangular` has more forms."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
@@ -2582,8 +2833,20 @@ class Tensor:
         """The parts along dim 0 between these places."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
         """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+    @overload
+    def xlog1py(self, b: Tensor) -> Tensor:
+        """a log(1 + b), and 0 where a is zero."""
+    @overload
+    def xlog1py(self, b: Number) -> Tensor:
+        """`xlog1py` with a number as b."""
+    def xlog1py_(self, b: Tensor) -> Tensor:
+        """`xlog1py` in place: the result is written over the first argument."""
+    @overload
     def xlogy(self, b: Tensor) -> Tensor:
         """a log(b), and 0 where a is zero."""
+    @overload
+    def xlogy(self, b: Number) -> Tensor:
+        """`xlogy` with a number as b."""
     def xlogy_(self, b: Tensor) -> Tensor:
         """`xlogy` in place: the result is written over the first argument."""
     def zero_(self) -> Tensor:
@@ -2594,6 +2857,14 @@ class Tensor:
     @overload
     def zeros_like(self, *, dtype: _dtype) -> Tensor:
         """Zeros of the same shape and layout, of that dtype."""
+    @overload
+    def zeta(self, b: Tensor) -> Tensor:
+        """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
+    @overload
+    def zeta(self, b: Number) -> Tensor:
+        """`zeta` with a number as b."""
+    def zeta_(self, b: Tensor) -> Tensor:
+        """`zeta` in place: the result is written over the first argument."""
 
 class MemoryStats(NamedTuple):
     """Bytes of a device's memory."""
@@ -2831,6 +3102,10 @@ def _build_library(
 def _unload_library(library: Library) -> None: ...
 def _loaded_libraries() -> list[Library]: ...
 
+class _ATau(NamedTuple):
+    a: Tensor
+    tau: Tensor
+
 class _DqDkDv(NamedTuple):
     dq: Tensor
     dk: Tensor
@@ -2853,6 +3128,10 @@ class _HistBin_edges(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 
+class _MantissaExponent(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
 class _MinMax(NamedTuple):
     min: Tensor
     max: Tensor
@@ -2870,9 +3149,31 @@ class _OutputH_nC_n(NamedTuple):
     h_n: Tensor
     c_n: Tensor
 
+class _PLU(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class _QR(NamedTuple):
+    Q: Tensor
+    R: Tensor
+
+class _SignLogabsdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+class _SolutionCloned_coefficient(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+
 class _StdMean(NamedTuple):
     std: Tensor
     mean: Tensor
+
+class _USV(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
 
 class _ValuesIndices(NamedTuple):
     values: Tensor
@@ -3058,6 +3359,10 @@ def affine_grid(theta: Tensor, size: builtins.int | Sequence[builtins.int], *, a
 @overload
 def affine_grid(theta: Tensor, *size: builtins.int, align_corners: builtins.bool = False) -> Tensor:
     """The grid of affine maps `theta` `[batch, 2, 3]`, or `[batch, 3, 4]` for 3 spatial dims, for `grid_sample` to a result of `size` `[batch, channels, spatial dims]`."""
+def airy_ai(x: Tensor) -> Tensor:
+    """The Airy function Ai. It has no gradient."""
+def airy_ai_(x: Tensor) -> Tensor:
+    """`airy_ai` in place: the result is written over the first argument."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
 def allclose(x: Tensor, y: Tensor, rtol: builtins.float = 1e-5, atol: builtins.float = 1e-8, equal_nan: builtins.bool = False) -> builtins.bool:
@@ -3224,6 +3529,22 @@ def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
     """For each element 1 with its probability, else 0, in the dtype of the probabilities."""
 def bernoulli_(x: Tensor, p: builtins.float = 0.5, generator: Generator | None = None) -> Tensor:
     """x becomes 1 with probability `p` and 0 otherwise, in place."""
+def bessel_j0(x: Tensor) -> Tensor:
+    """The Bessel function of the first kind of order 0."""
+def bessel_j0_(x: Tensor) -> Tensor:
+    """`bessel_j0` in place: the result is written over the first argument."""
+def bessel_j1(x: Tensor) -> Tensor:
+    """The Bessel function of the first kind of order 1."""
+def bessel_j1_(x: Tensor) -> Tensor:
+    """`bessel_j1` in place: the result is written over the first argument."""
+def bessel_y0(x: Tensor) -> Tensor:
+    """The Bessel function of the second kind of order 0; NaN below 0."""
+def bessel_y0_(x: Tensor) -> Tensor:
+    """`bessel_y0` in place: the result is written over the first argument."""
+def bessel_y1(x: Tensor) -> Tensor:
+    """The Bessel function of the second kind of order 1; NaN below 0."""
+def bessel_y1_(x: Tensor) -> Tensor:
+    """`bessel_y1` in place: the result is written over the first argument."""
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x1ᵀ W x2 + b for each matrix W of `weight` `[out, d1, d2]`: `[.., d1]` and `[.., d2]` give `[.., out]`."""
 def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
@@ -3344,6 +3665,50 @@ def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """`celu` in place: the result is written over the first argument."""
 def channel_shuffle(x: Tensor, groups: builtins.int) -> Tensor:
     """The channels, dim 1, in `groups` groups, taken in turn from each."""
+@overload
+def chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_t` with a number as n."""
+@overload
+def chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_t` with a number as x."""
+def chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_t` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_u` with a number as n."""
+@overload
+def chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_u` with a number as x."""
+def chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_u` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_v` with a number as n."""
+@overload
+def chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_v` with a number as x."""
+def chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_v` in place: the result is written over the first argument."""
+@overload
+def chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
+    """`chebyshev_polynomial_w` with a number as n."""
+@overload
+def chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_w` with a number as x."""
+def chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
+    """`chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def cholesky(x: Tensor, upper: builtins.bool = False) -> Tensor:
     """The same as `linalg.cholesky`."""
 def cholesky_inverse(L: Tensor, upper: builtins.bool = False) -> Tensor:
@@ -3434,6 +3799,10 @@ def conj(x: Tensor) -> Tensor:
     """The complex conjugate; of real numbers x itself."""
 def conj_(x: Tensor) -> Tensor:
     """`conj` in place: the result is written over the first argument."""
+def conj_physical(x: Tensor) -> Tensor:
+    """The same as `conj`."""
+def conj_physical_(x: Tensor) -> Tensor:
+    """The same as `conj_`."""
 def constant_pad_nd(x: Tensor, pad: builtins.int | Sequence[builtins.int], value: Number = 0) -> Tensor:
     """`pad` with one number around."""
 def contiguous(x: Tensor) -> Tensor:
@@ -3591,6 +3960,10 @@ def diff(x: Tensor, n: builtins.int = 1, dim: builtins.int = -1, *, prepend: Ten
 @overload
 def diff(x: Tensor, n: builtins.int, dim: builtins.int, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The differences of neighbours, `n` times, of x with these in front and behind."""
+def digamma(x: Tensor) -> Tensor:
+    """The derivative of `lgamma`: NaN at negative integers."""
+def digamma_(x: Tensor) -> Tensor:
+    """`digamma` in place: the result is written over the first argument."""
 def dim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def dist(x: Tensor, other: Tensor, p: builtins.float = 2.0) -> Tensor:
@@ -3692,6 +4065,10 @@ def empty_like(x: Tensor) -> Tensor:
 @overload
 def empty_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Memory of the same shape and layout whose contents nobody reads before writing them, of that dtype."""
+def entr(x: Tensor) -> Tensor:
+    """-x log(x), the entropy: 0 of 0 and -inf below."""
+def entr_(x: Tensor) -> Tensor:
+    """`entr` in place: the result is written over the first argument."""
 @overload
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """True where a == b."""
@@ -3714,6 +4091,14 @@ def erfc(x: Tensor) -> Tensor:
     """1 - erf(x), exact where erf(x) is nearly 1."""
 def erfc_(x: Tensor) -> Tensor:
     """`erfc` in place: the result is written over the first argument."""
+def erfcx(x: Tensor) -> Tensor:
+    """exp(x²) erfc(x), also where the factors overflow and vanish."""
+def erfcx_(x: Tensor) -> Tensor:
+    """`erfcx` in place: the result is written over the first argument."""
+def erfinv(x: Tensor) -> Tensor:
+    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+def erfinv_(x: Tensor) -> Tensor:
+    """`erfinv` in place: the result is written over the first argument."""
 def exp(x: Tensor) -> Tensor:
     """eˣ."""
 def exp2(x: Tensor) -> Tensor:
@@ -3768,6 +4153,21 @@ def fliplr(x: Tensor) -> Tensor:
     """Dim 1 from the end to the start: columns from right to left."""
 def flipud(x: Tensor) -> Tensor:
     """Dim 0 from the end to the start: rows from the last to the first."""
+@overload
+def float_power(x: Tensor, exponent: Tensor) -> Tensor:
+    """x to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power(x: Tensor, exponent: Number) -> Tensor:
+    """x to the power of a number, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power(x: Number, exponent: Tensor) -> Tensor:
+    """A number to the power of the exponents, computed in f64, or in c128 where one of both is complex."""
+@overload
+def float_power_(x: Tensor, exponent: Tensor) -> Tensor:
+    """`float_power` in place: the result is written over the first argument."""
+@overload
+def float_power_(x: Tensor, exponent: Number) -> Tensor:
+    """`float_power` in place: the result is written over the first argument."""
 def floor(x: Tensor) -> Tensor:
     """The largest integer not above x."""
 def floor_(x: Tensor) -> Tensor:
@@ -3812,6 +4212,12 @@ def fractional_max_pool2d(x: Tensor, kernel_size: builtins.int | Sequence[builti
     """The largest elements of windows whose places are random (Graham, 2014), and where they are, counted over the spatial dims. `samples` `[batch, channels, 2]` are uniform numbers from 0 to 1: the windows of a channel of an image depend on its numbers, the first for the last dim."""
 def fractional_max_pool3d(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], output_size: builtins.int | Sequence[builtins.int], samples: Tensor) -> _ValuesIndices:
     """As `fractional_max_pool2d` for 3 spatial dims and as many numbers for each channel, in the order of the dims."""
+def frexp(x: Tensor) -> _MantissaExponent:
+    """Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent."""
+def frexp_exponent(x: Tensor) -> Tensor:
+    """The exponent of x, as `frexp` returns it."""
+def frexp_mantissa(x: Tensor) -> Tensor:
+    """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -3830,6 +4236,10 @@ def gather_last(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
     """As gather, but zero where an index that comes later along the dim names the same element. It is the gradient of scatter with respect to the values, of which the last stands."""
 def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
     """The negative log likelihood of targets under normal distributions with these means and variances. Targets broadcast; the variances may lack the last dim of x, or have dims of size 1. `full` adds the constant log(2π) / 2."""
+def gcd(a: Tensor, b: Tensor) -> Tensor:
+    """The greatest common divisor; 0 of two zeros."""
+def gcd_(a: Tensor, b: Tensor) -> Tensor:
+    """`gcd` in place: the result is written over the first argument."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
@@ -3852,6 +4262,8 @@ def gelu_tanh_(x: Tensor) -> Tensor:
     """`gelu_tanh` in place: the result is written over the first argument."""
 def geometric_(x: Tensor, p: builtins.float, generator: Generator | None = None) -> Tensor:
     """x becomes numbers of trials until the first success, of the probability `p` each, in place: 1, 2, …"""
+def geqrf(x: Tensor) -> _ATau:
+    """The QR decomposition in LAPACK's form: R with the vectors of reflections below its diagonal, and their factors."""
 def ger(a: Tensor, b: Tensor) -> Tensor:
     """The same as `outer`."""
 def glu(x: Tensor, dim: builtins.int = -1) -> Tensor:
@@ -3939,6 +4351,28 @@ def heaviside(x: Tensor, values: Tensor) -> Tensor:
     """0 where x is below zero, 1 where it is above, and the element of `values` where it is zero."""
 def heaviside_(x: Tensor, values: Tensor) -> Tensor:
     """`heaviside` in place: the result is written over the first argument."""
+@overload
+def hermite_polynomial_h(x: Tensor, n: Tensor) -> Tensor:
+    """The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def hermite_polynomial_h(x: Tensor, n: Number) -> Tensor:
+    """`hermite_polynomial_h` with a number as n."""
+@overload
+def hermite_polynomial_h(x: Number, n: Tensor) -> Tensor:
+    """`hermite_polynomial_h` with a number as x."""
+def hermite_polynomial_h_(x: Tensor, n: Tensor) -> Tensor:
+    """`hermite_polynomial_h` in place: the result is written over the first argument."""
+@overload
+def hermite_polynomial_he(x: Tensor, n: Tensor) -> Tensor:
+    """The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def hermite_polynomial_he(x: Tensor, n: Number) -> Tensor:
+    """`hermite_polynomial_he` with a number as n."""
+@overload
+def hermite_polynomial_he(x: Number, n: Tensor) -> Tensor:
+    """`hermite_polynomial_he` with a number as x."""
+def hermite_polynomial_he_(x: Tensor, n: Tensor) -> Tensor:
+    """`hermite_polynomial_he` in place: the result is written over the first argument."""
 def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
     """x where t is 1, max(0, margin - x) where it is -1, and the sum of both elsewhere."""
 def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
@@ -3981,6 +4415,30 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     """√(a² + b²), also where the squares overflow."""
 def hypot_(a: Tensor, b: Tensor) -> Tensor:
     """`hypot` in place: the result is written over the first argument."""
+def i0(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+def i0_(x: Tensor) -> Tensor:
+    """`i0` in place: the result is written over the first argument."""
+def i0e(x: Tensor) -> Tensor:
+    """exp(-|x|) times `i0`."""
+def i0e_(x: Tensor) -> Tensor:
+    """`i0e` in place: the result is written over the first argument."""
+def i1(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 1."""
+def i1_(x: Tensor) -> Tensor:
+    """`i1` in place: the result is written over the first argument."""
+def i1e(x: Tensor) -> Tensor:
+    """exp(-|x|) times `i1`."""
+def i1e_(x: Tensor) -> Tensor:
+    """`i1e` in place: the result is written over the first argument."""
+def igamma(a: Tensor, b: Tensor) -> Tensor:
+    """The regularized lower incomplete gamma function P(a, b). It has a gradient by b only."""
+def igamma_(a: Tensor, b: Tensor) -> Tensor:
+    """`igamma` in place: the result is written over the first argument."""
+def igammac(a: Tensor, b: Tensor) -> Tensor:
+    """The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only."""
+def igammac_(a: Tensor, b: Tensor) -> Tensor:
+    """`igammac` in place: the result is written over the first argument."""
 @overload
 def im2col(x: Tensor, kernel_size: builtins.int | Sequence[builtins.int], dilation: builtins.int | Sequence[builtins.int] = (1,), padding: builtins.int | Sequence[builtins.int] = (0,), stride: builtins.int | Sequence[builtins.int] = (1,)) -> Tensor:
     """The windows of images `[batch, channels, height, width]`, or without the batch, as columns: `[batch, channels * elements of a window, windows]`. PyTorch's `nn.functional.unfold`."""
@@ -4083,6 +4541,8 @@ def isreal(x: Tensor) -> Tensor:
     """True where the imaginary part is 0, everywhere for real numbers."""
 def item(x: Tensor) -> Any:
     """The value of a tensor of one element. On a global tensor a collective of the world."""
+def kaiser_window(n: builtins.int, *, periodic: builtins.bool = True, beta: builtins.float = 12.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """The Kaiser window, of Bessel functions: the wider, the smaller `beta`."""
 def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
     """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
 def kl_each(x: Tensor, t: Tensor) -> Tensor:
@@ -4097,6 +4557,17 @@ def l1_each(x: Tensor, t: Tensor) -> Tensor:
     """|x - t|."""
 def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The absolute error |x - target|."""
+@overload
+def laguerre_polynomial_l(x: Tensor, n: Tensor) -> Tensor:
+    """The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def laguerre_polynomial_l(x: Tensor, n: Number) -> Tensor:
+    """`laguerre_polynomial_l` with a number as n."""
+@overload
+def laguerre_polynomial_l(x: Number, n: Tensor) -> Tensor:
+    """`laguerre_polynomial_l` with a number as x."""
+def laguerre_polynomial_l_(x: Tensor, n: Tensor) -> Tensor:
+    """`laguerre_polynomial_l` in place: the result is written over the first argument."""
 def lamb_direction_many(tensors: Sequence[Tensor], beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-6, weight_decay: builtins.float = 0.0, *, step: builtins.int) -> None:
     """The directions of LAMB (You et al.) for many parameters that lie alike, which stay as they are."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
@@ -4105,6 +4576,10 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
 def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweightDbias:
     """Gradients of layer_norm."""
+def lcm(a: Tensor, b: Tensor) -> Tensor:
+    """The least common multiple; 0 where one is 0."""
+def lcm_(a: Tensor, b: Tensor) -> Tensor:
+    """`lcm` in place: the result is written over the first argument."""
 def ldexp(a: Tensor, b: Tensor) -> Tensor:
     """a times 2 to the power b."""
 def ldexp_(a: Tensor, b: Tensor) -> Tensor:
@@ -4125,6 +4600,17 @@ def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """x, or alpha x where x is negative."""
 def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """`leaky_relu` in place: the result is written over the first argument."""
+@overload
+def legendre_polynomial_p(x: Tensor, n: Tensor) -> Tensor:
+    """The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def legendre_polynomial_p(x: Tensor, n: Number) -> Tensor:
+    """`legendre_polynomial_p` with a number as n."""
+@overload
+def legendre_polynomial_p(x: Number, n: Tensor) -> Tensor:
+    """`legendre_polynomial_p` with a number as x."""
+def legendre_polynomial_p_(x: Tensor, n: Tensor) -> Tensor:
+    """`legendre_polynomial_p` in place: the result is written over the first argument."""
 @overload
 def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
     """a + weight (b - a): a where the weight is 0, b where it is 1."""
@@ -4161,6 +4647,10 @@ def less_equal_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def less_equal_(x: Tensor, s: Number) -> Tensor:
     """The same as `le_`."""
+def lgamma(x: Tensor) -> Tensor:
+    """The logarithm of |Γ(x)|: inf at 0 and at negative integers."""
+def lgamma_(x: Tensor) -> Tensor:
+    """`lgamma` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
 def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
@@ -4197,6 +4687,10 @@ def log2_(x: Tensor) -> Tensor:
     """`log2` in place: the result is written over the first argument."""
 def log_(x: Tensor) -> Tensor:
     """`log` in place: the result is written over the first argument."""
+def log_ndtr(x: Tensor) -> Tensor:
+    """The logarithm of `ndtr`, also where that vanishes."""
+def log_ndtr_(x: Tensor) -> Tensor:
+    """`log_ndtr` in place: the result is written over the first argument."""
 def log_normal_(x: Tensor, mean: builtins.float = 1.0, std: builtins.float = 2.0, generator: Generator | None = None) -> Tensor:
     """x becomes numbers whose logarithms are normal with this mean and standard deviation, in place."""
 def log_sigmoid(x: Tensor) -> Tensor:
@@ -4301,7 +4795,7 @@ def lu(A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False)
     """`linalg.lu_factor` of matrices of any rank, and with `get_infos` for each 0 or the number of the pivot that is zero."""
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """The solution for the results of `lu`. `linalg.lu_solve` has more forms."""
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> _PLU:
     """P, L and U with `A = P L U` of the results of `lu`; what is not asked for has no elements."""
 def margin_ranking_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
     """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
@@ -4431,6 +4925,14 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     """The product of two matrices."""
 def mode(x: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _ValuesIndices:
     """The most frequent value along `dim` (the smallest of equally frequent ones), and the index of its last occurrence."""
+def modified_bessel_k0(x: Tensor) -> Tensor:
+    """The modified Bessel function of the second kind of order 0; NaN below 0."""
+def modified_bessel_k0_(x: Tensor) -> Tensor:
+    """`modified_bessel_k0` in place: the result is written over the first argument."""
+def modified_bessel_k1(x: Tensor) -> Tensor:
+    """The modified Bessel function of the second kind of order 1; NaN below 0."""
+def modified_bessel_k1_(x: Tensor) -> Tensor:
+    """`modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def moveaxis(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The same as `movedim`."""
@@ -4483,6 +4985,10 @@ def multiply_(x: Tensor, s: Number) -> Tensor:
     """The same as `mul_`."""
 def mv(a: Tensor, v: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
+def mvlgamma(x: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant."""
+def mvlgamma_(x: Tensor, p: builtins.int) -> Tensor:
+    """`mvlgamma` in place: the result is written over the first argument."""
 def nadam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, momentum_decay: builtins.float = 0.004, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of NAdam (Dozat), PyTorch's formula, of many parameters that lie alike."""
 def nan_to_num(x: Tensor, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
@@ -4526,6 +5032,14 @@ def ndim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def ndimension(x: Tensor) -> builtins.int:
     """The number of dims."""
+def ndtr(x: Tensor) -> Tensor:
+    """The normal distribution function: the area under the bell curve left of x."""
+def ndtr_(x: Tensor) -> Tensor:
+    """`ndtr` in place: the result is written over the first argument."""
+def ndtri(x: Tensor) -> Tensor:
+    """The inverse of `ndtr`: infinite at 0 and 1, NaN beyond."""
+def ndtri_(x: Tensor) -> Tensor:
+    """`ndtri` in place: the result is written over the first argument."""
 @overload
 def ne(a: Tensor, b: Tensor) -> Tensor:
     """True where a != b."""
@@ -4548,6 +5062,12 @@ def negative_(x: Tensor) -> Tensor:
     """The same as `neg_`."""
 def nelement(x: Tensor) -> builtins.int:
     """The number of elements."""
+def next_half(a: Tensor, b: Tensor, digits: builtins.float, least: builtins.float, most: builtins.float) -> Tensor:
+    """`nextafter` of halves, which the numbers describe."""
+def nextafter(a: Tensor, b: Tensor) -> Tensor:
+    """The number next to a towards b, of those that the dtype has."""
+def nextafter_(a: Tensor, b: Tensor) -> Tensor:
+    """`nextafter` in place: the result is written over the first argument."""
 def nll_loss(x: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", dim: builtins.int = 1) -> Tensor:
     """The negative log likelihood of log-probabilities whose classes lie along `dim`, as in PyTorch, and class indices with the other dims. `weight`, `ignore_index` and `reduction` are those of `cross_entropy`."""
 def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
@@ -4626,7 +5146,7 @@ def pad_constant(x: Tensor, before: builtins.int | Sequence[builtins.int], size:
     """x in a tensor of shape `size`, its first element at `before`, and a number around it. What is outside is left out."""
 def pairwise_distance(x1: Tensor, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dim."""
-def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+def pca_lowrank(A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> _USV:
     """About the q first principal components of the rows of A, as columns of V, by random projections."""
 def pdist(x: Tensor, p: builtins.float = 2.0) -> Tensor:
     """The p-norms of the differences of each two rows of a matrix: the upper triangle of `cdist(x, x)`, row by row."""
@@ -4646,6 +5166,14 @@ def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = Tr
     """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """The complex numbers with these absolute values and angles, in radians."""
+@overload
+def polygamma(n: builtins.int, x: Tensor) -> Tensor:
+    """The derivative of order n of `digamma`."""
+@overload
+def polygamma(x: Tensor, n: builtins.int) -> Tensor:
+    """The derivative of order n of `digamma`."""
+def polygamma_(x: Tensor, n: builtins.int) -> Tensor:
+    """`polygamma` in place: the result is written over the first argument."""
 def positive(x: Tensor) -> Tensor:
     """The tensor itself."""
 @overload
@@ -4681,7 +5209,7 @@ def q_scale(x: Tensor) -> builtins.float:
     """The scale of a quantised tensor."""
 def q_zero_point(x: Tensor) -> builtins.int:
     """The zero point of a quantised tensor."""
-def qr(x: Tensor, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+def qr(x: Tensor, some: builtins.bool = True) -> _QR:
     """Q with orthonormal columns and R upper triangular; without `some` a square Q. `linalg.qr` has more forms."""
 @overload
 def quantile(x: Tensor, q: builtins.float, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = "linear") -> Tensor:
@@ -4915,6 +5443,14 @@ def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, *, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
     """softmax(scale q kᵀ + mask) v over the last two dims. `attn_mask` broadcasts to the scores `[..., Tq, Tk]`: a bool mask is true where a query sees a key, a float mask is added. With `is_causal` query i sees keys 0..=i only. `dropout_p` is for the weights. `enable_gqa` repeats the heads of keys and values (dim -3) as often as the queries have more. A query that sees no key gives 0."""
+def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
+    """eˣ times `modified_bessel_k0`."""
+def scaled_modified_bessel_k0_(x: Tensor) -> Tensor:
+    """`scaled_modified_bessel_k0` in place: the result is written over the first argument."""
+def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
+    """eˣ times `modified_bessel_k1`."""
+def scaled_modified_bessel_k1_(x: Tensor) -> Tensor:
+    """`scaled_modified_bessel_k1` in place: the result is written over the first argument."""
 @overload
 def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
     """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
@@ -4982,6 +5518,50 @@ def shape(x: Tensor) -> tuple[builtins.int, ...]:
     """The logical shape."""
 def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
     """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_t(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` with a number as x."""
+def shifted_chebyshev_polynomial_t_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_t` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_u(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` with a number as x."""
+def shifted_chebyshev_polynomial_u_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_u` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_v(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` with a number as x."""
+def shifted_chebyshev_polynomial_v_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_v` in place: the result is written over the first argument."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Tensor, n: Tensor) -> Tensor:
+    """The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Tensor, n: Number) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` with a number as n."""
+@overload
+def shifted_chebyshev_polynomial_w(x: Number, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` with a number as x."""
+def shifted_chebyshev_polynomial_w_(x: Tensor, n: Tensor) -> Tensor:
+    """`shifted_chebyshev_polynomial_w` in place: the result is written over the first argument."""
 def sigmoid(x: Tensor) -> Tensor:
     """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
 def sigmoid_(x: Tensor) -> Tensor:
@@ -5020,7 +5600,7 @@ def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtin
     """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
 def slice_scatter(x: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
     """x with `src` in the place of its slice `start`, `start + step`, … below `end` along `dim`."""
-def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+def slogdet(x: Tensor) -> _SignLogabsdet:
     """The same as `linalg.slogdet`."""
 def smooth_l1_each(x: Tensor, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
     """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
@@ -5052,6 +5632,10 @@ def softsign_(x: Tensor) -> Tensor:
     """`softsign` in place: the result is written over the first argument."""
 def sort(x: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, *, stable: builtins.bool = False) -> _ValuesIndices:
     """The elements of each line along a dim from the smallest to the largest, or with `descending` from the largest, and where they stood. NaN count as the largest. Equal elements always keep their order, so `stable` changes nothing."""
+def spherical_bessel_j0(x: Tensor) -> Tensor:
+    """The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0."""
+def spherical_bessel_j0_(x: Tensor) -> Tensor:
+    """`spherical_bessel_j0` in place: the result is written over the first argument."""
 @overload
 def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a dim with `size` elements; the last part may be smaller."""
@@ -5182,9 +5766,9 @@ def sum_to_size(x: Tensor, size: builtins.int | Sequence[builtins.int]) -> Tenso
 @overload
 def sum_to_size(x: Tensor, *size: builtins.int) -> Tensor:
     """x summed over the dims along which a tensor of that shape would be repeated to have the shape of x."""
-def svd(x: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> _USV:
     """The singular values S, and the singular vectors as columns of U and V: `x = U diag(S) Vᴴ`; without `some` all vectors, without `compute_uv` zeros. `linalg.svd` gives Vᴴ."""
-def svd_lowrank(A: Tensor, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd_lowrank(A: Tensor, q: builtins.int = 6, niter: builtins.int = 2, M: Tensor | None = None) -> _USV:
     """About the q largest singular values of A less M, and their vectors as columns of U and V, by random projections."""
 def swapaxes(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """The same as `transpose`."""
@@ -5267,7 +5851,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, d
     """The integral along `dim` by the trapezoid rule: y are the values at `x`, a list or a tensor of y's shape, or at places that are `dx` apart."""
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
     """The same as `trapezoid`."""
-def triangular_solve(b: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def triangular_solve(b: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> _SolutionCloned_coefficient:
     """The x of `A x = b` for a triangular A, and a copy of A. `linalg.solve_triangular` has more forms."""
 def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
@@ -5442,8 +6026,26 @@ def where(cond: Tensor) -> tuple[Tensor, ...]:
     """Where the elements are that hold: for each dim a list of positions."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+@overload
+def xlog1py(a: Tensor, b: Tensor) -> Tensor:
+    """a log(1 + b), and 0 where a is zero."""
+@overload
+def xlog1py(a: Tensor, b: Number) -> Tensor:
+    """`xlog1py` with a number as b."""
+@overload
+def xlog1py(a: Number, b: Tensor) -> Tensor:
+    """`xlog1py` with a number as a."""
+def xlog1py_(a: Tensor, b: Tensor) -> Tensor:
+    """`xlog1py` in place: the result is written over the first argument."""
+@overload
 def xlogy(a: Tensor, b: Tensor) -> Tensor:
     """a log(b), and 0 where a is zero."""
+@overload
+def xlogy(a: Tensor, b: Number) -> Tensor:
+    """`xlogy` with a number as b."""
+@overload
+def xlogy(a: Number, b: Tensor) -> Tensor:
+    """`xlogy` with a number as a."""
 def xlogy_(a: Tensor, b: Tensor) -> Tensor:
     """`xlogy` in place: the result is written over the first argument."""
 def zero_(x: Tensor) -> Tensor:
@@ -5460,3 +6062,14 @@ def zeros_like(x: Tensor) -> Tensor:
 @overload
 def zeros_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Zeros of the same shape and layout, of that dtype."""
+@overload
+def zeta(a: Tensor, b: Tensor) -> Tensor:
+    """The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only."""
+@overload
+def zeta(a: Tensor, b: Number) -> Tensor:
+    """`zeta` with a number as b."""
+@overload
+def zeta(a: Number, b: Tensor) -> Tensor:
+    """`zeta` with a number as a."""
+def zeta_(a: Tensor, b: Tensor) -> Tensor:
+    """`zeta` in place: the result is written over the first argument."""

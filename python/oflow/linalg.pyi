@@ -7,13 +7,56 @@ from typing import Any, NamedTuple, overload
 from ._oflow import Number, Sbp, Tensor, float32
 from ._oflow import device as _device, dtype as _dtype, placement as _placement
 
+class _EigenvaluesEigenvectors(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _InverseInfo(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+class _LDPivots(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+
+class _LDPivotsInfo(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _LInfo(NamedTuple):
+    L: Tensor
+    info: Tensor
+
 class _LQ(NamedTuple):
     L: Tensor
     Q: Tensor
 
+class _LUPivots(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+class _LUPivotsInfo(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class _PLU(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
 class _QR(NamedTuple):
     Q: Tensor
     R: Tensor
+
+class _QRTau(NamedTuple):
+    QR: Tensor
+    tau: Tensor
+
+class _ResultInfo(NamedTuple):
+    result: Tensor
+    info: Tensor
 
 class _SignLogabsdet(NamedTuple):
     sign: Tensor
@@ -25,6 +68,10 @@ class _SolutionResidualsRankSingular_values(NamedTuple):
     rank: Tensor
     singular_values: Tensor
 
+class _UH(NamedTuple):
+    U: Tensor
+    H: Tensor
+
 class _USVh(NamedTuple):
     U: Tensor
     S: Tensor
@@ -32,9 +79,9 @@ class _USVh(NamedTuple):
 
 def cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
     """The lower triangular L with `A = L Lᴴ`, for Hermitian positive definite matrices; with `upper` the Lᴴ."""
-def cholesky_decomposition(A: Tensor, upper: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def cholesky_decomposition(A: Tensor, upper: builtins.bool = False) -> _LInfo:
     """`cholesky` that refuses no matrix: `info` is 0, or the order of the first leading minor that is not positive, and L of no meaning."""
-def cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> _LInfo:
     """`cholesky`, and for each matrix 0 or the order of the leading minor that is not positive."""
 def cholesky_solution(L: Tensor, B: Tensor, upper: builtins.bool = False) -> Tensor:
     """The x of `L Lᴴ x = B` for lower triangular L, or with `upper` of `Uᴴ U x = B`."""
@@ -52,9 +99,9 @@ def det(A: Tensor) -> Tensor:
     """The determinant of each matrix of a batch `[.., n, n]`."""
 def diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     """The diagonals of matrices in two dims."""
-def eig(A: Tensor) -> tuple[Tensor, Tensor]:
+def eig(A: Tensor) -> _EigenvaluesEigenvectors:
     """The eigenvalues of square matrices, which are complex, and the eigenvectors as columns of V: `A V = V diag(L)`."""
-def eigh(A: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+def eigh(A: Tensor, UPLO: str = "L") -> _LQ:
     """The eigenvalues of Hermitian matrices, from the least on, and the eigenvectors as columns of Q: `A = Q diag(L) Qᴴ`."""
 def eigvals(A: Tensor) -> Tensor:
     """The eigenvalues of square matrices, which are complex and come in any order."""
@@ -64,15 +111,15 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     """The first columns of the product of reflections, as `geqrf` gives them: Q of the reduced QR decomposition."""
 def inv(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
-def inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> _InverseInfo:
     """`inv`, and for each matrix 0 or the number of the pivot that is zero; then the inverse has infinities or NaN."""
 def inverse(A: Tensor) -> Tensor:
     """The inverse of each matrix of a batch `[.., n, n]`."""
-def ldl_decomposition(A: Tensor, hermitian: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def ldl_decomposition(A: Tensor, hermitian: builtins.bool = False) -> _LDPivotsInfo:
     """The decomposition `A = L D Lᵀ` of symmetric matrices, or `L D Lᴴ` of Hermitian ones, of which the lower triangle is read, in LAPACK's form (sytrf, hetrf): D has blocks of one or two rows."""
-def ldl_factor(A: Tensor, *, hermitian: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def ldl_factor(A: Tensor, *, hermitian: builtins.bool = False) -> _LDPivots:
     """The decomposition `A = L D Lᵀ` of symmetric matrices, or `L D Lᴴ` of Hermitian ones, in LAPACK's form."""
-def ldl_factor_ex(A: Tensor, *, hermitian: builtins.bool = False, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def ldl_factor_ex(A: Tensor, *, hermitian: builtins.bool = False, check_errors: builtins.bool = False) -> _LDPivotsInfo:
     """`ldl_factor`, and for each matrix 0 or the number of the first block of D that is zero."""
 def ldl_solution(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: builtins.bool = False) -> Tensor:
     """The x of `A x = B` for the results of `ldl_decomposition`; all inputs have the same batch dims."""
@@ -80,15 +127,15 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: builtins.bool
     """The x of `A x = B` for the results of `ldl_factor`."""
 def logdet(A: Tensor) -> Tensor:
     """The logarithms of determinants: of a negative one NaN, of 0 minus infinity."""
-def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None) -> _SolutionResidualsRankSingular_values:
     """The X with the least |A X - B|, and of several the least one."""
-def lu(A: Tensor, *, pivot: builtins.bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu(A: Tensor, *, pivot: builtins.bool = True) -> _PLU:
     """The decomposition `A = P L U` of matrices of any rank: P a permutation, L lower triangular with ones, U upper triangular."""
-def lu_decomposition(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def lu_decomposition(A: Tensor) -> _LUPivotsInfo:
     """The LU decomposition with row pivots of each matrix of a batch `[.., m, n]`: U and, below its diagonal, L without its ones."""
-def lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> tuple[Tensor, Tensor]:
+def lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> _LUPivots:
     """L and U in one matrix, and the rows that changed places, counted from 1."""
-def lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> _LUPivotsInfo:
     """`lu_factor`, and for each matrix 0 or the number of the pivot that is zero."""
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`, for the results of `lu_factor`; with `adjoint` of Aᴴ."""
@@ -140,19 +187,19 @@ def pinv(A: Tensor, rcond: builtins.float, hermitian: builtins.bool = False) -> 
 @overload
 def pinv(A: Tensor, rcond: Tensor, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse by a relative tolerance of each matrix."""
-def polar(A: Tensor) -> tuple[Tensor, Tensor]:
+def polar(A: Tensor) -> _UH:
     """The decomposition `A = U H`: U with orthonormal columns, H Hermitian and positive semidefinite."""
 def pseudo_inverse(A: Tensor, atol: builtins.float = 0.0, rtol: builtins.float = 0.0, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse (Moore and Penrose) `[.., n, m]` of each matrix of a batch `[.., m, n]`; singular values that are not above `atol` and `rtol` times the largest count as zero. With `hermitian` the matrices are Hermitian, and only their lower triangles are read."""
-def qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+def qr(A: Tensor, mode: str = "reduced") -> _QR:
     """Q with orthonormal columns and R upper triangular with `A = Q R`."""
-def reflections(A: Tensor) -> tuple[Tensor, Tensor]:
+def reflections(A: Tensor) -> _QRTau:
     """The QR decomposition of matrices `[.., m, n]` in LAPACK's form (geqrf): R and, below its diagonal, the vectors v of reflections `I - tau v vᴴ` without their first element, which is 1."""
-def slogdet(A: Tensor) -> tuple[Tensor, Tensor]:
+def slogdet(A: Tensor) -> _SignLogabsdet:
     """The sign and the logarithm of the absolute value of each determinant, where the determinant itself may not be representable."""
 def solve(A: Tensor, B: Tensor, *, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`."""
-def solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> _ResultInfo:
     """`solve`, and for each matrix 0 or the number of the pivot that is zero; then the result has infinities or NaN."""
 def solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, transpose: builtins.bool = False) -> Tensor:
     """The x of `A x = B`, or of `x A = B` if not `left`, for a triangular A."""

@@ -93,6 +93,24 @@ impl Default for BartlettWindowOptions {
     }
 }
 
+/// Options of [`functional::kaiser_window_with`](crate::functional::kaiser_window_with).
+#[derive(Clone, Debug)]
+pub struct KaiserWindowOptions {
+    /// `Bool periodic=true`. `true` by default.
+    pub periodic: bool,
+    /// `Float beta=12.0`. `12.0` by default.
+    pub beta: f64,
+}
+
+impl Default for KaiserWindowOptions {
+    fn default() -> KaiserWindowOptions {
+        KaiserWindowOptions {
+            periodic: true,
+            beta: 12.0,
+        }
+    }
+}
+
 /// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
 ///
 /// ```text
@@ -408,6 +426,28 @@ pub fn bartlett_window_with(
     super::super::signal::bartlett_window(n.int(), &target, options.periodic, CallSite::here())
 }
 
+/// The Kaiser window, of Bessel functions: the wider, the smaller `beta`.
+///
+/// ```text
+/// kaiser_window(Int n, Target target, *, Bool periodic=true, Float beta=12.0, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn kaiser_window(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::kaiser_window(n.int(), &target, true, 12.0, CallSite::here())
+}
+
+/// [`functional::kaiser_window`](crate::functional::kaiser_window) with its options.
+#[track_caller]
+pub fn kaiser_window_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::KaiserWindowOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::signal::kaiser_window(n.int(), &target, options.periodic, options.beta, CallSite::here())
+}
+
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
@@ -432,4 +472,5 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("hamming_window(Int n, Target target, *, Bool periodic=true, Float alpha=0.54, Float beta=0.46, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hamming_window(b.int(0)?, &b.target_of(1, Some(5))?, b.bool(2)?, b.float(3)?, b.float(4)?, b.site)?])),
     ("blackman_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::blackman_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
     ("bartlett_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::bartlett_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
+    ("kaiser_window(Int n, Target target, *, Bool periodic=true, Float beta=12.0, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::kaiser_window(b.int(0)?, &b.target_of(1, Some(4))?, b.bool(2)?, b.float(3)?, b.site)?])),
 ];

@@ -1,7 +1,7 @@
 //! Elementwise: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{Operand, invoke1, op};
+use crate::functional::{IntLike, Operand, invoke1, op};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -1233,6 +1233,470 @@ impl Tensor {
         invoke1(op!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![s.into()], CallSite::here())
     }
 
+    /// The logarithm of |Γ(x)|: inf at 0 and at negative integers.
+    ///
+    /// ```text
+    /// lgamma(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn lgamma(&self) -> Result<Tensor> {
+        invoke1(op!("lgamma"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The derivative of `lgamma`: NaN at negative integers.
+    ///
+    /// ```text
+    /// digamma(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn digamma(&self) -> Result<Tensor> {
+        invoke1(op!("digamma"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The derivative of order n of `digamma`.
+    ///
+    /// ```text
+    /// polygamma(Tensor x, Int n) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn polygamma(&self, n: impl IntLike) -> Result<Tensor> {
+        invoke1(op!("polygamma"), &[Some(self)], smallvec![], smallvec![n.int().into()], CallSite::here())
+    }
+
+    /// The zeta function of Hurwitz: the sum of (b + k)⁻ᵃ over all k from 0. It has a gradient by b only.
+    ///
+    /// ```text
+    /// zeta(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn zeta(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("zeta"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The regularized lower incomplete gamma function P(a, b). It has a gradient by b only.
+    ///
+    /// ```text
+    /// igamma(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn igamma(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("igamma"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The regularized upper incomplete gamma function Q(a, b) = 1 - P(a, b). It has a gradient by b only.
+    ///
+    /// ```text
+    /// igammac(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn igammac(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("igammac"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse of `erf`: infinite at -1 and 1, NaN beyond.
+    ///
+    /// ```text
+    /// erfinv(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn erfinv(&self) -> Result<Tensor> {
+        invoke1(op!("erfinv"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// exp(x²) erfc(x), also where the factors overflow and vanish.
+    ///
+    /// ```text
+    /// erfcx(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn erfcx(&self) -> Result<Tensor> {
+        invoke1(op!("erfcx"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The normal distribution function: the area under the bell curve left of x.
+    ///
+    /// ```text
+    /// ndtr(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn ndtr(&self) -> Result<Tensor> {
+        invoke1(op!("ndtr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse of `ndtr`: infinite at 0 and 1, NaN beyond.
+    ///
+    /// ```text
+    /// ndtri(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn ndtri(&self) -> Result<Tensor> {
+        invoke1(op!("ndtri"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The logarithm of `ndtr`, also where that vanishes.
+    ///
+    /// ```text
+    /// log_ndtr(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn log_ndtr(&self) -> Result<Tensor> {
+        invoke1(op!("log_ndtr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// -x log(x), the entropy: 0 of 0 and -inf below.
+    ///
+    /// ```text
+    /// entr(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn entr(&self) -> Result<Tensor> {
+        invoke1(op!("entr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// a log(1 + b), and 0 where a is zero.
+    ///
+    /// ```text
+    /// xlog1py(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn xlog1py(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("xlog1py"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The modified Bessel function of the first kind of order 0.
+    ///
+    /// ```text
+    /// i0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn i0(&self) -> Result<Tensor> {
+        invoke1(op!("i0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// exp(-|x|) times `i0`.
+    ///
+    /// ```text
+    /// i0e(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn i0e(&self) -> Result<Tensor> {
+        invoke1(op!("i0e"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The modified Bessel function of the first kind of order 1.
+    ///
+    /// ```text
+    /// i1(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn i1(&self) -> Result<Tensor> {
+        invoke1(op!("i1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// exp(-|x|) times `i1`.
+    ///
+    /// ```text
+    /// i1e(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn i1e(&self) -> Result<Tensor> {
+        invoke1(op!("i1e"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Bessel function of the first kind of order 0.
+    ///
+    /// ```text
+    /// bessel_j0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bessel_j0(&self) -> Result<Tensor> {
+        invoke1(op!("bessel_j0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Bessel function of the first kind of order 1.
+    ///
+    /// ```text
+    /// bessel_j1(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bessel_j1(&self) -> Result<Tensor> {
+        invoke1(op!("bessel_j1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Bessel function of the second kind of order 0; NaN below 0.
+    ///
+    /// ```text
+    /// bessel_y0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bessel_y0(&self) -> Result<Tensor> {
+        invoke1(op!("bessel_y0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Bessel function of the second kind of order 1; NaN below 0.
+    ///
+    /// ```text
+    /// bessel_y1(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn bessel_y1(&self) -> Result<Tensor> {
+        invoke1(op!("bessel_y1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The modified Bessel function of the second kind of order 0; NaN below 0.
+    ///
+    /// ```text
+    /// modified_bessel_k0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn modified_bessel_k0(&self) -> Result<Tensor> {
+        invoke1(op!("modified_bessel_k0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The modified Bessel function of the second kind of order 1; NaN below 0.
+    ///
+    /// ```text
+    /// modified_bessel_k1(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn modified_bessel_k1(&self) -> Result<Tensor> {
+        invoke1(op!("modified_bessel_k1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// eˣ times `modified_bessel_k0`.
+    ///
+    /// ```text
+    /// scaled_modified_bessel_k0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn scaled_modified_bessel_k0(&self) -> Result<Tensor> {
+        invoke1(op!("scaled_modified_bessel_k0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// eˣ times `modified_bessel_k1`.
+    ///
+    /// ```text
+    /// scaled_modified_bessel_k1(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn scaled_modified_bessel_k1(&self) -> Result<Tensor> {
+        invoke1(op!("scaled_modified_bessel_k1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 of 0.
+    ///
+    /// ```text
+    /// spherical_bessel_j0(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn spherical_bessel_j0(&self) -> Result<Tensor> {
+        invoke1(op!("spherical_bessel_j0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Airy function Ai. It has no gradient.
+    ///
+    /// ```text
+    /// airy_ai(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn airy_ai(&self) -> Result<Tensor> {
+        invoke1(op!("airy_ai"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the first kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn chebyshev_polynomial_t(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("chebyshev_polynomial_t"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the first kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_t(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("shifted_chebyshev_polynomial_t"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the second kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn chebyshev_polynomial_u(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("chebyshev_polynomial_u"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the second kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_u(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("shifted_chebyshev_polynomial_u"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the third kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn chebyshev_polynomial_v(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("chebyshev_polynomial_v"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the third kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_v(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("shifted_chebyshev_polynomial_v"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the fourth kind of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn chebyshev_polynomial_w(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("chebyshev_polynomial_w"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Chebyshev polynomial of the fourth kind at 2x - 1 of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_w(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("shifted_chebyshev_polynomial_w"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Hermite polynomial of physicists of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// hermite_polynomial_h(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn hermite_polynomial_h(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("hermite_polynomial_h"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Hermite polynomial of probability theory of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// hermite_polynomial_he(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn hermite_polynomial_he(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("hermite_polynomial_he"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Laguerre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn laguerre_polynomial_l(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("laguerre_polynomial_l"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The Legendre polynomial of degree n, cut to a whole number; 0 of a negative degree. It has no gradient.
+    ///
+    /// ```text
+    /// legendre_polynomial_p(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn legendre_polynomial_p(&self, n: &Tensor) -> Result<Tensor> {
+        invoke1(op!("legendre_polynomial_p"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The greatest common divisor; 0 of two zeros.
+    ///
+    /// ```text
+    /// gcd(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn gcd(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("gcd"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The least common multiple; 0 where one is 0.
+    ///
+    /// ```text
+    /// lcm(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn lcm(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("lcm"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
     /// x with other numbers in the place of NaN, inf and -inf: `nan`, and the largest and the smallest finite number of the dtype unless
     /// they are given.
     ///
@@ -1290,6 +1754,60 @@ impl Tensor {
     pub fn isin_with(&self, values: &Tensor, options: &crate::functional::IsinOptions) -> Result<Tensor> {
         super::super::differences::isin(self, values, options.invert, CallSite::here())
     }
+
+    /// The logarithm of the multivariate gamma function of dimension `p`: the sum of `lgamma(x - i / 2)` for i below p, and a constant.
+    ///
+    /// ```text
+    /// mvlgamma(Tensor x, Int p) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = full([1], 3.0, Device::Cpu)?;
+    /// assert!((x.mvlgamma(1)?.item()?.to_f64() - 2f64.ln()).abs() < 1e-6);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mvlgamma(&self, p: impl IntLike) -> Result<Tensor> {
+        super::super::special::mvlgamma(self, p.int(), CallSite::here())
+    }
+
+    /// Mantissas, from 1/2 to 1, and exponents, i32: x is the mantissa times 2 to the power of the exponent.
+    ///
+    /// ```text
+    /// frexp(Tensor x) -> (Tensor mantissa, Tensor exponent)
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let parts = from_vec(vec![6.0f32, -0.25], [2], Device::Cpu)?.frexp()?;
+    /// assert_eq!((parts[0].to_vec::<f32>()?, parts[1].to_vec::<i32>()?), (vec![0.75, -0.5], vec![3, -1]));
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn frexp(&self) -> Result<Vec<Tensor>> {
+        super::super::special::frexp(self, CallSite::here())
+    }
+
+    /// x to the power of the exponents, computed in f64, or in c128 where one of both is complex.
+    ///
+    /// ```text
+    /// float_power(Tensor x, Tensor exponent) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn float_power(&self, exponent: &Tensor) -> Result<Tensor> {
+        super::super::special::float_power(self, exponent, CallSite::here())
+    }
+
+    /// The number next to a towards b, of those that the dtype has.
+    ///
+    /// ```text
+    /// nextafter(Tensor a, Tensor b) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn nextafter(&self, b: &Tensor) -> Result<Tensor> {
+        super::super::special::nextafter(self, b, CallSite::here())
+    }
 }
 
 /// By name.
@@ -1299,4 +1817,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("signbit(Tensor x) -> Tensor", |b| Ok(vec![super::super::differences::signbit(b.given(0)?, b.site)?])),
     ("isclose(Tensor x, Tensor y, Float rtol=1e-5, Float atol=1e-8, Bool equal_nan=false) -> Tensor", |b| Ok(vec![super::super::differences::isclose(b.given(0)?, b.given(1)?, b.float(2)?, b.float(3)?, b.bool(4)?, b.site)?])),
     ("isin(Tensor x, Tensor values, *, Bool invert=false) -> Tensor", |b| Ok(vec![super::super::differences::isin(b.given(0)?, b.given(1)?, b.bool(2)?, b.site)?])),
+    ("mvlgamma(Tensor x, Int p) -> Tensor", |b| Ok(vec![super::super::special::mvlgamma(b.given(0)?, b.int(1)?, b.site)?])),
+    ("frexp(Tensor x) -> (Tensor mantissa, Tensor exponent)", |b| super::super::special::frexp(b.given(0)?, b.site)),
+    ("float_power(Tensor x, Tensor exponent) -> Tensor", |b| Ok(vec![super::super::special::float_power(b.given(0)?, b.given(1)?, b.site)?])),
+    ("nextafter(Tensor a, Tensor b) -> Tensor", |b| Ok(vec![super::super::special::nextafter(b.given(0)?, b.given(1)?, b.site)?])),
 ];

@@ -2,7 +2,7 @@
 
 use crate::context::Generator;
 use crate::error::{CallSite, Result};
-use crate::functional::{Operand, op};
+use crate::functional::{IntLike, Operand, op};
 use crate::functional::inplace::write_over;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
@@ -1437,6 +1437,580 @@ impl Tensor {
     #[track_caller]
     pub fn masked_fill_(&self, mask: &Tensor, s: impl Into<Scalar>) -> Result<&Tensor> {
         write_over(op!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `lgamma` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// lgamma_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn lgamma_(&self) -> Result<&Tensor> {
+        write_over(op!("lgamma"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `digamma` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// digamma_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn digamma_(&self) -> Result<&Tensor> {
+        write_over(op!("digamma"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `polygamma` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// polygamma_(Tensor x, Int n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn polygamma_(&self, n: impl IntLike) -> Result<&Tensor> {
+        write_over(op!("polygamma"), &[Some(self)], smallvec![], smallvec![n.int().into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `zeta` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// zeta_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn zeta_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("zeta"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `igamma` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// igamma_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn igamma_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("igamma"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `igammac` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// igammac_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn igammac_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("igammac"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `erfinv` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// erfinv_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn erfinv_(&self) -> Result<&Tensor> {
+        write_over(op!("erfinv"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `erfcx` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// erfcx_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn erfcx_(&self) -> Result<&Tensor> {
+        write_over(op!("erfcx"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `ndtr` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// ndtr_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn ndtr_(&self) -> Result<&Tensor> {
+        write_over(op!("ndtr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `ndtri` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// ndtri_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn ndtri_(&self) -> Result<&Tensor> {
+        write_over(op!("ndtri"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log_ndtr` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log_ndtr_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn log_ndtr_(&self) -> Result<&Tensor> {
+        write_over(op!("log_ndtr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `entr` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// entr_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn entr_(&self) -> Result<&Tensor> {
+        write_over(op!("entr"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `xlog1py` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// xlog1py_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn xlog1py_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("xlog1py"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `i0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// i0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn i0_(&self) -> Result<&Tensor> {
+        write_over(op!("i0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `i0e` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// i0e_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn i0e_(&self) -> Result<&Tensor> {
+        write_over(op!("i0e"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `i1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// i1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn i1_(&self) -> Result<&Tensor> {
+        write_over(op!("i1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `i1e` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// i1e_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn i1e_(&self) -> Result<&Tensor> {
+        write_over(op!("i1e"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bessel_j0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bessel_j0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn bessel_j0_(&self) -> Result<&Tensor> {
+        write_over(op!("bessel_j0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bessel_j1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bessel_j1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn bessel_j1_(&self) -> Result<&Tensor> {
+        write_over(op!("bessel_j1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bessel_y0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bessel_y0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn bessel_y0_(&self) -> Result<&Tensor> {
+        write_over(op!("bessel_y0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bessel_y1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bessel_y1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn bessel_y1_(&self) -> Result<&Tensor> {
+        write_over(op!("bessel_y1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `modified_bessel_k0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// modified_bessel_k0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn modified_bessel_k0_(&self) -> Result<&Tensor> {
+        write_over(op!("modified_bessel_k0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `modified_bessel_k1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// modified_bessel_k1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn modified_bessel_k1_(&self) -> Result<&Tensor> {
+        write_over(op!("modified_bessel_k1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `scaled_modified_bessel_k0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// scaled_modified_bessel_k0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn scaled_modified_bessel_k0_(&self) -> Result<&Tensor> {
+        write_over(op!("scaled_modified_bessel_k0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `scaled_modified_bessel_k1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// scaled_modified_bessel_k1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn scaled_modified_bessel_k1_(&self) -> Result<&Tensor> {
+        write_over(op!("scaled_modified_bessel_k1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `spherical_bessel_j0` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// spherical_bessel_j0_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn spherical_bessel_j0_(&self) -> Result<&Tensor> {
+        write_over(op!("spherical_bessel_j0"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `airy_ai` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// airy_ai_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn airy_ai_(&self) -> Result<&Tensor> {
+        write_over(op!("airy_ai"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `chebyshev_polynomial_t` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_t_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn chebyshev_polynomial_t_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("chebyshev_polynomial_t"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `shifted_chebyshev_polynomial_t` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_t_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_t_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("shifted_chebyshev_polynomial_t"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `chebyshev_polynomial_u` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_u_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn chebyshev_polynomial_u_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("chebyshev_polynomial_u"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `shifted_chebyshev_polynomial_u` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_u_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_u_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("shifted_chebyshev_polynomial_u"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `chebyshev_polynomial_v` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_v_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn chebyshev_polynomial_v_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("chebyshev_polynomial_v"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `shifted_chebyshev_polynomial_v` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_v_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_v_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("shifted_chebyshev_polynomial_v"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `chebyshev_polynomial_w` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// chebyshev_polynomial_w_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn chebyshev_polynomial_w_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("chebyshev_polynomial_w"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `shifted_chebyshev_polynomial_w` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// shifted_chebyshev_polynomial_w_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn shifted_chebyshev_polynomial_w_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("shifted_chebyshev_polynomial_w"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hermite_polynomial_h` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hermite_polynomial_h_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hermite_polynomial_h_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("hermite_polynomial_h"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hermite_polynomial_he` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hermite_polynomial_he_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hermite_polynomial_he_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("hermite_polynomial_he"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `laguerre_polynomial_l` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// laguerre_polynomial_l_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn laguerre_polynomial_l_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("laguerre_polynomial_l"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `legendre_polynomial_p` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// legendre_polynomial_p_(Tensor x, Tensor n) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn legendre_polynomial_p_(&self, n: &Tensor) -> Result<&Tensor> {
+        write_over(op!("legendre_polynomial_p"), &[Some(self), Some(n)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `gcd` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// gcd_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn gcd_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("gcd"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `lcm` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// lcm_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn lcm_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("lcm"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
