@@ -231,6 +231,6 @@ from ._oflow import (
     xlogy_ as xlogy_, zero_ as zero_, zeros as zeros,
 )
 
-from ._oflow import placement as Placement
+Placement = placement
 cpu: device
 def __getattr__(name: str) -> Any: ...

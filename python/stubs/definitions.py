@@ -232,7 +232,7 @@ def value_text(source, name, value, index, annotation):
     if index is not None and isinstance(value, ast.Tuple):
         value = value.elts[index]
     where, target = resolve(source, value)
-    if where == NATIVE:
+    if where == NATIVE and target == name:
         return f"from {relative(source, NATIVE)} import {target} as {name}\n"
     if where is not None:
         return f"{name} = {target}\n"

@@ -195,7 +195,7 @@ features: int = Linear(3, 3).in_features
 handle = model.register_forward_hook(lambda m, args, result: None)
 handle.remove()
 again: Tensor = checkpoint(sequence, x, use_reentrant=False)
-special: Tensor = flow.special.erfinv(x.tanh()) + flow.signal.windows.hann(4)
+special: Tensor = flow.special.expit(x) + flow.signal.windows.hann(4)
 distinct, counts = flow.unique(x, return_counts=True)
 like: Tensor = flow.zeros_like(x, device="cpu", requires_grad=True)
 vector: Tensor = parameters_to_vector(model.parameters())
