@@ -206,7 +206,7 @@ def class_text(source, cls):
     body = [line for line in body if line not in aliases]
     for method in methods:
         text = TEXTS.get(f"{source.short}.{cls.name}.{method.name}")
-        if text is None and (not method.name.startswith("_") or method.name in METHODS or method.name in PROTECTED):
+        if text is None and (not method.name.startswith("_") or method.name in METHODS or f"{cls.name}.{method.name}" in PROTECTED):
             text = function_text(source, method.name, method, "    ", cls.name, method.decorator_list)
         body.append(text or "")
     body = [line for line in [*body, *aliases, MORE.get(f"{source.short}.{cls.name}", "")] if line]

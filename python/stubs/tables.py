@@ -64,7 +64,7 @@ METHODS = {
     "__get__": "Any",
 }
 # Methods with an underscore that subclasses may define.
-PROTECTED = {"_save_to_state_dict", "_load_from_state_dict"}
+PROTECTED = {"Module._save_to_state_dict", "Module._load_from_state_dict"}
 # A subclass takes other arguments than its base.
 OTHER_ARGUMENTS = {"ChainedScheduler.step", "LBFGS.step", "ReduceLROnPlateau.step", "SequentialLR.step"}
 
