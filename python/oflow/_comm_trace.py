@@ -1,8 +1,11 @@
 """Records of communication, and requests for layouts."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 from . import _oflow
+
+_T = TypeVar("_T")
 
 
 class CommRecord(NamedTuple):
@@ -18,7 +21,7 @@ class CommRecord(NamedTuple):
     """What was done, with layouts and steps."""
     bytes: int
     """Bytes that all ranks together sent."""
-    links: list
+    links: list[tuple[str, int]]
     """The same by kind of link: ``[("SameHost", 4096)]``. Empty for an exchange that no change of layout stands behind."""
     predicted: float
     """Seconds, by the cost model; 0 for such an exchange."""
@@ -26,7 +29,7 @@ class CommRecord(NamedTuple):
     """Seconds of this rank's part; None if it failed."""
 
 
-def with_sbp(sbp, function):
+def with_sbp(sbp, function: Callable[[], _T]) -> _T:
     """Calls ``function()`` and returns its result; the calls of ops inside give their results in this layout.
 
     It holds for functions called on global tensors inside, so wrap one call at a time: ``with_sbp(split(1), lambda: x @ w)``.
@@ -34,6 +37,6 @@ def with_sbp(sbp, function):
     return _oflow._with_sbp(sbp, False, function)
 
 
-def with_grad_sbp(sbp, function):
+def with_grad_sbp(sbp, function: Callable[[], _T]) -> _T:
     """As ``with_sbp``, for the gradients of the results: in backward they are brought into this layout."""
     return _oflow._with_sbp(sbp, True, function)

@@ -1,5 +1,7 @@
 """The exceptions of oflow, one class for each kind of error of the library."""
 
+from typing import Any
+
 
 class Error(RuntimeError):
     """An error of oflow. The text names the call, its inputs, the line of the Python program, and help where there is some.
@@ -8,12 +10,12 @@ class Error(RuntimeError):
     ``places`` (what ranks were doing, if the error is about several ranks), ``missing_rank``.
     """
 
-    kind = "Internal"
-    message = None
-    help = None
-    site = None
-    places = ()
-    missing_rank = None
+    kind: str = "Internal"
+    message: str | Any = None
+    help: str | Any = None
+    site: tuple[str, int] | Any = None
+    places: tuple[Any, ...] = ()
+    missing_rank: int | None = None
 
 
 class ShapeError(Error, ValueError):

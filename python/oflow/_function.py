@@ -1,11 +1,13 @@
 """Functions that a program registers: ``oflow.function``."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from . import _namespace, _oflow
 
 
-def function(signature, body=None, *, doc=None):
+def function(signature: str, body=None, *, doc: str | None = None) -> Callable[..., Any]:
     """Registers a function that calls other functions, and returns it. It is also ``oflow.<name>``, and a call by its name in Rust.
 
         @oflow.function("mine.scaled_relu(Tensor x, *, Float by=2.0) -> Tensor")

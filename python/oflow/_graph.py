@@ -6,6 +6,8 @@ import gc
 import inspect
 import os
 import threading
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from . import _oflow
 from ._oflow import Tensor
@@ -185,13 +187,13 @@ class Graph:
             _thread.optimizers = before
 
     @property
-    def plan(self):
+    def plan(self) -> GraphPlan | None:
         """The :class:`oflow.GraphPlan` of the graph that was called last; ``None`` before the first call, and with ``OFLOW_GRAPH=replay``."""
         last = next(reversed(self._graphs.values()), None)
         plan = last and last[0].plan()
         return plan and GraphPlan(*plan[:-1], tuple(Arena(*arena) for arena in plan[-1]))
 
-    def save(self, folder, state):
+    def save(self, folder: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         """Saves the graph that was called last to a folder: its program, and the plan of each rank. ``state`` is a dict of sections, as for a
         checkpoint: it names the modules and optimizers of the graph. Their values are not saved. :func:`oflow.load_graph` loads it."""
         last = next(reversed(self._graphs.values()), None)
@@ -199,7 +201,7 @@ class Graph:
             raise ValueError("the function has not been captured yet: call it first")
         _save(last[0], folder, state)
 
-    def explain(self):
+    def explain(self) -> str:
         """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
         return "\n".join(graph.explain() for graph, *_ in self._graphs.values())
 
@@ -212,6 +214,8 @@ def _save(graph, folder, state):
 
 class LoadedGraph:
     """A graph that another program has saved: see :func:`load_graph`."""
+
+    inputs: tuple[str, ...]
 
     def __init__(self, graph, optimizers):
         self._graph, self._optimizers = graph, optimizers
@@ -237,12 +241,12 @@ class LoadedGraph:
         results = self._graph.run([given[name] for name in self.inputs])
         return results[0] if len(results) == 1 else tuple(results)
 
-    def explain(self):
+    def explain(self) -> str:
         """The program of the graph, as :meth:`oflow.Graph.explain` tells it."""
         return self._graph.explain()
 
 
-def load_graph(folder, state):
+def load_graph(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> LoadedGraph:
     """Loads a graph that :meth:`oflow.Graph.save` has written, without capture, passes or planning: a :class:`LoadedGraph`.
 
     ``state`` is the dict of sections with which it was saved. The state of an optimizer is made if it is not there yet. A graph whose ops, world,
@@ -256,7 +260,7 @@ def load_graph(folder, state):
     return LoadedGraph(_oflow._Graph.load(os.fsdecode(folder), sections.given), optimizers)
 
 
-def scan(function, init=None, xs=None, length=None):
+def scan(function: Callable[[Any, Any], tuple[Any, Any]], init=None, xs=None, length: int | None = None) -> tuple[Any, Any]:
     """Repeats ``function``: ``carried, collected = oflow.scan(function, init, xs)``, as ``jax.lax.scan``.
 
     ``function(carried, x)`` is given the carried values, at first ``init``, and the slice ``x[i]`` of ``xs`` along dim 0. It returns the next carried

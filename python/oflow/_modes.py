@@ -3,6 +3,8 @@
 import functools
 import inspect
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from . import _oflow
 
@@ -103,7 +105,7 @@ class set_grad_enabled:
     Outside of ``with`` it holds for the rest of the thread.
     """
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool):
         self._mode = enable_grad() if mode else no_grad()
         self._mode.__enter__()
         self._holds = True
@@ -168,7 +170,7 @@ class boxing_policy(_Mode):
     """Which communication ops may cause: ``allow``, ``log``, ``deny`` or ``deny_all``; ``warn_above_bytes`` and
     ``warn_above_micros`` with a number."""
 
-    def __init__(self, policy, value=None):
+    def __init__(self, policy: str, value=None):
         if policy not in ("allow", "log", "deny", "deny_all", "warn_above_bytes", "warn_above_micros"):
             raise ValueError(f"unknown boxing policy {policy!r}")
         super().__init__(value)
@@ -180,7 +182,7 @@ class pin_sbp(_Mode):
 
     _name = "pin_sbp"
 
-    def __init__(self, op, sbp):
+    def __init__(self, op: str, sbp):
         super().__init__((op, sbp))
 
 
@@ -207,7 +209,7 @@ class watch_calls(_Mode):
         # A function alone is a hook, and none to decorate.
         return object.__new__(cls)
 
-    def __init__(self, before=None, after=None):
+    def __init__(self, before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None):
         if before is None and after is None:
             raise TypeError("watch_calls() takes a hook: before(call), or after=after(call, results)")
         for what, hook in (("before", before), ("after", after)):

@@ -206,7 +206,7 @@ def _by_hints(function, rule, name, params, returns):
 
 
 def op(
-    signature,
+    signature: str,
     *,
     expression=None,
     kernel=None,
@@ -221,11 +221,11 @@ def op(
     nd_extra=None,
     nd_valid=None,
     nd_choose=None,
-    params=None,
+    params: type | None = None,
     gradient=None,
     samples=(),
     doc=None,
-):
+) -> typing.Callable[..., typing.Any]:
     """Declares an op and returns its function, which is also ``oflow.<domain>.<name>``.
 
     ``signature`` is the text of the function: ``"leaky(Tensor x, *, Float alpha=0.01) -> Tensor"``. Then either

@@ -16,7 +16,7 @@ def _one_or_all(results):
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim: int | None = None) -> Tensor:
     """The distinct values, smallest first; then, where asked for, the place of each element among them, and how often each occurs.
 
     With ``dim`` the distinct slices along it. The call waits for the number of values. They are always sorted.
@@ -26,7 +26,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _one_or_all(_unique(input, dim=dim, return_inverse=return_inverse, return_counts=return_counts))
 
 
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim: int | None = None) -> Tensor:
     """The values without those that equal the one before; then, where asked for, the place of each element among them, and the lengths.
 
     With ``dim`` the slices along it. The call waits for the number of values.
@@ -36,22 +36,22 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     return _one_or_all(_unique_consecutive(input, dim=dim, return_inverse=return_inverse, return_counts=return_counts))
 
 
-def nonzero(input, *, as_tuple=False):
+def nonzero(input, *, as_tuple=False) -> Tensor:
     """Where the elements are that are not zero: a row for each, or with ``as_tuple`` a list of positions for each dim."""
     return _oflow.where(input) if as_tuple else _nonzero(input)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """The shape to which tensors of these shapes broadcast. A number is a shape of one dim."""
     return tuple(_broadcast_shapes([(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
 
 
-def clone(input, *, memory_format=None):
+def clone(input, *, memory_format=None) -> Tensor:
     """A copy of a tensor, through which gradients pass."""
     return _clone(input)
 
 
-def histogramdd(input, bins, range=None, weight=None, density=False):
+def histogramdd(input, bins, range=None, weight=None, density=False) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The histogram of points, the rows of ``input``, in boxes, and the bounds of the intervals of each column.
 
     ``bins`` is a number of equal intervals, one for each column, or for each column the bounds of its intervals. ``range`` has the lowest
@@ -65,7 +65,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     return found[0], tuple(found[1:])
 
 
-def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False, onesided=None, return_complex=None):
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect", normalized=False, onesided=None, return_complex=None) -> Tensor:
     """The Fourier transforms of pieces of ``n_fft`` samples of a signal, as ``[.., frequency, piece]``.
 
     With ``return_complex=False`` a last dim of 2 has the real and the imaginary parts.
@@ -75,7 +75,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     return _oflow.view_as_real(found) if return_complex is False else found
 
 
-def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False):
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False) -> Tensor:
     """The signal of which these are the transforms of pieces: the inverse of ``stft``."""
     given = dict(hop_length=hop_length, win_length=win_length, window=window, center=center, normalized=normalized, length=length)
     if return_complex:
@@ -85,19 +85,19 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
     return _fft.istft(input, n_fft, onesided=onesided, **given)
 
 
-def is_tensor(obj):
+def is_tensor(obj) -> bool:
     """Whether an object is a tensor."""
     return isinstance(obj, Tensor)
 
 
-def as_tensor(data, dtype=None, device=None):
+def as_tensor(data, dtype=None, device=None) -> Tensor:
     """A tensor of values, or of the object that is one: itself where dtype and device are as asked for."""
     made = data if isinstance(data, Tensor) else _oflow.tensor(data, dtype=dtype)
     made = made if dtype is None else made.to(dtype)
     return made if device is None else made.to(device)
 
 
-def get_default_dtype():
+def get_default_dtype() -> _dtype:
     """The dtype of tensors made of floats without a dtype: float32."""
     return _oflow.float32
 
@@ -116,7 +116,7 @@ def _like(name):
     """The factory of that name, with the device and the leaf that PyTorch's takes."""
     make = _oflow._function(name)
 
-    def like(input, *args, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, pin_memory=False, **more):
+    def like(input, *args, dtype=None, device=None, requires_grad=False, memory_format=None, layout=None, pin_memory=False, **more) -> Tensor:
         if dtype is not None:
             more["dtype"] = dtype
         made = make(input, *args, **more)

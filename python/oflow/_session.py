@@ -4,6 +4,8 @@ import inspect
 import queue
 import threading
 import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from . import sbp
 from ._errors import ArgumentError
@@ -122,7 +124,7 @@ class Session:
         self._sources, self._fetched = [], {}
         self._finalizer = weakref.finalize(self, _stop, self._sources)
 
-    def feed(self, names, source):
+    def feed(self, names: str | Iterable[str], source: Iterable[Any]) -> None:
         """Feeds inputs from a source, which a thread of its own asks ahead of the runs, from the first run on.
 
         ``names`` is a name, or several; ``source`` is an iterable of tensors, or of tuples with a tensor for each name: a generator, a
@@ -140,7 +142,7 @@ class Session:
             self._check_input(name)
         self._sources.append(_Source(names, several, source, self._ahead))
 
-    def fetch(self, name, every=1):
+    def fetch(self, name: str, every=1) -> None:
         """Reads the tensor that the step returns under this name, of every ``every``-th run: the first, then each ``every`` runs later. Names
         inside of others are written with dots: ``losses.0``."""
         if name in self._fetched:
@@ -149,7 +151,7 @@ class Session:
             raise ArgumentError(f"the value {name!r} is to be fetched every {every!r} runs; 1 fetches it in each run")
         self._fetched[name] = (every, [])
 
-    def run(self, **inputs):
+    def run(self, **inputs) -> Any:
         """Runs the step on the next batch of each source, and on the inputs given here, ``runs_per_call`` times. Returns what it returns in the
         last run; ``None``, without a run, after a source has ended (``ended`` tells)."""
         result = None
@@ -164,7 +166,7 @@ class Session:
             self.runs += 1
         return result
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         """The results of the calls of ``run`` until a source has ended."""
         while True:
             before, result = self.runs, self.run()
@@ -172,7 +174,7 @@ class Session:
                 return
             yield result
 
-    def fetched(self, name):
+    def fetched(self, name: str) -> list[tuple[int, Tensor]]:
         """The values of a fetched name, each with the number of its run, from 0, in order. That of the last run is among them only after the
         session has ended, so reading them waits for no run that has just begun. A global value is whole on each rank of its placement."""
         if name not in self._fetched:
@@ -194,7 +196,7 @@ class Session:
     def __exit__(self, *_):
         self.finish()
 
-    def explain(self):
+    def explain(self) -> str:
         """The programs of the graphs that have been captured."""
         return self.graph.explain()
 

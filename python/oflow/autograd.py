@@ -1,8 +1,10 @@
 """Functions with a backward of their own."""
 
+from typing import Any
+
 from . import _oflow
 from ._modes import enable_grad, no_grad
-from ._oflow import grad
+from ._oflow import Tensor, grad
 
 __all__ = ["Function", "FunctionCtx", "grad", "no_grad", "enable_grad"]
 
@@ -17,7 +19,7 @@ class FunctionCtx:
         self.needs_input_grad = needs_input_grad
         self._saved = ()
 
-    def save_for_backward(self, *tensors):
+    def save_for_backward(self, *tensors: Tensor | None):
         """Keeps tensors (or None) for ``saved_tensors``. A tensor that is written in place afterwards is refused in backward."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, _oflow.Tensor):
@@ -25,7 +27,7 @@ class FunctionCtx:
         self._saved = tuple((tensor, None if tensor is None else tensor._version) for tensor in tensors)
 
     @property
-    def saved_tensors(self):
+    def saved_tensors(self) -> tuple[Tensor | Any, ...]:
         """The tensors that were kept."""
         for tensor, version in self._saved:
             if tensor is not None and tensor._version != version:
@@ -80,15 +82,15 @@ class Function:
     """
 
     @staticmethod
-    def forward(ctx, *args, **kwargs):
+    def forward(ctx: Any, *args, **kwargs):
         raise NotImplementedError("a Function needs a static method forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads):
         raise NotImplementedError("a Function needs a static method backward(ctx, ...)")
 
     @classmethod
-    def apply(cls, *args, **kwargs):
+    def apply(cls, *args, **kwargs) -> Any:
         """Runs ``forward`` and records ``backward`` as its gradient."""
         tensors = [i for i, arg in enumerate(args) if isinstance(arg, _oflow.Tensor)]
         if _oflow.is_grad_enabled():

@@ -10,9 +10,14 @@ import atexit
 import os
 import sys
 import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from . import _oflow, _plain
 from ._oflow import Generator, GradScaler, Stream, Tensor
+
+if TYPE_CHECKING:
+    from .nn import Module
 
 __all__ = ["Checkpoint", "CheckpointManager", "load", "save"]
 
@@ -94,20 +99,20 @@ class CheckpointManager:
     ``keep`` is the number of checkpoints to keep; 0 keeps all.
     """
 
-    def __init__(self, dir, keep=3):
+    def __init__(self, dir: str | os.PathLike[str], keep=3):
         self._manager = _oflow._CheckpointManager(os.fsdecode(dir), keep)
         self.dir = os.fsdecode(dir)
         _live.add(self)
 
-    def save(self, step, state):
+    def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Saves ``state``, a dict of sections, as the checkpoint of ``step``. Returns when it is complete on every rank."""
         self._manager.save(step, _Sections(state).given, False)
 
-    def save_async(self, step, state):
+    def save_async(self, step: int, state: Mapping[str, Any]) -> None:
         """Copies ``state`` and returns; a thread writes the copy. An error is raised by the next call of the manager."""
         self._manager.save(step, _Sections(state).given, True)
 
-    def load_latest(self, state):
+    def load_latest(self, state: Mapping[str, Any]) -> int | None:
         """Loads the latest checkpoint into ``state`` and the random generators, and returns its step; None without one."""
         sections = _Sections(state)
         step, values = self._manager.load_latest(sections.given)
@@ -115,7 +120,7 @@ class CheckpointManager:
             sections.loaded(values)
         return step
 
-    def load_step(self, step, state):
+    def load_step(self, step: int, state: Mapping[str, Any]) -> None:
         """Loads the checkpoint of a step."""
         sections = _Sections(state)
         sections.loaded(self._manager.load_step(step, sections.given))
@@ -151,32 +156,32 @@ atexit.register(_finish_all)
 class Checkpoint:
     """A checkpoint opened for reading; also the folder of a model, or a safetensors file."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]):
         self._saved = _oflow._Checkpoint(os.fsdecode(path))
 
     @property
-    def step(self):
+    def step(self) -> int:
         """The step at which it was saved."""
         return self._saved.step
 
     @property
-    def world(self):
+    def world(self) -> int:
         """The number of ranks that saved it."""
         return self._saved.world
 
-    def tensors(self):
+    def tensors(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Names of the tensors with shapes and dtypes."""
         return {name: (tuple(shape), dtype) for name, shape, dtype in self._saved.tensors()}
 
-    def values(self):
+    def values(self) -> dict[str, Any]:
         """The plain values by name."""
         return _plain.loads(self._saved.values())
 
-    def tensor(self, name, *, device=None, placement=None, sbp=None):
+    def tensor(self, name: str, *, device=None, placement=None, sbp=None) -> Tensor:
         """One tensor, on a device or in a layout. For a layout all ranks call this, and each reads its part."""
         return self._saved.tensor(name, device, placement, sbp)
 
-    def load(self, state, strict=True):
+    def load(self, state: Mapping[str, Any], strict=True) -> tuple[list[str], list[str]]:
         """Loads sections in place; tensors keep their layouts. Returns missing and unexpected names; with ``strict`` either is an
         error, and nothing is changed."""
         sections = _Sections(state)
@@ -189,7 +194,7 @@ class Checkpoint:
         self._saved.verify()
 
 
-def save(tensors, path):
+def save(tensors: "Module | Mapping[str, Tensor]", path: str | os.PathLike[str]) -> None:
     """Writes a dict of tensors, or a module, to one safetensors file. With a global tensor all ranks call this, and rank 0
     writes."""
     from .nn import Module
@@ -207,7 +212,7 @@ def save(tensors, path):
     _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])
 
 
-def load(path, *, device=None, placement=None, sbp=None):
+def load(path: str | os.PathLike[str], *, device=None, placement=None, sbp=None) -> dict[str, Tensor]:
     """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict. With a placement and an sbp all ranks
     call this, and each reads its part."""
     return dict(_oflow._load_file(os.fsdecode(path), device, placement, sbp))

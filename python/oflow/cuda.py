@@ -7,7 +7,7 @@ from ._errors import Error as _Error
 
 
 @functools.lru_cache(maxsize=None)
-def is_available():
+def is_available() -> bool:
     """Whether this rank has a GPU on which tensors can be made."""
     try:
         _oflow.zeros((1,), device="cuda")
@@ -28,12 +28,12 @@ def current_device():
     return 0
 
 
-def is_bf16_supported():
+def is_bf16_supported() -> bool:
     """Whether there is a GPU: bf16 is a dtype like others."""
     return is_available()
 
 
-def manual_seed(seed):
+def manual_seed(seed: int):
     """As ``oflow.manual_seed``: random numbers do not depend on the device."""
     _oflow.manual_seed(seed)
 

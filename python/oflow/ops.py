@@ -7,6 +7,7 @@ The page "Write an op in C++ or CUDA" tells how such a source is written.
 """
 
 import os as _os
+from typing import Any
 
 from . import _namespace, _oflow
 from ._oflow import Library
@@ -14,7 +15,7 @@ from ._oflow import Library
 __all__ = ["Library", "build_and_load", "load", "loaded", "unload"]
 
 
-def load(path):
+def load(path: str | _os.PathLike[str]) -> Library:
     """Loads a shared library and registers its ops, which are there at once as ``oflow.<domain>.<name>``. Returns the ``Library``.
 
     Load before the first tensor of a job is made, on every rank: ranks compare their ops, with the library's hash, when they meet.
@@ -24,7 +25,7 @@ def load(path):
     return _oflow._load_library(_os.fspath(path))
 
 
-def build_and_load(sources, *, name=None, flags=(), dependencies=(), cache=None, debug=False):
+def build_and_load(sources: Any, *, name=None, flags=(), dependencies=(), cache=None, debug=False) -> Library:
     """Builds a library of ops from sources (``.rs``, ``.c``, ``.cc``, ``.cpp``, ``.cu``; a path or a list of them) and loads it.
 
     Builds are kept: what has not changed is loaded within milliseconds. All ranks of a host may call this; one of them builds.
@@ -44,13 +45,13 @@ def build_and_load(sources, *, name=None, flags=(), dependencies=(), cache=None,
     return _oflow._build_library(sources, name, list(flags), list(dependencies), cache, debug)
 
 
-def unload(library):
+def unload(library: Library):
     """Takes the ops of a library out. It is refused while the autograd graph of a tensor holds a call of one of them."""
     _oflow._unload_library(library)
     # Functions read their ops anew by themselves; those without any are not to be found any more.
     _namespace._found.clear()
 
 
-def loaded():
+def loaded() -> list[Library]:
     """All loaded libraries, in the order of loading."""
     return _oflow._loaded_libraries()

@@ -12,7 +12,7 @@ partial_max = Sbp("P(max)")
 partial_min = Sbp("P(min)")
 
 
-def split(dim):
+def split(dim: int) -> Sbp:
     """Each rank has a part of this dim."""
     if not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
         raise ValueError(f"split takes a dim from 0 on, not {dim!r}")

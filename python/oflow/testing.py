@@ -3,7 +3,7 @@
 from . import _oflow
 
 
-def conformance(op):
+def conformance(op) -> str:
     """Checks an op on its samples: every declared signature on simulated ranks, random layouts, derivatives against finite differences,
     bad arguments. ``op`` is a name such as ``"mine.leaky"``, or the function that ``oflow.op`` returned.
 

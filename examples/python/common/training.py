@@ -54,11 +54,11 @@ class Training:
     def __init__(self, setup, total, state):
         self.setup, self.options, self.total = setup, setup.options, total
         self.scaler = GradScaler() if self.options.autocast == "f16" else None
-        self.history = {"losses": []}
+        self.history: dict[str, list[float]] = {"losses": []}
         self.state = {"losses": self.history, **({"scaler": self.scaler} if self.scaler else {}), **state}
         o = self.options
         self.manager = CheckpointManager(o.checkpoint, keep=o.keep) if o.checkpoint else None
-        self.first = (self.manager.load_latest(self.state) or 0) if o.resume else 0
+        self.first = (self.manager.load_latest(self.state) or 0) if self.manager and o.resume else 0
         # JSON has no NaN: such a loss was saved as null.
         self.history["losses"] = [math.nan if loss is None else loss for loss in self.history["losses"]]
         self.began = self.marked = time.perf_counter()

@@ -1,14 +1,17 @@
 """Modules made of lists and dicts of modules and parameters."""
 
 import operator
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Any
 
 from .module import Module
+from .parameter import Parameter
 
 
 class Sequential(Module):
     """Modules that run one after another: ``Sequential(a, b)`` or ``Sequential({"first": a, "second": b})``."""
 
-    def __init__(self, *modules):
+    def __init__(self, *modules: Module | Mapping[str, Module]):
         super().__init__()
         named = modules[0].items() if len(modules) == 1 and hasattr(modules[0], "items") else enumerate(modules)
         for name, module in named:
@@ -19,7 +22,7 @@ class Sequential(Module):
             x = module(x)
         return x
 
-    def append(self, module):
+    def append(self, module: Module):
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
@@ -27,10 +30,10 @@ class Sequential(Module):
     def __len__(self):
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         names = list(self._modules)
         if isinstance(index, slice):
             return type(self)({name: self._modules[name] for name in names[index]})
@@ -42,16 +45,16 @@ class ModuleList(Module):
 
     _is_list = True
 
-    def __init__(self, modules=()):
+    def __init__(self, modules: Iterable[Module] = ()):
         super().__init__()
         self.extend(modules)
 
-    def append(self, module):
+    def append(self, module: Module):
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, modules):
+    def extend(self, modules: Iterable[Module]):
         """Adds modules at the end."""
         for module in modules:
             self.append(module)
@@ -60,7 +63,7 @@ class ModuleList(Module):
     def __len__(self):
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def _name(self, index):
@@ -69,12 +72,12 @@ class ModuleList(Module):
             raise IndexError(f"module {index} of a list of {len(self)}")
         return str(index % len(self))
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
         return self._modules[self._name(index)]
 
-    def __setitem__(self, index, module):
+    def __setitem__(self, index: int, module: Module):
         self.add_module(self._name(index), module)
 
     def forward(self, *_):
@@ -86,42 +89,42 @@ class ModuleDict(Module):
 
     _is_list = True
 
-    def __init__(self, modules=()):
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()):
         super().__init__()
         self.update(modules)
 
-    def update(self, modules):
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]):
         """Adds modules by name."""
         for name, module in modules.items() if hasattr(modules, "items") else modules:
             self[name] = module
 
-    def __setitem__(self, name, module):
+    def __setitem__(self, name: str, module: Module):
         self.add_module(name, module)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self._modules[name]
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str):
         del self._modules[name]
 
-    def __contains__(self, name):
+    def __contains__(self, name: object):
         return name in self._modules
 
     def __len__(self):
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._modules.keys()
 
-    def values(self):
+    def values(self) -> ValuesView[Module]:
         """The modules."""
         return self._modules.values()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Module]:
         """Names and modules."""
         return self._modules.items()
 
@@ -132,12 +135,12 @@ class ModuleDict(Module):
 class ParameterList(Module):
     """A list of parameters, which belong to the module that has the list."""
 
-    def __init__(self, parameters=()):
+    def __init__(self, parameters: Iterable[Parameter] = ()):
         super().__init__()
         for parameter in parameters:
             self.append(parameter)
 
-    def append(self, parameter):
+    def append(self, parameter: Parameter):
         """Adds a parameter at the end."""
         self.register_parameter(str(len(self)), parameter)
         return self
@@ -145,10 +148,10 @@ class ParameterList(Module):
     def __len__(self):
         return len(self._parameters)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Parameter]:
         return iter(self._parameters.values())
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         return list(self._parameters.values())[index]
 
     def forward(self, *_):
@@ -158,42 +161,42 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dict of parameters, which belong to the module that has the dict."""
 
-    def __init__(self, parameters=()):
+    def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]] = ()):
         super().__init__()
         self.update(parameters)
 
-    def update(self, parameters):
+    def update(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]):
         """Adds parameters by name."""
         for name, parameter in parameters.items() if hasattr(parameters, "items") else parameters:
             self[name] = parameter
 
-    def __setitem__(self, name, parameter):
+    def __setitem__(self, name: str, parameter: Parameter):
         self.register_parameter(name, parameter)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
 
-    def __delitem__(self, name):
+    def __delitem__(self, name: str):
         del self._parameters[name]
 
-    def __contains__(self, name):
+    def __contains__(self, name: object):
         return name in self._parameters
 
     def __len__(self):
         return len(self._parameters)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._parameters)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._parameters.keys()
 
-    def values(self):
+    def values(self) -> ValuesView[Parameter]:
         """The parameters."""
         return self._parameters.values()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Parameter]:
         """Names and parameters."""
         return self._parameters.items()
 

@@ -6,7 +6,7 @@ from .layers import _size
 from .module import Module
 
 
-def _numbers(name, value, dims, least=0):
+def _numbers(name, value, dims, least=0) -> list[int]:
     """One number for each spatial dim."""
     all_of = list(value) if isinstance(value, (list, tuple)) else [value] * dims
     if len(all_of) != dims:

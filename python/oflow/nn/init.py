@@ -3,6 +3,7 @@ parameters in the same order on every rank. The same seed gives the same numbers
 
 import functools
 import math
+from typing import Any
 
 import oflow
 
@@ -11,13 +12,13 @@ from . import functional
 from .parameter import Parameter
 
 
-def where(device=None, placement=None, sbp=None, dtype=None):
+def where(device=None, placement=None, sbp=None, dtype=None) -> dict[str, Any]:
     """The layout arguments of a new tensor, as a dict without those that are not given."""
     given = {"device": device, "placement": placement, "sbp": sbp, "dtype": dtype}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def of_vectors(layout):
+def of_vectors(layout: dict[str, Any]) -> dict[str, Any]:
     """The layout arguments of a layer's vectors (biases, norms): as the weights lie, and whole where these split a dim that a vector
     does not have."""
     if "sbp" not in layout:
@@ -26,17 +27,17 @@ def of_vectors(layout):
     return {**layout, "sbp": tuple(sbps)}
 
 
-def uniform(shape, bound, **layout):
+def uniform(shape, bound, **layout) -> Parameter:
     """A parameter with elements uniform in [-bound, bound)."""
     return Parameter(oflow.rand(list(shape), lo=-bound, hi=bound, **layout))
 
 
-def normal(shape, std=1.0, **layout):
+def normal(shape, std=1.0, **layout) -> Parameter:
     """A parameter with normally distributed elements of mean 0."""
     return Parameter(oflow.randn(list(shape), mean=0.0, std=std, **layout))
 
 
-def constant(shape, value, **layout):
+def constant(shape, value, **layout) -> Parameter:
     """A parameter with all elements ``value``."""
     return Parameter(oflow.full(list(shape), float(value), **layout))
 
@@ -44,7 +45,7 @@ def constant(shape, value, **layout):
 # PyTorch's functions, which write a tensor that is there. What is random comes from the generator of the tensor's place, or from the one given.
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: str, param=None) -> float:
     """The factor of the standard deviation that keeps the variance behind a nonlinearity: 1 for linear layers and sigmoid, 5/3 for tanh, √2
     for relu, that of its slope ``param`` for leaky_relu, 3/4 for selu."""
     if nonlinearity in ("linear", "sigmoid", *(f"conv{t}{n}d" for t in ("", "_transpose") for n in (1, 2, 3))):

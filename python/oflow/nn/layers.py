@@ -11,7 +11,7 @@ from . import init
 from .module import Module
 
 
-def _size(name, value, least=0):
+def _size(name, value, least=0) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is an integer, not {type(value).__name__}")
     if value < least:
@@ -152,7 +152,7 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
-def _padding(index, rows):
+def _padding(index, rows) -> int | None:
     """The row at which padding is, counted from the front."""
     if index is None:
         return None
@@ -221,7 +221,7 @@ class EmbeddingBag(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
 
 
-def _normalized(shape):
+def _normalized(shape) -> tuple[int, ...]:
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if not shape:
         raise ValueError("normalized_shape has at least one dim")

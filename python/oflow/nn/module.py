@@ -2,7 +2,9 @@
 
 import fnmatch
 import itertools
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import oflow
 
@@ -11,7 +13,7 @@ from .._core import as_leaf, copy_into, relayout, zero_gradient
 from .._oflow import Tensor
 from .parameter import Parameter
 
-_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+_IncompatibleKeys = NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])
 _hook_numbers = itertools.count()
 
 
@@ -168,7 +170,7 @@ class Module:
         if hasattr(self, name) and not any(name in table for table in self._tables()):
             raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
 
-    def register_parameter(self, name, parameter):
+    def register_parameter(self, name: str, parameter: Parameter | None):
         """Adds a parameter under a name; None reserves the name."""
         self._free(name, "parameter")
         if parameter is None:
@@ -178,7 +180,7 @@ class Module:
         else:
             raise TypeError(f"'{name}' is a {type(parameter).__name__}, not a Parameter")
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent=True):
         """Adds a tensor that is not a parameter: running means, masks. It is saved unless ``persistent`` is false."""
         self._free(name, "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -189,7 +191,7 @@ class Module:
         buffers[name] = tensor
         self._transient.discard(name) if persistent else self._transient.add(name)
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: "Module | None"):
         """Adds a part under a name; None reserves the name."""
         self._free(name, "module")
         if module is None:
@@ -201,7 +203,7 @@ class Module:
 
     # Walks.
 
-    def named_modules(self, prefix="", memo=None):
+    def named_modules(self, prefix="", memo=None) -> Iterator[tuple[str, "Module"]]:
         """Dotted names and modules: this one, then its parts in the order in which they were assigned; each module once."""
         memo = set() if memo is None else memo
         if id(self) in memo:
@@ -212,11 +214,11 @@ class Module:
             if module is not None:
                 yield from module.named_modules(_joined(prefix, name), memo)
 
-    def modules(self):
+    def modules(self) -> Iterator["Module"]:
         """This module and all its parts."""
         return (module for _, module in self.named_modules())
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
         """Names and modules of the direct parts; each module once."""
         seen = set()
         for name, module in self._modules.items():
@@ -224,7 +226,7 @@ class Module:
                 seen.add(id(module))
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator["Module"]:
         """The direct parts."""
         return (module for _, module in self.named_children())
 
@@ -252,23 +254,23 @@ class Module:
                 seen.add(id(tensor))
                 yield _joined(prefix, dotted), tensor
 
-    def named_parameters(self, prefix="", recurse=True):
+    def named_parameters(self, prefix="", recurse=True) -> Iterator[tuple[str, Parameter]]:
         """Dotted names and parameters, each parameter once."""
         return self._named("_parameters", prefix, recurse)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse=True) -> Iterator[Parameter]:
         """All parameters, each once."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix="", recurse=True):
+    def named_buffers(self, prefix="", recurse=True) -> Iterator[tuple[str, Tensor]]:
         """Dotted names and buffers, each once."""
         return self._named("_buffers", prefix, recurse)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse=True) -> Iterator[Tensor]:
         """All buffers, each once."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> "Module":
         """The part of a dotted name; "" is this module."""
         module = self
         for name in target.split(".") if target else ():
@@ -277,7 +279,7 @@ class Module:
                 raise AttributeError(f"{type(self).__name__} has no part '{target}'")
         return module
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name."""
         path, _, name = target.rpartition(".")
         found = self.get_submodule(path)._parameters.get(name)
@@ -285,7 +287,7 @@ class Module:
             raise AttributeError(f"{type(self).__name__} has no parameter '{target}'")
         return found
 
-    def apply(self, function):
+    def apply(self, function: Callable[["Module"], object]):
         """Calls ``function`` with each part and then with this module, and returns this module."""
         for module in self.children():
             module.apply(function)
@@ -356,7 +358,7 @@ class Module:
             raise ValueError(f"'{pattern}' matches no parameter; the parameters are {names}")
         return found
 
-    def set_submodule(self, target, module):
+    def set_submodule(self, target: str, module: "Module"):
         """Puts a module in the place of the part of a dotted name. Make optimizers after this call."""
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
@@ -375,7 +377,7 @@ class Module:
             else:
                 zero_gradient(parameter)
 
-    def unused_parameters(self):
+    def unused_parameters(self) -> list[str]:
         """Names of the parameters that require a gradient and have none: after backward, those the loss does not depend on."""
         return [name for name, p in self.named_parameters() if p.requires_grad and p.grad is None]
 
@@ -412,7 +414,7 @@ class Module:
         _oflow._replaced(replaced)
         return self
 
-    def to(self, target):
+    def to(self, target: Any):
         """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype. Returns the
         module. Parameters that are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
         was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
@@ -486,7 +488,7 @@ class Module:
 
     # State.
 
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
         """Dotted names and tensors of all parameters and persistent buffers. The tensors share memory with the module; a shared
         parameter is there under each of its names. Calls the ``state_dict`` of each part, which adds to ``destination`` names that
         begin with ``prefix``. With ``keep_vars`` the dict has the parameters themselves, without it they are detached."""
@@ -523,7 +525,7 @@ class Module:
             if module is not None:
                 yield from module._saved(_joined(prefix, name), (*above, self))
 
-    def load_state_dict(self, state_dict, strict=True):
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict=True) -> _IncompatibleKeys:
         """Copies tensors (or NumPy arrays) into the parameters and buffers of the same names. They keep their layouts: a local
         tensor is the logical value. Returns missing and unexpected names; with ``strict`` either is an error. Nothing is changed
         if there is an error. A part that defines ``load_state_dict`` is given its own tensors, after all others have been checked.
@@ -590,13 +592,13 @@ class Module:
 
     # Hooks.
 
-    def register_forward_hook(self, hook):
+    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, args, result)`` after each forward; a result that is not None replaces that of forward."""
         handle = RemovableHandle(self._forward_hooks)
         self._forward_hooks[handle._number] = hook
         return handle
 
-    def register_forward_pre_hook(self, hook):
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, args)`` before each forward; a result that is not None replaces the arguments by position."""
         handle = RemovableHandle(self._forward_pre_hooks)
         self._forward_pre_hooks[handle._number] = hook
@@ -604,7 +606,7 @@ class Module:
 
     # Display.
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What ``repr`` shows of the module besides its parts."""
         return ""
 

@@ -32,22 +32,15 @@ def _max_pool(name):
     return function
 
 
-def _avg_pool(name, dims):
-    if dims == 1:
+@_named("avg_pool1d")
+def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    return oflow.avg_pool1d(input, kernel_size, _each(stride), padding, ceil_mode, count_include_pad)
 
-        @_named(name)
-        def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-            return oflow.avg_pool1d(input, kernel_size, _each(stride), padding, ceil_mode, count_include_pad)
 
-    else:
-
-        @_named(name)
-        def function(
-            input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-        ):
-            return getattr(oflow, name)(
-                input, kernel_size, _each(stride), padding, ceil_mode, count_include_pad, divisor_override
-            )
+def _avg_pool(name):
+    @_named(name)
+    def function(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        return getattr(oflow, name)(input, kernel_size, _each(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
     return function
 
@@ -120,7 +113,7 @@ def _fractional(name, dims):
 
 
 max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d") for n in (1, 2, 3))
-avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(f"avg_pool{n}d", n) for n in (1, 2, 3))
+avg_pool2d, avg_pool3d = (_avg_pool(f"avg_pool{n}d") for n in (2, 3))
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_max(f"adaptive_max_pool{n}d", n) for n in (1, 2, 3))
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive_avg(f"adaptive_avg_pool{n}d", n) for n in (1, 2, 3))
 lp_pool1d, lp_pool2d, lp_pool3d = (_lp_pool(f"lp_pool{n}d", n) for n in (1, 2, 3))

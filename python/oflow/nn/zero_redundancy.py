@@ -1,13 +1,18 @@
 """ZeRO, and data parallelism of local tensors."""
 
+from typing import TypeVar
+
 import oflow
 
 from .. import _oflow
 from .._oflow import Tensor
+from .module import Module
 from .parameter import Parameter
 
+_M = TypeVar("_M", bound=Module)
 
-def zero(module, stage, axis="dp", min_elements=1024):
+
+def zero(module: _M, stage: int, axis="dp", min_elements=1024) -> _M:
     """Divides what a module and its optimizer hold over the mesh axis that splits the batch (ZeRO), and returns the module.
 
     Stage 1 divides the states of optimizers, 2 gradients too, 3 parameters too; 0 makes all whole again. Calls that read a parameter
@@ -43,7 +48,7 @@ class Replicas:
     def __call__(self, *args, **kwargs):
         return self.module(*args, **kwargs)
 
-    def reduce_gradients(self):
+    def reduce_gradients(self) -> list[str]:
         """Makes each gradient the mean over the ranks. Returns the names of the parameters that have none on any rank, whose gradients
         stay None."""
         named = list(self.module.named_parameters())

@@ -70,13 +70,13 @@ class CyclicLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def scale_fn(self, x):
+    def scale_fn(self, x) -> float:
         """The factor of the height in cycle or step ``x``."""
         if self._scale is not None:
             return self._scale(x)
         return {"triangular": 1.0, "triangular2": 0.5 ** (x - 1)}.get(self.mode, self.gamma**x)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -144,7 +144,7 @@ class OneCycleLR(_WithMomentum):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (1.0 + math.cos(math.pi * part))
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"the cycle has {self.total_steps} steps; this is step {step}")

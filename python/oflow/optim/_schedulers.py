@@ -1,5 +1,9 @@
 """The base of the schedulers."""
 
+from typing import Any
+
+from .optimizer import Optimizer
+
 
 def for_groups(what, optimizer, value):
     """The value for each group of an optimizer: a list has them all."""
@@ -20,6 +24,9 @@ class LRScheduler:
     _unsaved = ("optimizer",)
     # Whether the scheduler sets the rates of its start.
     _initial = False
+    optimizer: Optimizer
+    last_epoch: int
+    base_lrs: list[float]
 
     def __init__(self, optimizer, last_epoch=-1):
         self.optimizer, self.last_epoch = optimizer, last_epoch
@@ -41,11 +48,11 @@ class LRScheduler:
         finally:
             del self._initial
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         """The learning rates of the step that begins, one for each group. Programs call ``get_last_lr()``."""
         raise NotImplementedError
 
-    def step(self, epoch=None):
+    def step(self, epoch: int | None = None) -> None:
         """Sets the learning rates of the next step; ``epoch`` is its number, the one after the last if not given."""
         self._step_count += 1
         if epoch is None and self._initial and self.last_epoch >= 0:
@@ -70,15 +77,15 @@ class LRScheduler:
             group["lr"] = rate
         self._last_lr = self._rates()
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[float]:
         """The learning rates that were set last, one for each group."""
         return self._last_lr
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """What a checkpoint saves: plain values."""
         return {name: value for name, value in self.__dict__.items() if name not in self._unsaved}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a state: sets the rates that it set last."""
         rates = state["_last_lr"]
         if len(rates) != len(self.optimizer.param_groups):

@@ -1,15 +1,18 @@
 """Averages of weights."""
 
 import contextlib
+from collections.abc import Iterable
+from typing import Any
 
 from .. import _core, _oflow
+from .._oflow import Tensor
 
 
 class EMA:
     """An exponential moving average of parameters: each ``update()`` keeps the part ``decay`` of it. The averages lie as the parameters
     do; those of half-precision parameters are float32."""
 
-    def __init__(self, params, decay=0.999):
+    def __init__(self, params: Iterable[Tensor], decay=0.999):
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"the decay is between 0 and 1, not {decay!r}")
         self.decay = float(decay)
@@ -33,20 +36,20 @@ class EMA:
             self._engine.swap()
 
     @property
-    def averages(self):
+    def averages(self) -> list[Tensor]:
         """The averages, in the order of the parameters."""
         return self._engine.averages()
 
     @property
-    def updates(self):
+    def updates(self) -> int:
         """The number of updates."""
         return self._engine.updates()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The averages by number of the parameter (``3.mean``), and the number of updates."""
         return {**{f"{i}.mean": t for i, t in enumerate(self.averages)}, "updates": self.updates}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from a state. The tensors are copied; they may have other layouts."""
         own = self.averages
         lacking = [name for name in [*(f"{i}.mean" for i in range(len(own))), "updates"] if name not in state]

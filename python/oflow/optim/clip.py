@@ -1,6 +1,7 @@
 """Norms and clipping of gradients."""
 
 import math
+from collections.abc import Iterable
 
 import oflow
 
@@ -23,7 +24,7 @@ def _at(number, tensor):
     return number.to(tensor.device)
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type=2.0, error_if_nonfinite=False, foreach=None) -> Tensor:
     """The norm of all elements of all tensors together, a tensor. On global tensors it is that of the logical tensors. ``foreach`` is ignored."""
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     norm_type = float(norm_type)
@@ -41,7 +42,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, foreach=None):
     """Scales all gradients by ``max_norm / total_norm`` where that is below 1. ``foreach`` is ignored."""
     with oflow.no_grad():
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -49,7 +50,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
             gradient.mul_(_at(factor, gradient))
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(parameters, max_norm: float, norm_type=2.0, error_if_nonfinite=False, foreach=None) -> Tensor:
     """Scales all gradients so that the norm of all of them together is at most ``max_norm``. Returns the norm before, a tensor.
 
     On global tensors the norm is the logical one. The 2-norm takes one reduction for each mesh axis, and the host does not wait for it unless
@@ -62,7 +63,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters, clip_value: float, foreach=None):
     """Clamps each element of each gradient to [-clip_value, clip_value]. ``foreach`` is ignored."""
     with oflow.no_grad():
         for gradient in _gradients(parameters):

@@ -1,5 +1,8 @@
 """L-BFGS, whose steps evaluate the loss several times."""
 
+from collections.abc import Callable
+from typing import Any
+
 from .. import _oflow
 from .optimizer import Optimizer
 
@@ -63,6 +66,6 @@ class LBFGS(Optimizer):
         (group,) = self.param_groups
         self._engine.set(self._settings(group), self._noted(group))
 
-    def step(self, closure):
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Updates the parameters, and returns the loss that the closure returned first."""
         return self._ready().step(closure)

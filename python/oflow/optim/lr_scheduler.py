@@ -3,6 +3,7 @@ optimizer."""
 
 import math
 from bisect import bisect_right
+from typing import Any
 
 from ._cycles import CyclicLR, OneCycleLR
 from ._schedulers import LRScheduler, for_groups
@@ -38,7 +39,7 @@ class LambdaLR(LRScheduler):
         self.lr_lambdas = for_groups("functions", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas)]
 
 
@@ -51,7 +52,7 @@ class MultiplicativeLR(LRScheduler):
         self.lr_lambdas = for_groups("functions", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self._initial:
             return self._rates()
         return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
@@ -64,7 +65,7 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         due = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
         return [rate * self.gamma for rate in self._rates()] if due else self._rates()
 
@@ -79,7 +80,7 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return [rate * self.gamma ** self.milestones.count(self.last_epoch) for rate in self._rates()]
 
     def _closed_form(self):
@@ -95,7 +96,7 @@ class ConstantLR(LRScheduler):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [rate * self.factor for rate in self._rates()]
         return [rate / self.factor for rate in self._rates()] if self.last_epoch == self.total_iters else self._rates()
@@ -115,7 +116,7 @@ class LinearLR(LRScheduler):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self._rates()]
         if self.last_epoch > self.total_iters:
@@ -136,7 +137,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         return self._rates() if self._initial else [rate * self.gamma for rate in self._rates()]
 
     def _closed_form(self):
@@ -150,7 +151,7 @@ class PolynomialLR(LRScheduler):
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self._initial or self.last_epoch > self.total_iters:
             return self._rates()
         left, before = 1.0 - self.last_epoch / self.total_iters, 1.0 - (self.last_epoch - 1) / self.total_iters
@@ -168,7 +169,7 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         if self._initial:
             return self._rates()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
@@ -196,11 +197,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         part = (1.0 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: int | None = None) -> None:
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1
@@ -227,7 +228,7 @@ class WarmupCosineLR(LRScheduler):
         self.warmup, self.total, self.floor = warmup, total, floor
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float]:
         factor = Schedule.warmup_cosine(self.warmup, self.total, self.floor).at(self.last_epoch)
         return [base * factor for base in self.base_lrs]
 
@@ -258,10 +259,10 @@ class _Several(LRScheduler):
             else:
                 scheduler.last_epoch -= 1
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         state = dict(state)
         for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
             scheduler.load_state_dict(own)

@@ -1,14 +1,15 @@
 """The base of the optimizers. What they compute is in Rust; here are groups of parameters and their options."""
 
 import json
-from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from .. import _core, _oflow
 from .._graph import note_optimizer
 from .._oflow import Tensor
 from . import _pytorch as pytorch
 
-_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+_IncompatibleKeys = NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])
 
 
 # Options whose values may be below 0.
@@ -74,8 +75,10 @@ class Optimizer:
     _values = ()
     # Options with their defaults.
     _options = {}
+    defaults: dict[str, Any]
+    param_groups: list[dict[str, Any]]
 
-    def __init__(self, params, defaults, *, foreach=None, fused=None, capturable=False, differentiable=False):
+    def __init__(self, params, defaults: dict[str, Any], *, foreach=None, fused=None, capturable=False, differentiable=False):
         if isinstance(params, Tensor):
             raise TypeError("an optimizer takes an iterable of parameters, not one tensor; write [parameter]")
         if isinstance(params, (set, frozenset)):
@@ -96,7 +99,7 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def add_param_group(self, group):
+    def add_param_group(self, group: dict[str, Any]) -> None:
         """Adds a group: a dict with ``params`` and options."""
         if not isinstance(group, dict) or "params" not in group:
             raise TypeError("a group of parameters is a dict with the key 'params'")
@@ -178,7 +181,7 @@ class Optimizer:
         except (TypeError, ValueError) as e:
             raise TypeError(f"a group of an optimizer holds plain values beside its options, which are saved with it; {notes!r} is not: {e}") from None
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates each parameter that has a gradient, in place. A closure computes the loss anew and is called first; its result
         is returned."""
         loss = closure() if closure is not None else None
@@ -194,13 +197,13 @@ class Optimizer:
                 else:
                     _core.zero_gradient(p)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Tensors by number of the parameter, counted through all groups (``3.mean``), and values: numbers of steps, and
         ``param_groups`` with the options of each group. The names are those of a checkpoint."""
         tensors, values = self._ready().state()
         return {**dict(tensors), **json.loads(values)}
 
-    def load_state_dict(self, state_dict, strict=True):
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict=True) -> _IncompatibleKeys:
         """Takes over the state of ``state_dict()``, with every option of every group. The tensors are copied; they may have other layouts.
         The groups must be as many, and of as many parameters, as those of the state. Returns missing and unexpected names; with
         ``strict`` either is an error, and nothing is changed then. The state of PyTorch's optimizer of that name is taken too."""
@@ -240,7 +243,7 @@ class Optimizer:
         self._after_load()
         return _IncompatibleKeys(missing, unexpected)
 
-    def pytorch_state_dict(self):
+    def pytorch_state_dict(self) -> dict[str, Any]:
         """The state as PyTorch's optimizer of that name has it: ``{"state": {0: {"step": …, "exp_avg": …}}, "param_groups": […]}``.
         ``torch.from_dlpack`` makes tensors of PyTorch of its tensors."""
         return pytorch.given(self)
@@ -274,7 +277,7 @@ class Optimizer:
         return "\n".join(lines + [")"])
 
 
-def by_decay(params, weight_decay):
+def by_decay(params: Iterable[Tensor], weight_decay: float) -> list[dict[str, Any]]:
     """Two groups for an optimizer: parameters of two dims and more with this weight decay, and the others (biases and the scales of
     norms) with none."""
     params = list(params)

@@ -1,8 +1,13 @@
 """Activation checkpointing."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from .._modes import _Mode
 
 __all__ = ["checkpoint"]
+
+_T = TypeVar("_T")
 
 
 class _recompute(_Mode):
@@ -11,7 +16,7 @@ class _recompute(_Mode):
     _name = "recompute"
 
 
-def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, **kwargs):
+def checkpoint(function: Callable[..., _T], *args, use_reentrant: bool | None = None, preserve_rng_state=True, **kwargs) -> _T:
     """Calls ``function`` and keeps none of the values inside for backward, which runs its calls once more.
 
     Gradients are those of a plain call, bit for bit, of inputs and of captured parameters alike. The calls of ops run again and not

@@ -2,13 +2,15 @@
 
 import oflow
 
+from ..._oflow import Tensor
 
-def parameters_to_vector(parameters):
+
+def parameters_to_vector(parameters) -> Tensor:
     """All elements of all parameters as one vector, which is recorded."""
     return oflow.cat([p.reshape(-1) for p in parameters], 0)
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters):
     """Writes the elements of a vector into parameters, in the order of ``parameters_to_vector``."""
     parameters = list(parameters)
     count = sum(p.numel() for p in parameters)

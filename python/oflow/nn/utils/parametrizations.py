@@ -1,5 +1,7 @@
 """Parametrizations of weights, as in PyTorch."""
 
+from typing import TypeVar
+
 import oflow
 
 from ... import _core
@@ -7,6 +9,8 @@ from .. import functional as F
 from ..conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module
 from .parametrize import register_parametrization
+
+_M = TypeVar("_M", bound=Module)
 
 
 def _weight(module, name):
@@ -34,7 +38,7 @@ class _WeightNorm(Module):
         return self._norm(weight), weight
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: _M, name="weight", dim: int | None = 0) -> _M:
     """Makes a weight the product of a length, ``original0``, and a direction, ``original1`` divided by its norm over all dims but ``dim``; of
     all dims if that is None (Salimans and Kingma, 2016)."""
     _weight(module, name)
@@ -81,7 +85,7 @@ class _SpectralNorm(Module):
         return value
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module: _M, name="weight", n_power_iterations=1, eps=1e-12, dim=None) -> _M:
     """Divides a weight by its largest singular value, which each forward in training estimates by ``n_power_iterations`` (Miyato et al.,
     2018). ``dim`` is that of the outputs; the other dims count as columns."""
     weight = _weight(module, name)
@@ -124,7 +128,7 @@ class _Orthogonal(Module):
         return oflow.zeros_like(given)
 
 
-def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+def orthogonal(module: _M, name="weight", orthogonal_map=None, *, use_trivialization=True) -> _M:
     """Makes a weight a matrix with orthogonal columns, or rows if there are fewer: the matrix with which it begins, made orthogonal, times the
     exponential (``matrix_exp``) or the Cayley map (``cayley``) of a skew-symmetric matrix that is trained (Lezcano-Casado, 2019)."""
     weight = _weight(module, name)

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from typing import TypeVar
 
 import oflow
 
@@ -10,6 +11,7 @@ from ..module import Module
 from ..parameter import Parameter
 
 _local = threading.local()
+_M = TypeVar("_M", bound=Module)
 
 
 @contextlib.contextmanager
@@ -83,11 +85,11 @@ class ParametrizationList(ModuleList):
             original.copy_(new)
         return original
 
-    def originals(self):
+    def originals(self) -> list[oflow.Tensor]:
         """The tensors from which the parametrized one is computed."""
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def compute(self):
+    def compute(self) -> oflow.Tensor:
         """The parametrized tensor."""
         first, *others = self
         x = first(*self.originals())
@@ -141,18 +143,18 @@ def _reclass(module, base, names):
     object.__setattr__(module, "__class__", made)
 
 
-def is_parametrized(module, tensor_name=None):
+def is_parametrized(module, tensor_name: str | None = None) -> bool:
     """Whether a module has a parametrized tensor, or the one of that name."""
     names = getattr(type(module), "_names", ())
     return bool(names) if tensor_name is None else tensor_name in names
 
 
-def type_before_parametrizations(module):
+def type_before_parametrizations(module) -> type[Module]:
     """The class of a module without its parametrizations."""
     return _parametrized_class(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(module: _M, tensor_name: str, parametrization: Module, *, unsafe=False) -> _M:
     """Makes a parameter or buffer the result of a module, ``parametrization(original)``, each time it is read. ``original`` is a parameter of
     ``module.parametrizations[tensor_name]``. A second one computes with the result of the first. With ``unsafe`` the shape and the dtype
     may change. Returns the module."""
@@ -184,7 +186,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     return module
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(module: _M, tensor_name: str, leave_parametrized=True) -> _M:
     """Makes a parametrized tensor a parameter or buffer again: with the value that it has, or else with the value of its original. Returns the
     module."""
     if not is_parametrized(module, tensor_name):

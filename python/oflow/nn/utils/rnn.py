@@ -1,9 +1,13 @@
 """Sequences of different lengths as one tensor, and back."""
 
+from collections.abc import Iterable
+
 import oflow
 
+from ..._oflow import Tensor
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+
+def pad_sequence(sequences: Iterable[Tensor], batch_first=False, padding_value=0.0, padding_side="right") -> Tensor:
     """Sequences [length, ...] as one tensor [longest, number, ...], or [number, longest, ...] with ``batch_first``, filled up with
     ``padding_value`` at the ``right`` or ``left``."""
     if padding_side not in ("right", "left"):
@@ -19,7 +23,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return oflow.stack(padded, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(padded_sequences: Tensor, lengths, batch_first=False) -> list[Tensor]:
     """The sequences that ``pad_sequence`` has filled up at the right, of these lengths."""
     lengths = lengths.tolist() if isinstance(lengths, oflow.Tensor) else list(lengths)
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)

@@ -1,0 +1,4 @@
+# Made by `python python/stubs` from the source beside it; do not edit.
+
+
+def main() -> int: ...
