@@ -50,8 +50,11 @@ fn returned(def: &FnDef) -> String {
     }
 }
 
-/// The class of named results.
+/// The class of named results. One of the names of a tuple's methods cannot be a field.
 fn tuple_of(names: &[String]) -> String {
+    if names.iter().any(|name| matches!(name.as_str(), "index" | "count")) {
+        return format!("tuple[{}]", vec!["Tensor"; names.len()].join(", "));
+    }
     let capital = |name: &String| {
         let (first, rest) = name.split_at(name.len().min(1));
         first.to_uppercase() + rest
@@ -65,7 +68,10 @@ fn tuples<'a>(defs: impl Iterator<Item = &'a FnDef>) -> String {
     for def in defs {
         if let FnReturn::Named(names) = &def.sig.returns {
             let fields: String = names.iter().map(|name| format!("    {name}: Tensor\n")).collect();
-            classes.insert(tuple_of(names), fields);
+            let class = tuple_of(names);
+            if class.starts_with('_') {
+                classes.insert(class, fields);
+            }
         }
     }
     classes.into_iter().map(|(class, fields)| format!("class {class}(NamedTuple):\n{fields}\n")).collect()
@@ -104,7 +110,11 @@ fn forms(def: &FnDef, method: bool) -> Vec<String> {
 /// A function or method with its overloads.
 fn stub(name: &str, defs: &[&FnDef], method: bool) -> String {
     let indent = if method { "    " } else { "" };
-    let all: Vec<(String, &FnDef)> = defs.iter().flat_map(|d| forms(d, method).into_iter().map(|f| (f, *d))).collect();
+    let mut all: Vec<(String, &FnDef)> =
+        defs.iter().flat_map(|d| forms(d, method).into_iter().map(|f| (f, *d))).collect();
+    // Sizes one by one take calls without any, so forms without sizes stand before them.
+    let one_by_one = |form: &str| form.split(", ").any(|p| p.trim_start_matches('(').starts_with('*') && p.contains(": "));
+    all.sort_by_key(|(form, _)| one_by_one(form));
     let overloaded = if all.len() > 1 { format!("{indent}@overload\n") } else { String::new() };
     let mut text = String::new();
     for (form, def) in &all {
