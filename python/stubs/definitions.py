@@ -2,7 +2,7 @@
 
 import ast
 
-from inference import default_type, own_nodes, parameters, result, type_of, union, written
+from inference import annotation, default_type, own_nodes, parameters, result, type_of, union, written
 from sources import NATIVE, definition, relative, resolve
 from tables import BASES, METHODS, MORE, OTHER_ARGUMENTS, PROTECTED, TEXTS
 
@@ -137,15 +137,14 @@ def indices_text(name, params):
 
 
 def attributes(source, cls):
-    """Public attributes that methods set, with their types: those of `__init__` first."""
+    """Public attributes that `__init__` sets, and what it registers, with their types."""
     found = {}
 
     def note(name, of):
         if isinstance(name, str) and not name.startswith("_"):
             found[name] = union([found[name], of]) if name in found else of
 
-    methods = [n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    for method in methods:
+    for method in (n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"):
         names = {p[1]: p[2] for p in parameters(source, method, cls.name)}
         nodes = sorted((n for n in own_nodes(method) if hasattr(n, "lineno")), key=lambda n: (n.lineno, n.col_offset))
         words = {}
@@ -190,7 +189,7 @@ def class_text(source, cls):
     for node in cls.body:
         if isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_"):
             default = " = ..." if node.value is not None and (decorators or "NamedTuple" in bases) else ""
-            body.append(f"    {node.target.id}: {ast.unparse(node.annotation)}{default}\n")
+            body.append(f"    {node.target.id}: {annotation(node.annotation)}{default}\n")
             seen.add(node.target.id)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and not node.targets[0].id.startswith("_"):
             name = node.targets[0].id
@@ -213,10 +212,10 @@ def class_text(source, cls):
     return "".join(lines) + (head + "\n" + "".join(body) if body else head + " ...\n")
 
 
-def value_text(source, name, value, index, annotation):
+def value_text(source, name, value, index, annotated):
     """What a module assigns: a class or a function that is made, another name, or a value."""
-    if annotation is not None:
-        return f"{name}: {ast.unparse(annotation)}\n"
+    if annotated is not None:
+        return f"{name}: {ast.unparse(annotated)}\n"
     made = type_call(source, value.elt if isinstance(value, ast.GeneratorExp) else value)
     if made is not None:
         return made_class(source, name, made)

@@ -3,6 +3,8 @@
 # Parameters without a default, or with the default None, whose name says what they are.
 PARAMETERS = {
     "device": "device | str",
+    "foreach": "bool",
+    "fused": "bool",
     "generator": "Generator",
     "module": "Module",
     "optimizer": "Optimizer",
@@ -44,6 +46,7 @@ RESULTS = {
     "GRU.forward": "tuple[Tensor, Tensor]",
     "RNN.forward": "tuple[Tensor, Tensor]",
     "LSTMCell.forward": "tuple[Tensor, Tensor]",
+    "Transformer.generate_square_subsequent_mask": "Tensor",
     **{f"Module.{m}": "Self" for m in ("bfloat16", "cpu", "cuda", "double", "float", "half", "to")},
 }
 METHODS = {
@@ -125,7 +128,7 @@ class name_scope(_Mode):
 """,
     "_graph.Graph.__init__": """\
     def __init__(
-        self, function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+        self, function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
     ) -> None: ...
 """,
     "_graph.Graph.__call__": """\
@@ -140,11 +143,11 @@ class name_scope(_Mode):
     "_graph.graph": """\
 @overload
 def graph(
-    function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Graph[_P, _R]: ...
 @overload
 def graph(
-    function: None = None, *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: None = None, *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Callable[[Callable[_P, _R]], Graph[_P, _R]]: ...
 """,
     "special.__getattr__": "def __getattr__(name: str) -> Callable[..., Tensor]: ...\n",

@@ -1,12 +1,9 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Tensor, device, placement
 from .dropout import Dropout
-from .layers import LayerNorm
-from .layers import Linear
+from .layers import LayerNorm, Linear
 from .module import Module
 
 class SelfAttention(Module):
