@@ -9,6 +9,10 @@ from .module import Module
 class SelfAttention(Module):
     heads: int
     causal: bool
+    q: Linear
+    k: Linear
+    v: Linear
+    o: Linear
     def __init__(self, width: int, heads: int, *, causal: bool = True, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
