@@ -1,82 +1,33 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from ._comm_trace import CommRecord as CommRecord
-from ._comm_trace import with_grad_sbp as with_grad_sbp
-from ._comm_trace import with_sbp as with_sbp
-from ._errors import ArgumentError as ArgumentError
-from ._errors import AutogradError as AutogradError
-from ._errors import CommError as CommError
-from ._errors import ContextError as ContextError
-from ._errors import DTypeError as DTypeError
-from ._errors import DeniedError as DeniedError
-from ._errors import DeviceError as DeviceError
-from ._errors import DivergedError as DivergedError
-from ._errors import Error as Error
-from ._errors import InternalError as InternalError
-from ._errors import IoError as IoError
-from ._errors import LinkError as LinkError
-from ._errors import OutOfMemoryError as OutOfMemoryError
-from ._errors import OutOfRangeError as OutOfRangeError
-from ._errors import ParseError as ParseError
-from ._errors import PeerError as PeerError
-from ._errors import PlacementError as PlacementError
-from ._errors import RegistryError as RegistryError
-from ._errors import SbpError as SbpError
-from ._errors import ShapeError as ShapeError
-from ._errors import StorageError as StorageError
-from ._errors import UnsupportedError as UnsupportedError
+from . import (
+    autograd as autograd, checkpoint as checkpoint, cuda as cuda, data as data, fft as fft, functional as functional, linalg as linalg,
+    nn as nn, ops as ops, optim as optim, sbp as sbp, signal as signal, special as special, testing as testing, utils as utils,
+)
+from ._comm_trace import CommRecord as CommRecord, with_grad_sbp as with_grad_sbp, with_sbp as with_sbp
+from ._errors import (
+    ArgumentError as ArgumentError, AutogradError as AutogradError, CommError as CommError, ContextError as ContextError,
+    DTypeError as DTypeError, DeniedError as DeniedError, DeviceError as DeviceError, DivergedError as DivergedError, Error as Error,
+    InternalError as InternalError, IoError as IoError, LinkError as LinkError, OutOfMemoryError as OutOfMemoryError,
+    OutOfRangeError as OutOfRangeError, ParseError as ParseError, PeerError as PeerError, PlacementError as PlacementError,
+    RegistryError as RegistryError, SbpError as SbpError, ShapeError as ShapeError, StorageError as StorageError,
+    UnsupportedError as UnsupportedError,
+)
 from ._function import function as function
-from ._graph import Graph as Graph
-from ._graph import GraphPlan as GraphPlan
-from ._graph import LoadedGraph as LoadedGraph
-from ._graph import graph as graph
-from ._graph import load_graph as load_graph
-from ._graph import scan as scan
-from ._modes import autocast as autocast
-from ._modes import boxing_policy as boxing_policy
-from ._modes import detect_anomaly as detect_anomaly
-from ._modes import enable_grad as enable_grad
-from ._modes import inference_mode as inference_mode
-from ._modes import keep_layouts as keep_layouts
-from ._modes import name_scope as name_scope
-from ._modes import no_grad as no_grad
-from ._modes import no_sync as no_sync
-from ._modes import pin_sbp as pin_sbp
-from ._modes import set_grad_enabled as set_grad_enabled
-from ._modes import watch_calls as watch_calls
-from ._numbers import e as e
-from ._numbers import finfo as finfo
-from ._numbers import iinfo as iinfo
-from ._numbers import inf as inf
-from ._numbers import nan as nan
-from ._numbers import newaxis as newaxis
-from ._numbers import pi as pi
-from ._oflow import Generator as Generator
-from ._oflow import Tensor as Tensor
-from ._oflow import device as device
-from ._oflow import dtype as dtype
-from ._oflow import placement as placement
-from ._op import SbpHints as SbpHints
-from ._op import op as op
+from ._graph import (
+    Graph as Graph, GraphPlan as GraphPlan, LoadedGraph as LoadedGraph, graph as graph, load_graph as load_graph, scan as scan,
+)
+from ._modes import (
+    autocast as autocast, boxing_policy as boxing_policy, detect_anomaly as detect_anomaly, enable_grad as enable_grad,
+    inference_mode as inference_mode, keep_layouts as keep_layouts, name_scope as name_scope, no_grad as no_grad, no_sync as no_sync,
+    pin_sbp as pin_sbp, set_grad_enabled as set_grad_enabled, watch_calls as watch_calls,
+)
+from ._numbers import e as e, finfo as finfo, iinfo as iinfo, inf as inf, nan as nan, newaxis as newaxis, pi as pi
+from ._oflow import Generator as Generator, Tensor as Tensor, device as device, dtype as dtype, placement as placement
+from ._op import SbpHints as SbpHints, op as op
 from ._session import Session as Session
-from . import autograd as autograd
-from . import checkpoint as checkpoint
-from .checkpoint import load as load
-from .checkpoint import save as save
-from . import cuda as cuda
-from . import data as data
-from . import fft as fft
-from . import functional as functional
-from . import linalg as linalg
-from . import nn as nn
-from . import ops as ops
-from . import optim as optim
-from . import sbp as sbp
-from . import signal as signal
-from . import special as special
-from . import testing as testing
-from . import utils as utils
+from .checkpoint import load as load, save as save
 from ._pytorch_forms import (
     as_tensor as as_tensor, broadcast_shapes as broadcast_shapes, clone as clone, empty_like as empty_like, full_like as full_like,
     get_default_dtype as get_default_dtype, histogramdd as histogramdd, is_tensor as is_tensor, istft as istft, nonzero as nonzero,

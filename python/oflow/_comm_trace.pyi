@@ -1,9 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from collections.abc import Callable
-from typing import Any
-from typing import NamedTuple
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _T = TypeVar('_T')
 
@@ -18,5 +16,6 @@ class CommRecord(NamedTuple):
     links: list[tuple[str, int]]
     predicted: float
     measured: float | None
+
 def with_sbp(sbp: Any, function: Callable[[], _T]) -> _T: ...
 def with_grad_sbp(sbp: Any, function: Callable[[], _T]) -> _T: ...

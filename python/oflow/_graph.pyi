@@ -1,15 +1,9 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Mapping
 import dataclasses
 import os
-from typing import Any
-from typing import Generic
-from typing import ParamSpec
-from typing import TypeVar
-from typing import overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, overload
 from typing_extensions import Self
 from ._oflow import Tensor
 from .optim.optimizer import Optimizer
@@ -36,7 +30,7 @@ class GraphPlan:
 
 class Graph(Generic[_P, _R]):
     def __init__(
-        self, function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+        self, function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
     ) -> None: ...
     @overload
     def __get__(self, instance: None, owner: Any = None) -> Self: ...
@@ -53,13 +47,14 @@ class LoadedGraph:
     def __init__(self, graph: Any, optimizers: Any) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def explain(self) -> str: ...
+
 def load_graph(folder: str | os.PathLike[str], state: Mapping[str, Any]) -> LoadedGraph: ...
 def scan(function: Callable[[Any, Any], tuple[Any, Any]], init: Any = None, xs: Any = None, length: int | None = None) -> tuple[Any, Any]: ...
 @overload
 def graph(
-    function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Graph[_P, _R]: ...
 @overload
 def graph(
-    function: None = None, *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: None = None, *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Callable[[Callable[_P, _R]], Graph[_P, _R]]: ...

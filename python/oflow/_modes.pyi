@@ -1,9 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from collections.abc import Callable
-from typing import Any
-from typing import TypeVar
-from typing import overload
+from typing import Any, TypeVar, overload
 from typing_extensions import Self
 
 _F = TypeVar("_F", bound=Callable[..., Any])

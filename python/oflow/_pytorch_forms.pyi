@@ -1,9 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from ._oflow import Tensor
-from ._oflow import dtype as _dtype
-from ._oflow import device
+from ._oflow import Tensor, dtype as _dtype, device
 
 def zeros_like(input: Tensor, *args: Any, dtype: Any = None, device: device | str | None = None, requires_grad: bool = False, memory_format: Any = None, layout: Any = None, pin_memory: bool = False, **more: Any) -> Tensor: ...
 def ones_like(input: Tensor, *args: Any, dtype: Any = None, device: device | str | None = None, requires_grad: bool = False, memory_format: Any = None, layout: Any = None, pin_memory: bool = False, **more: Any) -> Tensor: ...

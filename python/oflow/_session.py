@@ -110,7 +110,9 @@ class Session:
     being made.
     """
 
-    def __init__(self, function, *, passes=True, memory="cheap", variables=(), runs_per_call=1, ahead=2):
+    def __init__(
+        self, function, *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables=(), runs_per_call=1, ahead=2
+    ):
         for name, value in {"runs_per_call": runs_per_call, "ahead": ahead}.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ArgumentError(f"{name} is at least 1, not {value!r}")

@@ -1,7 +1,6 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from typing_extensions import Self
 from ._graph import Graph
@@ -11,7 +10,7 @@ class Session:
     graph: Graph[..., Any] | Any
     runs: int
     ended: bool
-    def __init__(self, function: Any, *, passes: bool = True, memory: str = 'cheap', variables: Any = ..., runs_per_call: int = 1, ahead: int = 2) -> None: ...
+    def __init__(self, function: Any, *, passes: bool | dict[str, bool] = True, memory: int | str = 'cheap', variables: Any = ..., runs_per_call: int = 1, ahead: int = 2) -> None: ...
     def feed(self, names: str | Iterable[str], source: Iterable[Any]) -> None: ...
     def fetch(self, name: str, every: int = 1) -> None: ...
     def run(self, **inputs: Any) -> Any: ...

@@ -1,10 +1,8 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from ._modes import enable_grad as enable_grad
-from ._modes import no_grad as no_grad
-from ._oflow import Tensor
-from ._oflow import grad as grad
+from ._modes import enable_grad as enable_grad, no_grad as no_grad
+from ._oflow import Tensor, grad as grad
 
 class FunctionCtx:
     needs_input_grad: Any

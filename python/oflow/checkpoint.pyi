@@ -1,12 +1,10 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import Mapping
 import os
+from collections.abc import Mapping
 from typing import Any
 from typing_extensions import Self
-from ._oflow import Tensor
-from ._oflow import device
-from ._oflow import placement
+from ._oflow import Tensor, device, placement
 from .nn.module import Module
 
 class CheckpointManager:
@@ -32,5 +30,6 @@ class Checkpoint:
     def tensor(self, name: str, *, device: device | str | None = None, placement: placement | None = None, sbp: Any = None) -> Tensor: ...
     def load(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]: ...
     def verify(self) -> None: ...
+
 def save(tensors: Module | Mapping[str, Tensor], path: str | os.PathLike[str]) -> None: ...
 def load(path: str | os.PathLike[str], *, device: device | str | None = None, placement: placement | None = None, sbp: Any = None) -> dict[str, Tensor]: ...

@@ -1,11 +1,8 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
-from ._oflow import Stream as Stream
-from ._oflow import Tensor
-from ._oflow import placement as _placement
+from ._oflow import Stream as Stream, Tensor, placement as _placement
 
 class Loader:
     batch: int

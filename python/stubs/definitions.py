@@ -2,7 +2,7 @@
 
 import ast
 
-from inference import default_type, own_nodes, parameters, result, type_of, union, written
+from inference import annotation, default_type, own_nodes, parameters, result, type_of, union, written
 from sources import NATIVE, definition, relative, resolve
 from tables import BASES, METHODS, MORE, OTHER_ARGUMENTS, PROTECTED, TEXTS
 
@@ -136,45 +136,68 @@ def indices_text(name, params):
     return "".join(f"@overload\ndef {name}({written(form)}) -> {returns}: ...\n" for form, returns in forms)
 
 
+def assigned(node):
+    """The targets of an assignment, each with its value; None for one of several that a call gives."""
+    for target in node.targets:
+        if not isinstance(target, ast.Tuple):
+            yield target, node.value
+        elif isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts)
+        else:
+            yield from ((part, None) for part in target.elts)
+
+
+def looped(node):
+    """The variable of a loop over words, over tuples that begin with words, or over letters, and these."""
+    first = node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target
+    if isinstance(node.iter, ast.Constant):
+        return first.id, list(node.iter.value)
+    each = node.iter.elts if isinstance(node.iter, ast.Tuple) else []
+    each = [e.elts[0] if isinstance(e, ast.Tuple) else e for e in each]
+    return first.id, [e.value for e in each if isinstance(e, ast.Constant)]
+
+
+REGISTERING = {"self.register_parameter": "Parameter", "self.register_buffer": "Tensor", "setattr": None}
+
+
+def registered(source, call, names, words):
+    """The names under which a call registers something, and the type of it."""
+    name, value = call.args[-2:]
+    kind = REGISTERING[ast.unparse(call.func)] or type_of(source, value, names)
+    # A name was given a type by an assignment or as a parameter: None is among its values.
+    may_be_none = isinstance(value, ast.IfExp) or ast.unparse(value) == "None" or ast.unparse(value) in names
+    found = [name.value] if isinstance(name, ast.Constant) else words.get(ast.unparse(name), [])
+    return found, union([kind, "None"]) if may_be_none else kind
+
+
 def attributes(source, cls):
-    """Public attributes that methods set, with their types: those of `__init__` first."""
-    found = {}
+    """Public attributes that `__init__` sets, and what it registers, with their types."""
+    init = next((n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+    if init is None:
+        return {}
+    found, words = {}, {}
+    names = {p[1]: p[2] for p in parameters(source, init, cls.name)}
 
     def note(name, of):
         if isinstance(name, str) and not name.startswith("_"):
             found[name] = union([found[name], of]) if name in found else of
 
-    methods = [n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
-    for method in methods:
-        names = {p[1]: p[2] for p in parameters(source, method, cls.name)}
-        nodes = sorted((n for n in own_nodes(method) if hasattr(n, "lineno")), key=lambda n: (n.lineno, n.col_offset))
-        words = {}
-        for node in nodes:
-            if isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
-                first = node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target
-                each = [e.elts[0] if isinstance(e, ast.Tuple) else e for e in node.iter.elts]
-                words[first.id] = [e.value for e in each if isinstance(e, ast.Constant)]
-            elif isinstance(node, ast.Assign):
-                for target in node.targets:
-                    pairs = [(target, node.value)]
-                    if isinstance(target, ast.Tuple):
-                        several = isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts)
-                        pairs = list(zip(target.elts, node.value.elts if several else [None] * len(target.elts)))
-                    for part, value in pairs:
-                        of = "Any" if value is None else type_of(source, value, names)
-                        of = "Any" if of == "None" else of
-                        if isinstance(part, ast.Name):
-                            names[part.id] = of
-                        elif isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
-                            note(part.attr, union([of, "None"]) if of.endswith("| None") else of)
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("self.register_parameter", "self.register_buffer", "setattr"):
-                name, value = node.args[-2:]
-                kind = "Tensor" if "buffer" in ast.unparse(node.func) else "Parameter"
-                if ast.unparse(node.func) == "setattr":
-                    kind = type_of(source, value, names)
-                of = union([kind, "None"]) if isinstance(value, ast.IfExp) or ast.unparse(value) == "None" or names.get(ast.unparse(value)) else kind
-                for word in [name.value] if isinstance(name, ast.Constant) else words.get(ast.unparse(name), ()):
-                    note(word, of)
+    for node in sorted((n for n in own_nodes(init) if hasattr(n, "lineno")), key=lambda n: (n.lineno, n.col_offset)):
+        if isinstance(node, ast.For):
+            variable, words_of_it = looped(node)
+            words[variable] = words_of_it
+        elif isinstance(node, ast.Assign):
+            for part, value in assigned(node):
+                of = "Any" if value is None else type_of(source, value, names)
+                of = "Any" if of == "None" else of
+                if isinstance(part, ast.Name):
+                    names[part.id] = of
+                elif isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
+                    note(part.attr, union([of, "None"]) if of.endswith("| None") else of)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in REGISTERING:
+            registering, of = registered(source, node, names, words)
+            for name in registering:
+                note(name, of)
     return found
 
 
@@ -190,7 +213,7 @@ def class_text(source, cls):
     for node in cls.body:
         if isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_"):
             default = " = ..." if node.value is not None and (decorators or "NamedTuple" in bases) else ""
-            body.append(f"    {node.target.id}: {ast.unparse(node.annotation)}{default}\n")
+            body.append(f"    {node.target.id}: {annotation(node.annotation)}{default}\n")
             seen.add(node.target.id)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and not node.targets[0].id.startswith("_"):
             name = node.targets[0].id
@@ -213,10 +236,10 @@ def class_text(source, cls):
     return "".join(lines) + (head + "\n" + "".join(body) if body else head + " ...\n")
 
 
-def value_text(source, name, value, index, annotation):
+def value_text(source, name, value, index, annotated):
     """What a module assigns: a class or a function that is made, another name, or a value."""
-    if annotation is not None:
-        return f"{name}: {ast.unparse(annotation)}\n"
+    if annotated is not None:
+        return f"{name}: {ast.unparse(annotated)}\n"
     made = type_call(source, value.elt if isinstance(value, ast.GeneratorExp) else value)
     if made is not None:
         return made_class(source, name, made)

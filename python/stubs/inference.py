@@ -67,6 +67,18 @@ def default_type(source, name, default, tensors):
     return found if found in ("bool", "float", "int", "str") else "Any"
 
 
+class _Unquoted(ast.NodeTransformer):
+    """A stub may name what is defined behind it."""
+
+    def visit_Constant(self, node):
+        return ast.parse(node.value, mode="eval").body if isinstance(node.value, str) else node
+
+
+def annotation(node):
+    """An annotation of a source as a stub writes it."""
+    return "Any" if node is None else ast.unparse(_Unquoted().visit(node))
+
+
 def takes_tensors(source, owner, name):
     """Whether the names of tensors are those of tensors here: in functions as PyTorch's, and in the calls of modules."""
     return source.name.startswith(("oflow.nn", "oflow._pytorch_forms")) and (owner is None or name in ("forward", "__init__"))
@@ -83,7 +95,7 @@ def parameters(source, function, owner=None, *, drop=(), name=None):
 
     def typed(arg, default):
         if arg.annotation is not None:
-            return ast.unparse(arg.annotation).strip("'")
+            return annotation(arg.annotation)
         if attends and arg.arg in ("key", "value"):
             return "Tensor"
         return default_type(source, arg.arg, default, tensors)
@@ -92,11 +104,11 @@ def parameters(source, function, owner=None, *, drop=(), name=None):
         kind = "only" if i < len(args.posonlyargs) else "either"
         found.append((kind, arg.arg, typed(arg, default), default))
     if args.vararg:
-        found.append(("*", args.vararg.arg, ast.unparse(args.vararg.annotation) if args.vararg.annotation else "Any", None))
+        found.append(("*", args.vararg.arg, annotation(args.vararg.annotation), None))
     for arg, default in zip(args.kwonlyargs, args.kw_defaults):
         found.append(("named", arg.arg, typed(arg, default), default))
     if args.kwarg:
-        found.append(("**", args.kwarg.arg, ast.unparse(args.kwarg.annotation) if args.kwarg.annotation else "Any", None))
+        found.append(("**", args.kwarg.arg, annotation(args.kwarg.annotation), None))
     return [p for p in found if p[1] not in drop]
 
 
@@ -136,7 +148,7 @@ def result(source, function, name, owner=None):
     """The type that a function returns."""
     full = f"{owner}.{name}" if owner else name
     if function.returns is not None:
-        return ast.unparse(function.returns).strip("'")
+        return annotation(function.returns)
     if full in RESULTS or name in METHODS:
         return RESULTS.get(full) or METHODS[name]
     nodes = list(own_nodes(function))

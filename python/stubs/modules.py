@@ -8,6 +8,7 @@ from sources import NATIVE, PATHS, SOURCES, load, relative
 from tables import BEFORE, KNOWN, STUB_ONLY
 
 HEAD = "# Made by `python python/stubs` from the source beside it; do not edit.\n\n"
+WIDTH = 140
 
 
 def exported_forms():
@@ -57,39 +58,56 @@ def definitions(source):
         todo, texts = [n for n in both if not n.startswith("_") or n == "__getattr__"], {}
     while todo:
         texts |= {name: definition_text(source, name) for name in todo}
-        todo = [n for n in names_used("".join(texts.values())) if n in both and n not in texts]
+        todo = sorted(n for n in names_used("".join(texts.values())) if n in both and n not in texts)
     return [texts[n] for n in sorted(texts, key=lambda n: lines.get(n, 0))]
 
 
-def import_text(source, module, name, local, shown):
-    """An import; of a name that is ``shown``, one for others."""
-    renamed = f" as {local}" if shown or local != (name or module.rpartition(".")[2]) else ""
-    if name is None and module.partition(".")[0] == "oflow" and module != "oflow":
-        # A module of the package, from the package that it is in.
-        package, _, name = module.rpartition(".")
-        return f"from {relative(source, f'{package}.')} import {name}{renamed}\n"
-    if name is None:
-        return f"import {module}{renamed}\n"
-    return f"from {relative(source, module) if module.startswith('oflow') else module} import {name}{renamed}\n"
+def import_texts(source, imports):
+    """The imports of a stub; of the names that the source imports for others, for others."""
+    plain, by_module = [], {}
+    for local, (module, name) in sorted(imports.items()):
+        if name is None and module.startswith("oflow."):
+            # A module of the package, from the package that it is in.
+            package, _, name = module.rpartition(".")
+            module = f"{package}."
+        if name is None:
+            plain.append(f"import {module}{f' as {local}' if local != module else ''}\n")
+        else:
+            renamed = f" as {local}" if local in source.reexports or local != name else ""
+            by_module.setdefault(module, []).append(f"{name}{renamed}")
+    lines = plain
+    for module in sorted(by_module, key=lambda m: (m.startswith("oflow"), m)):
+        lines += listed(relative(source, module) if module.startswith("oflow") else module, by_module[module])
+    return lines
 
 
 def listed(module, names):
-    """An import of many names for others."""
-    lines, row = [], "   "
-    for name in sorted(names):
-        part = f" {name} as {name},"
-        if len(row) + len(part) > 140:
+    """An import of several names, in lines that are not too long."""
+    line = f"from {module} import {', '.join(names)}\n"
+    if len(line) <= WIDTH:
+        return [line]
+    lines, row = [f"from {module} import (\n"], "   "
+    for name in names:
+        if len(row) + len(name) + 2 > WIDTH:
             lines.append(row + "\n")
             row = "   "
-        row += part
-    return [f"from {module} import (\n", *lines, row + "\n", ")\n"]
+        row += f" {name},"
+    return [*lines, row + "\n", ")\n"]
+
+
+def for_others(names):
+    return [f"{name} as {name}" for name in sorted(names)]
 
 
 def stub(source):
     """The text of a stub."""
     texts = definitions(source)
     before = BEFORE.get(source.short, "")
-    body = before + "".join("\n" + t if t.startswith(("class", "@dataclasses")) else t for t in texts)
+    body, after_class = before, False
+    for text in texts:
+        is_class = text.startswith(("class", "@dataclasses"))
+        body += ("\n" if is_class or after_class else "") + text
+        after_class = is_class
     imports = {name: source.imports[name] for name in source.reexports}
     for name in names_used(body) - names_defined(body):
         if name in source.imports:
@@ -98,16 +116,15 @@ def stub(source):
             imports[name] = (KNOWN[name], name)
         elif not hasattr(builtins, name):
             raise LookupError(f"{source.name} uses {name}, of which nothing is known")
-    rows = sorted(imports.items(), key=lambda i: (i[1][0].startswith("oflow"), i[1][0], i[0]))
-    lines = [import_text(source, module, name, local, local in source.reexports) for local, (module, name) in rows]
+    lines = import_texts(source, imports)
     lines += [f"from {relative(source, star)} import *\n" for star in source.stars if star != NATIVE]
     if NATIVE in source.stars:
         # A star would also bring what `_pytorch_forms` replaces.
         names, likes = exported_forms()
         forms = {*names, *likes}
         deleted = {t.id for n in source.tree.body if isinstance(n, ast.Delete) for t in n.targets}
-        lines += listed(relative(source, "oflow._pytorch_forms"), forms)
-        lines += listed(relative(source, NATIVE), native_names() - forms - set(imports) - deleted)
+        lines += listed(relative(source, "oflow._pytorch_forms"), for_others(forms))
+        lines += listed(relative(source, NATIVE), for_others(native_names() - forms - set(imports) - deleted))
     return HEAD + "".join(lines) + ("\n" + body.lstrip("\n") if body else "")
 
 

@@ -3,15 +3,18 @@
 # Parameters without a default, or with the default None, whose name says what they are.
 PARAMETERS = {
     "device": "device | str",
+    "foreach": "bool",
+    "fused": "bool",
     "generator": "Generator",
     "module": "Module",
     "optimizer": "Optimizer",
-    "params": "_Params",
+    # A narrower type would be wrong of what a checker knows of lists of dicts, and of `filter`.
+    "params": "Iterable[Any]",
     "placement": "placement",
     "parameters": "Tensor | Iterable[Tensor]",
     **dict.fromkeys(
-        "d_model embed_dim embedding_dim heads hidden hidden_size in1_features in2_features in_channels in_features input_size nhead num_channels "
-        "num_classes num_embeddings num_features num_groups num_heads num_layers out_channels out_features width".split(),
+        "d_model embed_dim embedding_dim heads hidden hidden_size in1_features in2_features in_channels in_features input_size nhead "
+        "num_channels num_classes num_embeddings num_features num_groups num_heads num_layers out_channels out_features width".split(),
         "int",
     ),
 }
@@ -44,6 +47,7 @@ RESULTS = {
     "GRU.forward": "tuple[Tensor, Tensor]",
     "RNN.forward": "tuple[Tensor, Tensor]",
     "LSTMCell.forward": "tuple[Tensor, Tensor]",
+    "Transformer.generate_square_subsequent_mask": "Tensor",
     **{f"Module.{m}": "Self" for m in ("bfloat16", "cpu", "cuda", "double", "float", "half", "to")},
 }
 METHODS = {
@@ -70,14 +74,13 @@ OTHER_ARGUMENTS = {"ChainedScheduler.step", "LBFGS.step", "ReduceLROnPlateau.ste
 
 # Names that stubs use and sources do not import.
 KNOWN = {
-    **dict.fromkeys(("Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeAlias", "TypeVar", "overload"), "typing"),
+    **dict.fromkeys(("Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeVar", "overload"), "typing"),
     **dict.fromkeys(("Callable", "Iterable", "Iterator", "Mapping", "Sequence"), "collections.abc"),
     "Self": "typing_extensions",
     **dict.fromkeys(("Generator", "Tensor", "device", "dtype", "placement", "Sbp"), "oflow._oflow"),
     "Module": "oflow.nn.module",
     "Parameter": "oflow.nn.parameter",
     "Optimizer": "oflow.optim.optimizer",
-    "_Params": "oflow.optim.optimizer",
 }
 
 # Text in the place of a definition, or of a method.
@@ -125,7 +128,7 @@ class name_scope(_Mode):
 """,
     "_graph.Graph.__init__": """\
     def __init__(
-        self, function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+        self, function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
     ) -> None: ...
 """,
     "_graph.Graph.__call__": """\
@@ -140,11 +143,11 @@ class name_scope(_Mode):
     "_graph.graph": """\
 @overload
 def graph(
-    function: Callable[_P, _R], *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: Callable[_P, _R], *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Graph[_P, _R]: ...
 @overload
 def graph(
-    function: None = None, *, passes: Any = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
+    function: None = None, *, passes: bool | dict[str, bool] = True, memory: int | str = "cheap", variables: Iterable[Tensor] = ()
 ) -> Callable[[Callable[_P, _R]], Graph[_P, _R]]: ...
 """,
     "special.__getattr__": "def __getattr__(name: str) -> Callable[..., Tensor]: ...\n",
@@ -172,5 +175,4 @@ _R = TypeVar("_R", covariant=True)
 class _HasForward(Protocol[_P, _R]):
     def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 """,
-    "optim.optimizer": "_Params: TypeAlias = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]\n",
 }

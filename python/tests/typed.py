@@ -76,6 +76,26 @@ class Net(Module):
         return F.log_softmax(x, dim=1)
 
 
+class Scaled(nn.Linear):
+    """A layer of the library with another `forward`."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs, bias=False)
+        self.gain = nn.Parameter(flow.ones(1))
+
+    def forward(self, input: Tensor, times: int = 1) -> Tensor:
+        return super().forward(input) * self.gain * times
+
+
+class Several(nn.Module):
+    def __init__(self, inner: nn.Module, norm: Callable[..., nn.Module] = nn.LayerNorm) -> None:
+        super().__init__()
+        self.inner, self.norm = inner, norm(4)
+
+    def forward(self, *xs: Tensor, scale: float = 1.0) -> list[Tensor]:
+        return [self.norm(self.inner(x)) * scale for x in xs]
+
+
 class Square(flow.autograd.Function):
     @staticmethod
     def forward(ctx: flow.autograd.FunctionCtx, x: Tensor) -> Tensor:
@@ -154,6 +174,8 @@ decay = [p for name, p in model.named_parameters() if p.ndim > 1 and not name.en
 groups = [{"params": decay, "weight_decay": 0.1}, {"params": [model.bn.weight], "weight_decay": 0.0, "lr": 1e-4}]
 for opt in (AdamW(groups, lr=1e-3, betas=(0.9, 0.95)), Adam(model.parameters()), SGD(model.parameters(), lr=0.1, momentum=0.9)):
     train(model, opt, StepLR(opt, 10, gamma=0.5))
+SGD([{"params": model.conv1.parameters(), "lr": 1e-2}, {"params": [model.conv2.weight]}], lr=0.1, nesterov=True, momentum=0.5)
+Adam(filter(lambda p: p.requires_grad, model.parameters()), lr=1e-2)
 rms = optim.RMSprop(model.named_parameters(), lr=0.1)
 for group in rms.param_groups:
     group["lr"] = 0.1
@@ -198,6 +220,9 @@ again: Tensor = checkpoint(sequence, x, use_reentrant=False)
 special: Tensor = flow.special.expit(x) + flow.signal.windows.hann(4)
 distinct, counts = flow.unique(x, return_counts=True)
 like: Tensor = flow.zeros_like(x, device="cpu", requires_grad=True)
+twofold: Tensor = Scaled(4, 4)(x, times=2)
+several: list[Tensor] = Several(Scaled(4, 4))(x, x, scale=0.5)
+nn.utils.clip_grad_norm_(filter(lambda p: p.requires_grad, model.parameters()), 1.0)
 vector: Tensor = parameters_to_vector(model.parameters())
 norm: Tensor = flow.linalg.vector_norm(x)
 epsilon: float = flow.finfo(flow.float32).eps

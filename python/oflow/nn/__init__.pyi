@@ -1,168 +1,70 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from .activation import BCELoss as BCELoss
-from .activation import BCEWithLogitsLoss as BCEWithLogitsLoss
-from .activation import CELU as CELU
-from .activation import CTCLoss as CTCLoss
-from .activation import CosineEmbeddingLoss as CosineEmbeddingLoss
-from .activation import CosineSimilarity as CosineSimilarity
-from .activation import CrossEntropyLoss as CrossEntropyLoss
-from .activation import ELU as ELU
-from .activation import GELU as GELU
-from .activation import GLU as GLU
-from .activation import GaussianNLLLoss as GaussianNLLLoss
-from .activation import Hardshrink as Hardshrink
-from .activation import Hardsigmoid as Hardsigmoid
-from .activation import Hardswish as Hardswish
-from .activation import Hardtanh as Hardtanh
-from .activation import HingeEmbeddingLoss as HingeEmbeddingLoss
-from .activation import HuberLoss as HuberLoss
-from .activation import KLDivLoss as KLDivLoss
-from .activation import L1Loss as L1Loss
-from .activation import LeakyReLU as LeakyReLU
-from .activation import LogSigmoid as LogSigmoid
-from .activation import LogSoftmax as LogSoftmax
-from .activation import MSELoss as MSELoss
-from .activation import MarginRankingLoss as MarginRankingLoss
-from .activation import Mish as Mish
-from .activation import MultiLabelMarginLoss as MultiLabelMarginLoss
-from .activation import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
-from .activation import MultiMarginLoss as MultiMarginLoss
-from .activation import NLLLoss as NLLLoss
-from .activation import PairwiseDistance as PairwiseDistance
-from .activation import PoissonNLLLoss as PoissonNLLLoss
-from .activation import RReLU as RReLU
-from .activation import ReLU as ReLU
-from .activation import ReLU6 as ReLU6
-from .activation import SELU as SELU
-from .activation import SiLU as SiLU
-from .activation import Sigmoid as Sigmoid
-from .activation import SmoothL1Loss as SmoothL1Loss
-from .activation import SoftMarginLoss as SoftMarginLoss
-from .activation import Softmax as Softmax
-from .activation import Softmax2d as Softmax2d
-from .activation import Softmin as Softmin
-from .activation import Softplus as Softplus
-from .activation import Softshrink as Softshrink
-from .activation import Softsign as Softsign
-from .activation import Tanh as Tanh
-from .activation import Tanhshrink as Tanhshrink
-from .activation import TripletMarginLoss as TripletMarginLoss
-from .activation import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
-from .attention import MultiheadAttention as MultiheadAttention
-from .attention import RotaryEmbedding as RotaryEmbedding
-from .containers import ModuleDict as ModuleDict
-from .containers import ModuleList as ModuleList
-from .containers import ParameterDict as ParameterDict
-from .containers import ParameterList as ParameterList
-from .containers import Sequential as Sequential
-from .conv import Conv1d as Conv1d
-from .conv import Conv2d as Conv2d
-from .conv import Conv3d as Conv3d
-from .conv import ConvTranspose1d as ConvTranspose1d
-from .conv import ConvTranspose2d as ConvTranspose2d
-from .conv import ConvTranspose3d as ConvTranspose3d
-from .dropout import AlphaDropout as AlphaDropout
-from .dropout import Dropout as Dropout
-from .dropout import Dropout1d as Dropout1d
-from .dropout import Dropout2d as Dropout2d
-from .dropout import Dropout3d as Dropout3d
-from .dropout import FeatureAlphaDropout as FeatureAlphaDropout
-from .encoder import Transformer as Transformer
-from .encoder import TransformerDecoder as TransformerDecoder
-from .encoder import TransformerDecoderLayer as TransformerDecoderLayer
-from .encoder import TransformerEncoder as TransformerEncoder
-from .encoder import TransformerEncoderLayer as TransformerEncoderLayer
-from . import functional as functional
-from .image import ChannelShuffle as ChannelShuffle
-from .image import CircularPad1d as CircularPad1d
-from .image import CircularPad2d as CircularPad2d
-from .image import CircularPad3d as CircularPad3d
-from .image import ConstantPad1d as ConstantPad1d
-from .image import ConstantPad2d as ConstantPad2d
-from .image import ConstantPad3d as ConstantPad3d
-from .image import Fold as Fold
-from .image import PixelShuffle as PixelShuffle
-from .image import PixelUnshuffle as PixelUnshuffle
-from .image import ReflectionPad1d as ReflectionPad1d
-from .image import ReflectionPad2d as ReflectionPad2d
-from .image import ReflectionPad3d as ReflectionPad3d
-from .image import ReplicationPad1d as ReplicationPad1d
-from .image import ReplicationPad2d as ReplicationPad2d
-from .image import ReplicationPad3d as ReplicationPad3d
-from .image import Unfold as Unfold
-from .image import Upsample as Upsample
-from .image import UpsamplingBilinear2d as UpsamplingBilinear2d
-from .image import UpsamplingNearest2d as UpsamplingNearest2d
-from .image import ZeroPad1d as ZeroPad1d
-from .image import ZeroPad2d as ZeroPad2d
-from .image import ZeroPad3d as ZeroPad3d
-from . import init as init
-from .layers import Bilinear as Bilinear
-from .layers import Embedding as Embedding
-from .layers import EmbeddingBag as EmbeddingBag
-from .layers import Flatten as Flatten
-from .layers import Identity as Identity
-from .layers import LayerNorm as LayerNorm
-from .layers import Linear as Linear
-from .layers import LinearCrossEntropyLoss as LinearCrossEntropyLoss
-from .layers import PReLU as PReLU
-from .layers import RMSNorm as RMSNorm
-from .layers import Threshold as Threshold
-from .layers import Unflatten as Unflatten
-from .lazy import LazyBatchNorm1d as LazyBatchNorm1d
-from .lazy import LazyBatchNorm2d as LazyBatchNorm2d
-from .lazy import LazyBatchNorm3d as LazyBatchNorm3d
-from .lazy import LazyConv1d as LazyConv1d
-from .lazy import LazyConv2d as LazyConv2d
-from .lazy import LazyConv3d as LazyConv3d
-from .lazy import LazyConvTranspose1d as LazyConvTranspose1d
-from .lazy import LazyConvTranspose2d as LazyConvTranspose2d
-from .lazy import LazyConvTranspose3d as LazyConvTranspose3d
-from .lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
-from .lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
-from .lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
-from .lazy import LazyLinear as LazyLinear
+from . import functional as functional, init as init, utils as utils
+from .activation import (
+    BCELoss as BCELoss, BCEWithLogitsLoss as BCEWithLogitsLoss, CELU as CELU, CTCLoss as CTCLoss,
+    CosineEmbeddingLoss as CosineEmbeddingLoss, CosineSimilarity as CosineSimilarity, CrossEntropyLoss as CrossEntropyLoss, ELU as ELU,
+    GELU as GELU, GLU as GLU, GaussianNLLLoss as GaussianNLLLoss, Hardshrink as Hardshrink, Hardsigmoid as Hardsigmoid,
+    Hardswish as Hardswish, Hardtanh as Hardtanh, HingeEmbeddingLoss as HingeEmbeddingLoss, HuberLoss as HuberLoss, KLDivLoss as KLDivLoss,
+    L1Loss as L1Loss, LeakyReLU as LeakyReLU, LogSigmoid as LogSigmoid, LogSoftmax as LogSoftmax, MSELoss as MSELoss,
+    MarginRankingLoss as MarginRankingLoss, Mish as Mish, MultiLabelMarginLoss as MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss, MultiMarginLoss as MultiMarginLoss, NLLLoss as NLLLoss,
+    PairwiseDistance as PairwiseDistance, PoissonNLLLoss as PoissonNLLLoss, RReLU as RReLU, ReLU as ReLU, ReLU6 as ReLU6, SELU as SELU,
+    SiLU as SiLU, Sigmoid as Sigmoid, SmoothL1Loss as SmoothL1Loss, SoftMarginLoss as SoftMarginLoss, Softmax as Softmax,
+    Softmax2d as Softmax2d, Softmin as Softmin, Softplus as Softplus, Softshrink as Softshrink, Softsign as Softsign, Tanh as Tanh,
+    Tanhshrink as Tanhshrink, TripletMarginLoss as TripletMarginLoss, TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
+)
+from .attention import MultiheadAttention as MultiheadAttention, RotaryEmbedding as RotaryEmbedding
+from .containers import (
+    ModuleDict as ModuleDict, ModuleList as ModuleList, ParameterDict as ParameterDict, ParameterList as ParameterList,
+    Sequential as Sequential,
+)
+from .conv import (
+    Conv1d as Conv1d, Conv2d as Conv2d, Conv3d as Conv3d, ConvTranspose1d as ConvTranspose1d, ConvTranspose2d as ConvTranspose2d,
+    ConvTranspose3d as ConvTranspose3d,
+)
+from .dropout import (
+    AlphaDropout as AlphaDropout, Dropout as Dropout, Dropout1d as Dropout1d, Dropout2d as Dropout2d, Dropout3d as Dropout3d,
+    FeatureAlphaDropout as FeatureAlphaDropout,
+)
+from .encoder import (
+    Transformer as Transformer, TransformerDecoder as TransformerDecoder, TransformerDecoderLayer as TransformerDecoderLayer,
+    TransformerEncoder as TransformerEncoder, TransformerEncoderLayer as TransformerEncoderLayer,
+)
+from .image import (
+    ChannelShuffle as ChannelShuffle, CircularPad1d as CircularPad1d, CircularPad2d as CircularPad2d, CircularPad3d as CircularPad3d,
+    ConstantPad1d as ConstantPad1d, ConstantPad2d as ConstantPad2d, ConstantPad3d as ConstantPad3d, Fold as Fold,
+    PixelShuffle as PixelShuffle, PixelUnshuffle as PixelUnshuffle, ReflectionPad1d as ReflectionPad1d, ReflectionPad2d as ReflectionPad2d,
+    ReflectionPad3d as ReflectionPad3d, ReplicationPad1d as ReplicationPad1d, ReplicationPad2d as ReplicationPad2d,
+    ReplicationPad3d as ReplicationPad3d, Unfold as Unfold, Upsample as Upsample, UpsamplingBilinear2d as UpsamplingBilinear2d,
+    UpsamplingNearest2d as UpsamplingNearest2d, ZeroPad1d as ZeroPad1d, ZeroPad2d as ZeroPad2d, ZeroPad3d as ZeroPad3d,
+)
+from .layers import (
+    Bilinear as Bilinear, Embedding as Embedding, EmbeddingBag as EmbeddingBag, Flatten as Flatten, Identity as Identity,
+    LayerNorm as LayerNorm, Linear as Linear, LinearCrossEntropyLoss as LinearCrossEntropyLoss, PReLU as PReLU, RMSNorm as RMSNorm,
+    Threshold as Threshold, Unflatten as Unflatten,
+)
+from .lazy import (
+    LazyBatchNorm1d as LazyBatchNorm1d, LazyBatchNorm2d as LazyBatchNorm2d, LazyBatchNorm3d as LazyBatchNorm3d, LazyConv1d as LazyConv1d,
+    LazyConv2d as LazyConv2d, LazyConv3d as LazyConv3d, LazyConvTranspose1d as LazyConvTranspose1d,
+    LazyConvTranspose2d as LazyConvTranspose2d, LazyConvTranspose3d as LazyConvTranspose3d, LazyInstanceNorm1d as LazyInstanceNorm1d,
+    LazyInstanceNorm2d as LazyInstanceNorm2d, LazyInstanceNorm3d as LazyInstanceNorm3d, LazyLinear as LazyLinear,
+)
 from .linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .module import Module as Module
-from .norms import BatchNorm1d as BatchNorm1d
-from .norms import BatchNorm2d as BatchNorm2d
-from .norms import BatchNorm3d as BatchNorm3d
-from .norms import GroupNorm as GroupNorm
-from .norms import InstanceNorm1d as InstanceNorm1d
-from .norms import InstanceNorm2d as InstanceNorm2d
-from .norms import InstanceNorm3d as InstanceNorm3d
-from .norms import LocalResponseNorm as LocalResponseNorm
+from .norms import (
+    BatchNorm1d as BatchNorm1d, BatchNorm2d as BatchNorm2d, BatchNorm3d as BatchNorm3d, GroupNorm as GroupNorm,
+    InstanceNorm1d as InstanceNorm1d, InstanceNorm2d as InstanceNorm2d, InstanceNorm3d as InstanceNorm3d,
+    LocalResponseNorm as LocalResponseNorm,
+)
 from .parameter import Parameter as Parameter
-from .pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
-from .pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
-from .pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
-from .pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
-from .pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
-from .pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
-from .pooling import AvgPool1d as AvgPool1d
-from .pooling import AvgPool2d as AvgPool2d
-from .pooling import AvgPool3d as AvgPool3d
-from .pooling import FractionalMaxPool2d as FractionalMaxPool2d
-from .pooling import FractionalMaxPool3d as FractionalMaxPool3d
-from .pooling import LPPool1d as LPPool1d
-from .pooling import LPPool2d as LPPool2d
-from .pooling import LPPool3d as LPPool3d
-from .pooling import MaxPool1d as MaxPool1d
-from .pooling import MaxPool2d as MaxPool2d
-from .pooling import MaxPool3d as MaxPool3d
-from .pooling import MaxUnpool1d as MaxUnpool1d
-from .pooling import MaxUnpool2d as MaxUnpool2d
-from .pooling import MaxUnpool3d as MaxUnpool3d
-from .recurrent import GRU as GRU
-from .recurrent import GRUCell as GRUCell
-from .recurrent import LSTM as LSTM
-from .recurrent import LSTMCell as LSTMCell
-from .recurrent import RNN as RNN
-from .recurrent import RNNCell as RNNCell
-from .transformer import MLP as MLP
-from .transformer import SelfAttention as SelfAttention
-from .transformer import TransformerBlock as TransformerBlock
-from . import utils as utils
-from .zero_redundancy import Replicas as Replicas
-from .zero_redundancy import zero as zero
+from .pooling import (
+    AdaptiveAvgPool1d as AdaptiveAvgPool1d, AdaptiveAvgPool2d as AdaptiveAvgPool2d, AdaptiveAvgPool3d as AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d as AdaptiveMaxPool1d, AdaptiveMaxPool2d as AdaptiveMaxPool2d, AdaptiveMaxPool3d as AdaptiveMaxPool3d,
+    AvgPool1d as AvgPool1d, AvgPool2d as AvgPool2d, AvgPool3d as AvgPool3d, FractionalMaxPool2d as FractionalMaxPool2d,
+    FractionalMaxPool3d as FractionalMaxPool3d, LPPool1d as LPPool1d, LPPool2d as LPPool2d, LPPool3d as LPPool3d, MaxPool1d as MaxPool1d,
+    MaxPool2d as MaxPool2d, MaxPool3d as MaxPool3d, MaxUnpool1d as MaxUnpool1d, MaxUnpool2d as MaxUnpool2d, MaxUnpool3d as MaxUnpool3d,
+)
+from .recurrent import GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN, RNNCell as RNNCell
+from .transformer import MLP as MLP, SelfAttention as SelfAttention, TransformerBlock as TransformerBlock
+from .zero_redundancy import Replicas as Replicas, zero as zero

@@ -1,11 +1,6 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import ItemsView
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import KeysView
-from collections.abc import Mapping
-from collections.abc import ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 from typing_extensions import Self
 from .._oflow import Tensor

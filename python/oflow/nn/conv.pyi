@@ -1,9 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Tensor, device, placement
 from .module import Module
 from .parameter import Parameter
 

@@ -1,7 +1,6 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from .._oflow import Generator
-from .._oflow import Tensor
+from .._oflow import Generator, Tensor
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None) -> Tensor: ...
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Generator | None = None) -> Tensor: ...

@@ -1,9 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Tensor, device, placement
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout
@@ -49,4 +47,4 @@ class Transformer(Module):
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = ..., custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-05, batch_first: bool = False, norm_first: bool = False, bias: bool = True, *, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
     def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, src_is_causal: Any = None, tgt_is_causal: Any = None, memory_is_causal: bool = False) -> Tensor: ...
     @staticmethod
-    def generate_square_subsequent_mask(sz: Any, device: device | str | None = None, dtype: Any = None) -> Any: ...
+    def generate_square_subsequent_mask(sz: Any, device: device | str | None = None, dtype: Any = None) -> Tensor: ...

@@ -1,59 +1,31 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Generator
-from .._oflow import Tensor
-from .dropping import alpha_dropout as alpha_dropout
-from .dropping import dropout as dropout
-from .dropping import dropout1d as dropout1d
-from .dropping import dropout2d as dropout2d
-from .dropping import dropout3d as dropout3d
-from .dropping import feature_alpha_dropout as feature_alpha_dropout
+from .._oflow import Generator, Tensor
+from .dropping import (
+    alpha_dropout as alpha_dropout, dropout as dropout, dropout1d as dropout1d, dropout2d as dropout2d, dropout3d as dropout3d,
+    feature_alpha_dropout as feature_alpha_dropout,
+)
 from .linear_cross_entropy import linear_cross_entropy as linear_cross_entropy
-from .losses import binary_cross_entropy as binary_cross_entropy
-from .losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from .losses import cosine_embedding_loss as cosine_embedding_loss
-from .losses import cross_entropy as cross_entropy
-from .losses import ctc_loss as ctc_loss
-from .losses import gaussian_nll_loss as gaussian_nll_loss
-from .losses import hinge_embedding_loss as hinge_embedding_loss
-from .losses import huber_loss as huber_loss
-from .losses import kl_div as kl_div
-from .losses import l1_loss as l1_loss
-from .losses import margin_ranking_loss as margin_ranking_loss
-from .losses import mse_loss as mse_loss
-from .losses import multi_margin_loss as multi_margin_loss
-from .losses import multilabel_margin_loss as multilabel_margin_loss
-from .losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
-from .losses import nll_loss as nll_loss
-from .losses import poisson_nll_loss as poisson_nll_loss
-from .losses import smooth_l1_loss as smooth_l1_loss
-from .losses import soft_margin_loss as soft_margin_loss
-from .losses import triplet_margin_loss as triplet_margin_loss
-from .losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from .losses import (
+    binary_cross_entropy as binary_cross_entropy, binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+    cosine_embedding_loss as cosine_embedding_loss, cross_entropy as cross_entropy, ctc_loss as ctc_loss,
+    gaussian_nll_loss as gaussian_nll_loss, hinge_embedding_loss as hinge_embedding_loss, huber_loss as huber_loss, kl_div as kl_div,
+    l1_loss as l1_loss, margin_ranking_loss as margin_ranking_loss, mse_loss as mse_loss, multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss, multilabel_soft_margin_loss as multilabel_soft_margin_loss, nll_loss as nll_loss,
+    poisson_nll_loss as poisson_nll_loss, smooth_l1_loss as smooth_l1_loss, soft_margin_loss as soft_margin_loss,
+    triplet_margin_loss as triplet_margin_loss, triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
 from .multihead import multi_head_attention_forward as multi_head_attention_forward
-from .pools import adaptive_avg_pool1d as adaptive_avg_pool1d
-from .pools import adaptive_avg_pool2d as adaptive_avg_pool2d
-from .pools import adaptive_avg_pool3d as adaptive_avg_pool3d
-from .pools import adaptive_max_pool1d as adaptive_max_pool1d
-from .pools import adaptive_max_pool2d as adaptive_max_pool2d
-from .pools import adaptive_max_pool3d as adaptive_max_pool3d
-from .pools import avg_pool1d as avg_pool1d
-from .pools import avg_pool2d as avg_pool2d
-from .pools import avg_pool3d as avg_pool3d
-from .pools import fractional_max_pool2d as fractional_max_pool2d
-from .pools import fractional_max_pool3d as fractional_max_pool3d
-from .pools import lp_pool1d as lp_pool1d
-from .pools import lp_pool2d as lp_pool2d
-from .pools import lp_pool3d as lp_pool3d
-from .pools import max_pool1d as max_pool1d
-from .pools import max_pool2d as max_pool2d
-from .pools import max_pool3d as max_pool3d
-from .pools import max_unpool1d as max_unpool1d
-from .pools import max_unpool2d as max_unpool2d
-from .pools import max_unpool3d as max_unpool3d
-from .tables import embedding as embedding
-from .tables import embedding_bag as embedding_bag
+from .pools import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d, adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_avg_pool3d as adaptive_avg_pool3d,
+    adaptive_max_pool1d as adaptive_max_pool1d, adaptive_max_pool2d as adaptive_max_pool2d, adaptive_max_pool3d as adaptive_max_pool3d,
+    avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, fractional_max_pool2d as fractional_max_pool2d,
+    fractional_max_pool3d as fractional_max_pool3d, lp_pool1d as lp_pool1d, lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d,
+    max_pool1d as max_pool1d, max_pool2d as max_pool2d, max_pool3d as max_pool3d, max_unpool1d as max_unpool1d,
+    max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d,
+)
+from .tables import embedding as embedding, embedding_bag as embedding_bag
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor: ...
 def silu(input: Tensor, inplace: bool = False) -> Tensor: ...

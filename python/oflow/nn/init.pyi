@@ -1,10 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Generator
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Generator, Tensor, device, placement
 from .parameter import Parameter
 
 def where(device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> dict[str, Any]: ...

@@ -2,9 +2,7 @@
 
 from typing import Any
 from typing_extensions import Self
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Tensor, device, placement
 from .module import Module
 
 class _Lazy(Module):

@@ -1,8 +1,6 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from typing import Any
-from typing import Literal
-from typing import overload
+from typing import Any, Literal, overload
 from .._oflow import Tensor
 
 def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor: ...

@@ -1,17 +1,18 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from typing import Any
-from .._oflow import Tensor
-from .._oflow import device
-from .._oflow import placement
+from .._oflow import Tensor, device, placement
 from .dropout import Dropout
-from .layers import LayerNorm
-from .layers import Linear
+from .layers import LayerNorm, Linear
 from .module import Module
 
 class SelfAttention(Module):
     heads: int
     causal: bool
+    q: Linear
+    k: Linear
+    v: Linear
+    o: Linear
     def __init__(self, width: int, heads: int, *, causal: bool = True, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...

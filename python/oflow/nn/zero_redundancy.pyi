@@ -1,7 +1,6 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from typing import Any
-from typing import TypeVar
+from typing import Any, TypeVar
 from .._oflow import placement
 from .module import Module
 

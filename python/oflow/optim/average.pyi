@@ -1,7 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from collections.abc import Iterable
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 from .._oflow import Tensor
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
-from ._cycles import CyclicLR as CyclicLR
-from ._cycles import OneCycleLR as OneCycleLR
+from ._cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
 from ._schedulers import LRScheduler as LRScheduler
 from .optimizer import Optimizer
 

@@ -1,8 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from collections.abc import Callable
-from typing import Any
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar('_T')
 def checkpoint(function: Callable[..., _T], *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True, **kwargs: Any) -> _T: ...
