@@ -170,7 +170,7 @@ class Tensor:
     @property
     def grad_fn(self) -> str | None: ...
     @property
-    def grad(self) -> Tensor | None: ...
+    def grad(self) -> Tensor | Any: ...
     @grad.setter
     def grad(self, grad: Tensor | None) -> None: ...
     @property
@@ -988,7 +988,7 @@ class Tensor:
         """The number of dims."""
     def dist(self, other: Tensor, p: builtins.float = 2.0) -> Tensor:
         """The p-norm of the difference of two tensors."""
-    def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+    def distribute(self, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str]) -> Tensor:
         """A global tensor from its logical value, which every rank gives."""
     @overload
     def div(self, b: Tensor) -> Tensor:
@@ -1372,11 +1372,11 @@ class Tensor:
     def histogramdd(self, bins: builtins.int | Sequence[builtins.int], *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
         """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
     @overload
-    def histogramdd(self, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
-        """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
-    @overload
     def histogramdd(self, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
         """`histogramdd` with the bounds of the intervals of each column, in rising order."""
+    @overload
+    def histogramdd(self, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+        """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
     @overload
     def hsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
         """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
@@ -1619,10 +1619,10 @@ class Tensor:
     def linear_scan(self, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
         """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
     @overload
-    def linspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def linspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Equal steps between numbers of which the first is read."""
     @overload
-    def linspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def linspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Equal steps between numbers that are read."""
     def local_response_norm(self, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
         """Divides each element of `[batch, channels, …]` by (k + alpha a)^beta, where a is the mean of the squares at its place in `size` channels around its own; channels that are not there count as 0."""
@@ -1699,16 +1699,16 @@ class Tensor:
     def logit_within(self, eps: builtins.float = -1.0) -> Tensor:
         """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
     @overload
-    def logspace(self, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def logspace(self, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Powers of `base`; the first exponent is read."""
     @overload
-    def logspace(self, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def logspace(self, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Powers of `base`; both bounds of the exponents are read."""
     @overload
-    def logspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def logspace(self, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Powers of 10; the first exponent is read."""
     @overload
-    def logspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def logspace(self, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Powers of 10; both bounds of the exponents are read."""
     def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
@@ -1841,7 +1841,7 @@ class Tensor:
     @overload
     def median(self) -> Tensor:
         """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
-    def middle(self) -> _YIndex:
+    def middle(self) -> tuple[Tensor, Tensor]:
         """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
@@ -2379,7 +2379,7 @@ class Tensor:
         """x / |x|, and 0 of 0: -1, 0 or 1 for real numbers."""
     def sgn_(self) -> Tensor:
         """`sgn` in place: the result is written over the first argument."""
-    def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    def shards_to_global(self, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
         """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
     @overload
     def shifted_chebyshev_polynomial_t(self, n: Tensor) -> Tensor:
@@ -2514,16 +2514,13 @@ class Tensor:
     def squeeze(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
         """Without those of the dims that have size 1."""
     @overload
-    def squeeze(self, *dims: builtins.int) -> Tensor:
-        """Without those of the dims that have size 1."""
-    @overload
     def squeeze(self) -> Tensor:
         """x without its dims of size 1."""
     @overload
-    def std(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-        """The standard deviation: the root of the variance."""
+    def squeeze(self, *dims: builtins.int) -> Tensor:
+        """Without those of the dims that have size 1."""
     @overload
-    def std(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+    def std(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
         """The standard deviation: the root of the variance."""
     @overload
     def std(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
@@ -2532,10 +2529,10 @@ class Tensor:
     def std(self, unbiased: builtins.bool) -> Tensor:
         """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
-    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
-        """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+    def std(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+        """The standard deviation: the root of the variance."""
     @overload
-    def std_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
+    def std_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
         """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
     def std_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _StdMean:
@@ -2543,6 +2540,9 @@ class Tensor:
     @overload
     def std_mean(self, unbiased: builtins.bool) -> _StdMean:
         """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+    @overload
+    def std_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
+        """The standard deviation, as `std`, and the mean over dims (none given: all)."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
@@ -2648,14 +2648,14 @@ class Tensor:
     def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
     @overload
-    def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
-        """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
-    @overload
     def tensordot(self, b: Tensor, dims: builtins.int = 2) -> Tensor:
         """The sum of products over the last `dims` dims of a and the first of b."""
     @overload
     def tensordot(self, b: Tensor, dims: Sequence[Sequence[builtins.int]]) -> Tensor:
         """The sum of products over these dims of a and of b."""
+    @overload
+    def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
+        """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
     def threshold(self, threshold: Number, value: Number) -> Tensor:
         """x, or `value` where x is not above `threshold`."""
     def threshold_(self, threshold: Number, value: Number) -> Tensor:
@@ -2669,16 +2669,16 @@ class Tensor:
     def to_device(self, device: _device | str) -> Tensor:
         """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
     @overload
-    def to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    def to_global(self, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
         """The tensor in another layout; a local one becomes the rank's shard of a global one."""
     @overload
-    def to_global(self, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    def to_global(self, sbp: Sbp | str | Sequence[Sbp | str], *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
         """A global tensor in another layout on its placement."""
-    def to_global_grad(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, from_: _placement, from_sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    def to_global_grad(self, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], from_: _placement, from_sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
         """The gradient of a tensor that lay as `sbp` on `placement` and was boxed to `from`."""
-    def to_local(self, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    def to_local(self, *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
         """The rank's shard as a local tensor."""
-    def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+    def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str]) -> Tensor:
         """The gradients of a global tensor's shards, as a global tensor."""
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _ValuesIndices:
         """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
@@ -2788,19 +2788,16 @@ class Tensor:
     def var(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
         """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
     @overload
-    def var(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
-    @overload
     def var(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
         """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""
     @overload
     def var(self, unbiased: builtins.bool) -> Tensor:
         """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
     @overload
-    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
-        """The variance, as `var`, and the mean over dims (none given: all)."""
+    def var(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
     @overload
-    def var_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
+    def var_mean(self, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
         """The variance, as `var`, and the mean over dims (none given: all)."""
     @overload
     def var_mean(self, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _VarMean:
@@ -2808,6 +2805,9 @@ class Tensor:
     @overload
     def var_mean(self, unbiased: builtins.bool) -> _VarMean:
         """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+    @overload
+    def var_mean(self, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
+        """The variance, as `var`, and the mean over dims (none given: all)."""
     def vdot(self, b: Tensor) -> Tensor:
         """The sum of the products of two vectors' elements, those of `a` conjugated."""
     @overload
@@ -2933,7 +2933,7 @@ def _zero(
 ) -> list[Tensor | None]: ...
 def _draw(x: Tensor) -> None: ...
 def _in_python(text: str) -> str: ...
-def _sbps(sbp: Sbp | Sequence[Sbp] | str) -> tuple[Sbp, ...]: ...
+def _sbps(sbp: Sbp | str | Sequence[Sbp | str]) -> tuple[Sbp, ...]: ...
 def _clip_grad_norm(parameters: Sequence[Tensor], max_norm: builtins.float) -> Tensor: ...
 def _save_file(path: str, tensors: Sequence[tuple[str, Tensor]]) -> None: ...
 def _load_file(
@@ -3183,10 +3183,6 @@ class _VarMean(NamedTuple):
     var: Tensor
     mean: Tensor
 
-class _YIndex(NamedTuple):
-    y: Tensor
-    index: Tensor
-
 class _YMeanRstd(NamedTuple):
     y: Tensor
     mean: Tensor
@@ -3380,16 +3376,16 @@ def angle(x: Tensor) -> Tensor:
 def any(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if some element is not zero."""
 @overload
-def arange(end: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def arange(end: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """0, 1, … below `end`; i64 unless the target says otherwise."""
 @overload
-def arange(start: Number, end: Number, step: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def arange(start: Number, end: Number, step: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """start, start + step, … below `end`: of integers i64, else f32, unless the target says otherwise."""
 @overload
-def arange(end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def arange(end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """0, 1, … below `end`: of an integer i64, else f32, unless the target says otherwise."""
 @overload
-def arange(start: Number, end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def arange(start: Number, end: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """start, start + 1, … below `end`: of integers i64, else f32, unless the target says otherwise."""
 def arccos(x: Tensor) -> Tensor:
     """The same as `acos`."""
@@ -3507,7 +3503,7 @@ def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number 
     """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
 def baddbmm_(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`baddbmm` in place: the result is written over the first argument."""
-def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def bartlett_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Bartlett window, which rises and falls in straight lines."""
 def batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, training: builtins.bool = False, momentum: builtins.float = 0.1, eps: builtins.float = 1e-5) -> Tensor:
     """Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight` and shifted by `bias`. With `training` the mean and the variance are those of x, over the global batch in every layout. Running statistics, if given, are then updated in place: `running_mean` to `(1 - momentum) * running_mean + momentum * mean`, and `running_var` in the same way with the unbiased variance. Without `training`, x is normalised by the running statistics."""
@@ -3522,7 +3518,7 @@ def bce_logits_each(x: Tensor, t: Tensor) -> Tensor:
 def bce_logits_weighted_each(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
     """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
 @overload
-def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """1 with probability p, else 0."""
 @overload
 def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -3617,15 +3613,15 @@ def bitwise_xor_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def bitwise_xor_(x: Tensor, s: Number) -> Tensor:
     """`bitwise_xor` in place: the result is written over the first argument."""
-def blackman_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def blackman_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Blackman window 0.42 - 0.5 cos(2πk / n) + 0.08 cos(4πk / n)."""
 def block_diag(xs: Sequence[Tensor]) -> Tensor:
     """A matrix with these matrices along its diagonal and zeros elsewhere. A list is a row, a number a matrix of one element."""
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """The products of two batches of matrices, `[B, m, k]` and `[B, k, n]`."""
-def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
+def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | str | Sequence[Sbp | str]], grad_sbps: Sequence[Sbp | str | Sequence[Sbp | str]]) -> Tensor:
     """What `to_global` does to each tensor, with their communication together."""
-def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
+def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | str | Sequence[Sbp | str]], from_: Sequence[_placement], from_sbps: Sequence[Sbp | str | Sequence[Sbp | str]], grad_sbps: Sequence[Sbp | str | Sequence[Sbp | str]]) -> Tensor:
     """What `to_global_grad` does to each gradient, with their communication together."""
 def broadcast_shapes(shapes: Sequence[Sequence[builtins.int]]) -> tuple[builtins.int, ...]:
     """The shape to which tensors of these shapes broadcast."""
@@ -3968,7 +3964,7 @@ def dim(x: Tensor) -> builtins.int:
     """The number of dims."""
 def dist(x: Tensor, other: Tensor, p: builtins.float = 2.0) -> Tensor:
     """The p-norm of the difference of two tensors."""
-def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+def distribute(x: Tensor, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str]) -> Tensor:
     """A global tensor from its logical value, which every rank gives."""
 @overload
 def div(a: Tensor, b: Tensor) -> Tensor:
@@ -4054,10 +4050,10 @@ def embedding_bag(weight: Tensor, ids: Tensor, offsets: Tensor | None = None, *,
 def embedding_grad(dy: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """Gradient of embedding: dy's rows added up by index, in order."""
 @overload
-def empty(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def empty(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
 @overload
-def empty(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def empty(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
 @overload
 def empty_like(x: Tensor) -> Tensor:
@@ -4122,10 +4118,10 @@ def expm1_(x: Tensor) -> Tensor:
 def exponential_(x: Tensor, rate: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
     """x becomes numbers of the exponential distribution with this rate, in place."""
 @overload
-def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
 @overload
-def eye(n: builtins.int, m: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def eye(n: builtins.int, m: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A matrix of n rows and m columns with ones on the diagonal."""
 def fake_quantize_per_tensor_affine(x: Tensor, scale: builtins.float, zero_point: builtins.int, quant_min: builtins.int, quant_max: builtins.int) -> Tensor:
     """x rounded to the numbers that a quantised dtype with this scale, zero point and range has, as floats: training that knows of the rounding to come. The gradient passes unchanged where x is in the range, and is 0 elsewhere."""
@@ -4218,9 +4214,9 @@ def frexp_exponent(x: Tensor) -> Tensor:
     """The exponent of x, as `frexp` returns it."""
 def frexp_mantissa(x: Tensor) -> Tensor:
     """The mantissa of x, from 1/2 to 1, as `frexp` returns it."""
-def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | str | Sequence[Sbp | str]) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
-def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Every element is `value`; the dtype is that of the number's kind unless the target says otherwise."""
 @overload
 def full_like(x: Tensor, value: Number) -> Tensor:
@@ -4327,9 +4323,9 @@ def gt_(x: Tensor, s: Number) -> Tensor:
     """`gt` in place: the result is written over the first argument."""
 def gumbel_softmax(logits: Tensor, tau: builtins.float = 1.0, hard: builtins.bool = False, dim: builtins.int = -1, *, generator: Generator | None = None) -> Tensor:
     """Random choices among the categories along `dim`, with a gradient: the softmax of (logits + Gumbel noise) / `tau`. With `hard` the result is one-hot, and the gradient is that of the softmax (Jang et al., 2017)."""
-def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def hamming_window(n: builtins.int, *, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Hamming window `alpha` - `beta` cos(2πk / n)."""
-def hann_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def hann_window(n: builtins.int, *, periodic: builtins.bool = True, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Hann window sin²(πk / n) of `n` numbers; f32 unless the target says otherwise. With `periodic` it is one number longer, and the last is left out: what a Fourier transform wants. Else it is symmetric."""
 def hardshrink(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
     """x, or 0 where |x| is not above lambd."""
@@ -4391,11 +4387,11 @@ def histogram_within(x: Tensor, bins: builtins.int, lo: builtins.float, hi: buil
 def histogramdd(x: Tensor, bins: builtins.int | Sequence[builtins.int], *, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
     """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
 @overload
-def histogramdd(x: Tensor, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
-    """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
-@overload
 def histogramdd(x: Tensor, bins: Sequence[Tensor], *, weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
     """`histogramdd` with the bounds of the intervals of each column, in rising order."""
+@overload
+def histogramdd(x: Tensor, *bins: builtins.int, range: builtins.float | Sequence[builtins.float] = (), weight: Tensor | None = None, density: builtins.bool = False) -> tuple[Tensor, ...]:
+    """The histogram of points, the rows of x, in boxes: so many equal intervals of each column. After it the bounds of each column's intervals. `range` has the lowest and the highest bound of each column; without it they are read."""
 @overload
 def hsplit(x: Tensor, sections: builtins.int) -> tuple[Tensor, ...]:
     """So many parts along dim 1, or along dim 0 of a tensor with one dim."""
@@ -4541,7 +4537,7 @@ def isreal(x: Tensor) -> Tensor:
     """True where the imaginary part is 0, everywhere for real numbers."""
 def item(x: Tensor) -> Any:
     """The value of a tensor of one element. On a global tensor a collective of the world."""
-def kaiser_window(n: builtins.int, *, periodic: builtins.bool = True, beta: builtins.float = 12.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def kaiser_window(n: builtins.int, *, periodic: builtins.bool = True, beta: builtins.float = 12.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The Kaiser window, of Bessel functions: the wider, the smaller `beta`."""
 def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
     """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
@@ -4656,16 +4652,16 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def linear_scan(a: Tensor, b: Tensor, dim: builtins.int, reverse: builtins.bool = False) -> Tensor:
     """r[i] = b[i] + a[i] r[i - 1] along a dim, with `reverse` from its end."""
 @overload
-def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
 @overload
-def linspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Equal steps between numbers of which the first is read."""
 @overload
-def linspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Equal steps between numbers of which the second is read."""
 @overload
-def linspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Equal steps between numbers that are read."""
 def lion_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.99, weight_decay: builtins.float = 0.0) -> None:
     """One step of Lion (Chen et al.) of many parameters that lie alike."""
@@ -4744,28 +4740,28 @@ def logit_(x: Tensor, eps: builtins.float | None = None) -> Tensor:
 def logit_within(x: Tensor, eps: builtins.float = -1.0) -> Tensor:
     """log(x / (1 - x)) of x brought into eps to 1 - eps, unless eps is negative."""
 @overload
-def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
 @overload
-def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of `base` with exponents in equal steps."""
 @overload
-def logspace(start: Tensor, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: Tensor, end: builtins.float, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of `base`; the first exponent is read."""
 @overload
-def logspace(start: builtins.float, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: builtins.float, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of `base`; the last exponent is read."""
 @overload
-def logspace(start: Tensor, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: Tensor, end: Tensor, steps: builtins.int, base: builtins.float, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of `base`; both bounds of the exponents are read."""
 @overload
-def logspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: Tensor, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of 10; the first exponent is read."""
 @overload
-def logspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: builtins.float, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of 10; the last exponent is read."""
 @overload
-def logspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def logspace(start: Tensor, end: Tensor, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Powers of 10; both bounds of the exponents are read."""
 def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The logarithm of the sum of eˣ over dims (none given: all), without overflow of eˣ."""
@@ -4900,7 +4896,7 @@ def median(x: Tensor) -> Tensor:
     """The median of all elements, of an even number the lower one of the two. NaN wins, and of no floats at all it is NaN. Equal elements share the gradient."""
 def meshgrid(xs: Sequence[Tensor], *, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are exchanged."""
-def middle(x: Tensor) -> _YIndex:
+def middle(x: Tensor) -> tuple[Tensor, Tensor]:
     """The median of all elements, of an even number the lower one of the two, and its place in row-major order. NaN wins."""
 @overload
 def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> _ValuesIndices:
@@ -5084,10 +5080,7 @@ def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[built
 def norm(x: Tensor, p: str, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, dtype: _dtype | None = None) -> Tensor:
     """The norm of Frobenius (fro) over dims, or the sum of the singular values (nuc) of matrices in two dims."""
 @overload
-def normal(mean: builtins.float, std: builtins.float, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
-@overload
-def normal(mean: builtins.float, std: builtins.float, *shape: builtins.int, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def normal(mean: builtins.float, std: builtins.float, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
 @overload
 def normal(mean: Tensor, std: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -5098,6 +5091,9 @@ def normal(mean: Tensor, std: builtins.float = 1.0, *, generator: Generator | No
 @overload
 def normal(mean: builtins.float, std: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Normal numbers of one mean, each with a standard deviation of its own."""
+@overload
+def normal(mean: builtins.float, std: builtins.float, *shape: builtins.int, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise."""
 def normal_(x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, generator: Generator | None = None) -> Tensor:
     """x becomes normal numbers with this mean and standard deviation, in place. They do not depend on placement or SBP."""
 def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
@@ -5119,10 +5115,10 @@ def numel(x: Tensor) -> builtins.int:
 def one_hot(ids: Tensor, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
     """For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere."""
 @overload
-def ones(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def ones(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones; f32 unless the target says otherwise."""
 @overload
-def ones(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def ones(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones; f32 unless the target says otherwise."""
 @overload
 def ones_like(x: Tensor) -> Tensor:
@@ -5237,10 +5233,10 @@ def rad2deg_(x: Tensor) -> Tensor:
 def radam_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.0, decoupled: builtins.bool = False, *, step: builtins.int) -> None:
     """One step of RAdam (Liu et al.), PyTorch's formula, of many parameters that lie alike."""
 @overload
-def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are."""
 @overload
-def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi); f32 unless the target says otherwise. Of complex numbers both parts are."""
 @overload
 def rand_like(x: Tensor) -> Tensor:
@@ -5249,16 +5245,16 @@ def rand_like(x: Tensor) -> Tensor:
 def rand_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Uniform numbers in [0, 1) of the same shape and layout, of that dtype."""
 @overload
-def randint(lo: builtins.int, hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint(lo: builtins.int, hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [lo, hi)."""
 @overload
-def randint(lo: builtins.int, hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Integers in [lo, hi)."""
-@overload
-def randint(hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint(hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [0, hi)."""
 @overload
-def randint(hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint(lo: builtins.int, hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Integers in [lo, hi)."""
+@overload
+def randint(hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [0, hi)."""
 @overload
 def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int) -> Tensor:
@@ -5273,10 +5269,10 @@ def randint_like(x: Tensor, hi: builtins.int, *, dtype: _dtype) -> Tensor:
 def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int, *, dtype: _dtype) -> Tensor:
     """Integers in [lo, hi) of the same shape and layout, of that dtype."""
 @overload
-def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance in each part."""
 @overload
-def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with this mean and standard deviation; f32 unless the target says otherwise. Complex numbers have half of the variance in each part."""
 @overload
 def randn_like(x: Tensor) -> Tensor:
@@ -5284,7 +5280,7 @@ def randn_like(x: Tensor) -> Tensor:
 @overload
 def randn_like(x: Tensor, *, dtype: _dtype) -> Tensor:
     """Normal numbers of the same shape and layout, of that dtype."""
-def randperm(n: builtins.int, *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randperm(n: builtins.int, *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The numbers from 0 to n - 1 in a random order, which does not depend on placement or SBP; i64 unless the target says otherwise."""
 def ranking_each(a: Tensor, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
     """max(0, margin - t (a - b))."""
@@ -5437,7 +5433,7 @@ def rsub(x: Tensor, s: Number, *, alpha: Number) -> Tensor:
     """s - `alpha` x."""
 def rsub_(x: Tensor, s: Number) -> Tensor:
     """`rsub` in place: the result is written over the first argument."""
-def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor without dims."""
 def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
@@ -5516,7 +5512,7 @@ def sgn_(x: Tensor) -> Tensor:
     """`sgn` in place: the result is written over the first argument."""
 def shape(x: Tensor) -> tuple[builtins.int, ...]:
     """The logical shape."""
-def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
     """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
 @overload
 def shifted_chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor:
@@ -5665,18 +5661,15 @@ def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
 def squeeze(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
     """Without those of the dims that have size 1."""
 @overload
-def squeeze(x: Tensor, *dims: builtins.int) -> Tensor:
-    """Without those of the dims that have size 1."""
-@overload
 def squeeze(x: Tensor) -> Tensor:
     """x without its dims of size 1."""
+@overload
+def squeeze(x: Tensor, *dims: builtins.int) -> Tensor:
+    """Without those of the dims that have size 1."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """Tensors of one shape along a new dim at position `dim`."""
 @overload
 def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-    """The standard deviation: the root of the variance."""
-@overload
-def std(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
     """The standard deviation: the root of the variance."""
 @overload
 def std(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
@@ -5685,10 +5678,10 @@ def std(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builti
 def std(x: Tensor, unbiased: builtins.bool) -> Tensor:
     """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
-def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
-    """The standard deviation, as `std`, and the mean over dims (none given: all)."""
+def std(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+    """The standard deviation: the root of the variance."""
 @overload
-def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
+def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
     """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
 def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _StdMean:
@@ -5696,6 +5689,9 @@ def std_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: b
 @overload
 def std_mean(x: Tensor, unbiased: builtins.bool) -> _StdMean:
     """The standard deviation of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+@overload
+def std_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _StdMean:
+    """The standard deviation, as `std`, and the mean over dims (none given: all)."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
@@ -5809,14 +5805,14 @@ def tensor_split(x: Tensor, tensor_indices_or_sections: Tensor, dim: builtins.in
 def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
 @overload
-def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
-    """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
-@overload
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int = 2) -> Tensor:
     """The sum of products over the last `dims` dims of a and the first of b."""
 @overload
 def tensordot(a: Tensor, b: Tensor, dims: Sequence[Sequence[builtins.int]]) -> Tensor:
     """The sum of products over these dims of a and of b."""
+@overload
+def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
+    """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
 def threshold(x: Tensor, threshold: Number, value: Number) -> Tensor:
     """x, or `value` where x is not above `threshold`."""
 def threshold_(x: Tensor, threshold: Number, value: Number) -> Tensor:
@@ -5830,16 +5826,16 @@ def tile(x: Tensor, *dims: builtins.int) -> Tensor:
 def to_device(x: Tensor, device: _device | str) -> Tensor:
     """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
 @overload
-def to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+def to_global(x: Tensor, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
     """The tensor in another layout; a local one becomes the rank's shard of a global one."""
 @overload
-def to_global(x: Tensor, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+def to_global(x: Tensor, sbp: Sbp | str | Sequence[Sbp | str], *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
     """A global tensor in another layout on its placement."""
-def to_global_grad(dy: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, from_: _placement, from_sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+def to_global_grad(dy: Tensor, placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], from_: _placement, from_sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
     """The gradient of a tensor that lay as `sbp` on `placement` and was boxed to `from`."""
-def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+def to_local(x: Tensor, *, grad_sbp: Sbp | str | Sequence[Sbp | str] | None = None) -> Tensor:
     """The rank's shard as a local tensor."""
-def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | str | Sequence[Sbp | str], grad_sbp: Sbp | str | Sequence[Sbp | str]) -> Tensor:
     """The gradients of a global tensor's shards, as a global tensor."""
 def topk(x: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> _ValuesIndices:
     """The k largest elements of each line along a dim, or with `largest=false` the smallest, and where they stood. They are always sorted, so `sorted` changes nothing; of equal ones the first are taken. NaN count as the largest."""
@@ -5858,10 +5854,10 @@ def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
 def tril_(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """`tril` in place: the result is written over the first argument."""
 @overload
-def tril_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def tril_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and below a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
 @overload
-def tril_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def tril_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and below a diagonal of a matrix are."""
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
@@ -5870,10 +5866,10 @@ def triu(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
 def triu_(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """`triu` in place: the result is written over the first argument."""
 @overload
-def triu_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def triu_indices(rows: builtins.int, columns: builtins.int, *, offset: builtins.int = 0, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and above a diagonal of a matrix are: a row of row numbers and a row of column numbers."""
 @overload
-def triu_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def triu_indices(rows: builtins.int, columns: builtins.int, offset: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Where the elements on and above a diagonal of a matrix are."""
 @overload
 def true_divide(a: Tensor, b: Tensor) -> Tensor:
@@ -5964,19 +5960,16 @@ def vander(x: Tensor, columns: builtins.int | None = None, increasing: builtins.
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
     """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
 @overload
-def var(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
-    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
-@overload
 def var(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> Tensor:
     """The variance over dims, with a correction of 1 if `unbiased`, else of 0."""
 @overload
 def var(x: Tensor, unbiased: builtins.bool) -> Tensor:
     """The variance of all elements, with a correction of 1 if `unbiased`, else of 0."""
 @overload
-def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
-    """The variance, as `var`, and the mean over dims (none given: all)."""
+def var(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> Tensor:
+    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the default correction of 1 the variance is unbiased, and NaN for a single element."""
 @overload
-def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
+def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), *, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
     """The variance, as `var`, and the mean over dims (none given: all)."""
 @overload
 def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: builtins.bool, keepdim: builtins.bool = False) -> _VarMean:
@@ -5984,6 +5977,9 @@ def var_mean(x: Tensor, dims: builtins.int | Sequence[builtins.int], unbiased: b
 @overload
 def var_mean(x: Tensor, unbiased: builtins.bool) -> _VarMean:
     """The variance of all elements, with a correction of 1 if `unbiased`, else of 0, and the mean."""
+@overload
+def var_mean(x: Tensor, *dims: builtins.int, keepdim: builtins.bool = False, correction: builtins.float = 1.0) -> _VarMean:
+    """The variance, as `var`, and the mean over dims (none given: all)."""
 def vdot(a: Tensor, b: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements, those of `a` conjugated."""
 @overload
@@ -6051,10 +6047,10 @@ def xlogy_(a: Tensor, b: Tensor) -> Tensor:
 def zero_(x: Tensor) -> Tensor:
     """x becomes zero everywhere, in place."""
 @overload
-def zeros(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def zeros(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Zeros; f32 unless the target says otherwise."""
 @overload
-def zeros(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def zeros(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Zeros; f32 unless the target says otherwise."""
 @overload
 def zeros_like(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ def fft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: 
     """The discrete Fourier transform along a dim."""
 def fft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:
     """fft along two dims."""
-def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The frequencies of fft of n samples that are d apart."""
 def fftn(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: str | None = None) -> Tensor:
     """fft along several dims, all by default."""
@@ -63,7 +63,7 @@ def rfft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm:
     """The first n/2 + 1 numbers of the transform of real ones."""
 def rfft2(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] = (-2, -1), norm: str | None = None) -> Tensor:
     """rfftn along two dims."""
-def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | str | Sequence[Sbp | str] | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """The frequencies of rfft of n samples that are d apart."""
 def rfftn(x: Tensor, s: builtins.int | Sequence[builtins.int] | None = None, dim: builtins.int | Sequence[builtins.int] | None = None, norm: str | None = None) -> Tensor:
     """rfft along the last of several dims, fft along the others."""

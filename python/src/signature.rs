@@ -45,10 +45,10 @@ fn attr(kind: AttrKind) -> &'static str {
         AttrKind::Bytes => "bytes",
         AttrKind::Device => "device | str",
         AttrKind::Placement => "placement",
-        AttrKind::NdSbp => "Sbp | Sequence[Sbp] | str",
+        AttrKind::NdSbp => "Sbp | str | Sequence[Sbp | str]",
         AttrKind::IntLists | AttrKind::Shapes => "Sequence[Sequence[int]]",
         AttrKind::Placements => "Sequence[placement]",
-        AttrKind::NdSbps => "Sequence[Sbp | Sequence[Sbp] | str]",
+        AttrKind::NdSbps => "Sequence[Sbp | str | Sequence[Sbp | str]]",
         AttrKind::Bools => "Sequence[bool]",
         AttrKind::Strs => "Sequence[str]",
         AttrKind::DTypes => "Sequence[dtype]",
@@ -129,7 +129,7 @@ pub struct Parameter {
 pub const PLACE: [(&str, &str, &str); 4] = [
     ("device", "device | str | None", "None"),
     ("placement", "placement | None", "None"),
-    ("sbp", "Sbp | Sequence[Sbp] | str | None", "None"),
+    ("sbp", "Sbp | str | Sequence[Sbp | str] | None", "None"),
     ("requires_grad", "bool", "False"),
 ];
 
