@@ -24,7 +24,7 @@ def device_count():
 def current_device():
     """The number of the rank's GPU, as in ``"cuda:0"``."""
     if not is_available():
-        raise RuntimeError("there is no GPU here: `oflow.cuda.is_available()` says so")
+        raise RuntimeError("expected a GPU on this rank, found none: `oflow.cuda.is_available()` says so")
     return 0
 
 

@@ -15,7 +15,7 @@ def main():
     """Becomes ``oflaunch``; returns only if there is none."""
     program = _program()
     if program is None:
-        print("oflow.launch: there is no oflaunch beside this Python or on the path: `pip install` oflow puts it there", file=sys.stderr)
+        print("oflow.launch: expected oflaunch beside this Python or on the path, found none: `pip install` oflow puts it there", file=sys.stderr)
         return 127
     os.environ.setdefault("OFLOW_PYTHON", sys.executable)
     os.execv(program, [program, *sys.argv[1:]])

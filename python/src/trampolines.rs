@@ -84,7 +84,7 @@ unsafe extern "C" fn call_function(
 static METHODS: OnceLock<Vec<Py<Function>>> = OnceLock::new();
 
 /// The most methods that there are trampolines for.
-pub const MOST_METHODS: usize = 768;
+pub const MOST_METHODS: usize = 1024;
 
 unsafe extern "C" fn call_method<const N: usize>(
     this: *mut PyObject,
@@ -123,7 +123,7 @@ static TRAMPOLINES: [Fast; MOST_METHODS] = {
     macro_rules! rows {
         ($($row:literal)*) => { [$(eight!($row * 8)),*] };
     }
-    let rows: [[Fast; 8]; MOST_METHODS / 8] = rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95);
+    let rows: [[Fast; 8]; MOST_METHODS / 8] = rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95 96 97 98 99 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116 117 118 119 120 121 122 123 124 125 126 127);
     let mut all = [rows[0][0]; MOST_METHODS];
     let mut i = 0;
     while i < MOST_METHODS {

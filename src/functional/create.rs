@@ -185,10 +185,6 @@ functions! {
     "ones_like(Tensor x) -> Tensor" = ones_like as fn ones_like;
     /// Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout.
     "empty_like(Tensor x) -> Tensor" = zeros_like as fn empty_like;
-    /// Uniform numbers in [0, 1), with the same shape, dtype and layout.
-    "rand_like(Tensor x) -> Tensor" = rand_like as fn rand_like;
-    /// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
-    "randn_like(Tensor x) -> Tensor" = randn_like as fn randn_like;
     /// Integers in [lo, hi), with the same shape, dtype and layout.
     "randint_like(Tensor x, Int lo, Int hi) -> Tensor" = randint_like as fn randint_like;
     /// `value` everywhere, with the same shape, dtype and layout.
@@ -261,7 +257,7 @@ fn length(n: i64, method: &str, site: CallSite) -> Result<i64> {
     if n < 0 { Err(refused()) } else { Ok(n) }
 }
 
-/// What `make` makes in the dtype that was asked for; complex numbers are made of real ones.
+/// Calls `make` for the dtype that was asked for; complex numbers are made of real ones.
 fn of_reals(
     target: &TargetSpec,
     site: CallSite,
@@ -331,14 +327,6 @@ pub(super) fn eye(n: i64, target: &TargetSpec, m: Option<i64>, site: CallSite) -
     of_reals(target, site, |target, dtype| {
         create(op!("eye"), smallvec![rows.into(), columns.into(), dtype.into()], smallvec![], &target.target, site)
     })
-}
-
-pub(super) fn rand_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    super::random::rand(x.shape(), &x.target(), 0.0, 1.0, site)
-}
-
-pub(super) fn randn_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    super::random::randn(x.shape(), &x.target(), 0.0, 1.0, site)
 }
 
 pub(super) fn randint_like(x: &Tensor, lo: i64, hi: i64, site: CallSite) -> Result<Tensor> {

@@ -213,8 +213,8 @@ pub(super) fn grid_sample(
     }
     let _scope = site.scope();
     let inner = inner_calls();
-    if mode == "bicubic" && x.dtype().is_half() {
-        // Sums of 16 and more products are kept in f32.
+    if mode == "bicubic" && dims == 3 && x.dtype().is_half() {
+        // Sums of 64 products are kept in f32, as in PyTorch.
         let wide = |t: &Tensor| t.cast(DType::F32);
         let y = grid_sample(&wide(x)?, &wide(grid)?, mode, padding_mode, align_corners, site)?;
         drop(inner);

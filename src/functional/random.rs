@@ -40,6 +40,14 @@ functions! {
     "gumbel_softmax(Tensor logits, Float tau=1.0, Bool hard=false, Int dim=-1, *, Generator? generator) -> Tensor" = gumbel_softmax;
 }
 
+functions! {
+    LIKE, "Creation";
+    /// Uniform numbers in [0, 1), with the same shape, dtype and layout.
+    "rand_like(Tensor x) -> Tensor" = rand_like as fn rand_like;
+    /// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
+    "randn_like(Tensor x) -> Tensor" = randn_like as fn randn_like;
+}
+
 by_name! {
     BY_NAME, "Random numbers", ByName;
     /// Normal numbers, each with a mean of its own, of one standard deviation.
@@ -210,7 +218,7 @@ fn deviation(std: f64) -> Result<()> {
     }
 }
 
-/// What `make` draws of a dtype; complex numbers are drawn in two parts.
+/// Draws numbers of a dtype by `make`; complex numbers are drawn in two parts.
 fn in_parts(dtype: DType, site: CallSite, make: impl Fn(DType, bool) -> Result<Tensor>) -> Result<Tensor> {
     if !dtype.is_complex() {
         return make(dtype, false);
@@ -242,6 +250,14 @@ pub(super) fn randn(shape: &[usize], target: &TargetSpec, mean: f64, std: f64, s
         let (attrs, mean) = (smallvec![AttrValue::from(shape), dtype.into()], if imaginary { 0.0 } else { mean });
         create(op!("randn"), attrs, smallvec![mean.into(), std.into(), seed, ordinal], target.target(), site)
     })
+}
+
+pub(super) fn rand_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    rand(x.shape(), &x.target(), 0.0, 1.0, site)
+}
+
+pub(super) fn randn_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    randn(x.shape(), &x.target(), 0.0, 1.0, site)
 }
 
 pub(super) fn normal(mean: f64, std: f64, shape: &[usize], target: &TargetSpec, site: CallSite) -> Result<Tensor> {

@@ -3,7 +3,7 @@
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, normalize_dim};
+use crate::ops::{AttrValue, normalize_dim, promoted};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
@@ -208,7 +208,8 @@ pub(super) fn cat(xs: &[&Tensor], dim: i64, site: CallSite) -> Result<Tensor> {
         return joined();
     }
     // Its dtype counts.
-    let dtype = xs.iter().try_fold(xs[0].dtype(), |d, t| d.promote(t.dtype()))?;
+    let dtype =
+        xs.iter().try_fold(xs[0].dtype(), |d, t| promoted(d, t.dtype())).map_err(in_method("cat", xs[0], site))?;
     let inner = inner_calls();
     let y = joined()?;
     drop(inner);

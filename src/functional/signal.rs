@@ -183,13 +183,7 @@ pub(super) fn hamming_window(
     window(n, !periodic, target, site, make).map_err(|e| e.within(|| format!("hamming_window({n})")))
 }
 
-pub(super) fn kaiser_window(
-    n: i64,
-    target: &TargetSpec,
-    periodic: bool,
-    beta: f64,
-    site: CallSite,
-) -> Result<Tensor> {
+pub(super) fn kaiser_window(n: i64, target: &TargetSpec, periodic: bool, beta: f64, site: CallSite) -> Result<Tensor> {
     window(n, !periodic, target, site, |t, span| kaiser(t, span, beta))
         .map_err(|e| e.within(|| format!("kaiser_window({n})")))
 }

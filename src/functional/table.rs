@@ -93,6 +93,7 @@ const ROWS: &[&[Row]] = &[
     count::FUNCTIONS,
     distinct::BY_NAME,
     random::FUNCTIONS,
+    random::LIKE,
     random::BY_NAME,
     drops::FUNCTIONS,
     signal::FUNCTIONS,

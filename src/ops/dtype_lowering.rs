@@ -28,7 +28,7 @@ pub type ByDTypeFn = fn(&mut dyn Emit, &LowerCall<'_>) -> Result<Vec<Value>>;
 
 impl DTypeLowering {
     /// Whether the call is made so if an input is of this dtype.
-    pub(crate) fn is_for(self, dtype: DType) -> bool {
+    pub fn is_for(self, dtype: DType) -> bool {
         let kind = match self {
             DTypeLowering::Linear | DTypeLowering::Product(..) => DTypeKind::Complex,
             DTypeLowering::Program(kind, _) => kind,

@@ -44,7 +44,7 @@ class Giver:
             return getattr(oflow, str(value).removeprefix("torch."))
         if isinstance(value, torch.device):
             return str(value)
-        if isinstance(value, torch.memory_format):
+        if isinstance(value, (torch.memory_format, torch.layout)):
             return getattr(oflow, str(value).removeprefix("torch."))
         if isinstance(value, torch.nn.Module):
             return module(value)

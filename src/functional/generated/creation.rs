@@ -297,7 +297,7 @@ pub fn empty_like(x: &Tensor) -> Result<Tensor> {
 /// ```
 #[track_caller]
 pub fn rand_like(x: &Tensor) -> Result<Tensor> {
-    super::super::create::rand_like(x, CallSite::here())
+    super::super::random::rand_like(x, CallSite::here())
 }
 
 /// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
@@ -307,7 +307,7 @@ pub fn rand_like(x: &Tensor) -> Result<Tensor> {
 /// ```
 #[track_caller]
 pub fn randn_like(x: &Tensor) -> Result<Tensor> {
-    super::super::create::randn_like(x, CallSite::here())
+    super::super::random::randn_like(x, CallSite::here())
 }
 
 /// Integers in [lo, hi), with the same shape, dtype and layout.
@@ -464,8 +464,8 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("zeros_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
     ("ones_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::ones_like(b.given(0)?, b.site)?])),
     ("empty_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
-    ("rand_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::rand_like(b.given(0)?, b.site)?])),
-    ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::randn_like(b.given(0)?, b.site)?])),
+    ("rand_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::rand_like(b.given(0)?, b.site)?])),
+    ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::randn_like(b.given(0)?, b.site)?])),
     ("randint_like(Tensor x, Int lo, Int hi) -> Tensor", |b| Ok(vec![super::super::create::randint_like(b.given(0)?, b.int(1)?, b.int(2)?, b.site)?])),
     ("full_like(Tensor x, Scalar value) -> Tensor", |b| Ok(vec![super::super::create::full_like(b.given(0)?, b.scalar(1)?, b.site)?])),
     ("hann_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hann_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),

@@ -35,7 +35,7 @@ impl<'a> Windows<'a> {
         self.kernel.len()
     }
 
-    /// What each place of the kernel sees, in row-major order of the places: the shape of x with `size` in place of the last dims. The
+    /// Returns the part of x that each place of the kernel sees, in row-major order of the places: the shape of x with `size` in place of the last dims. The
     /// padding reads `fill`.
     fn taps(&self, e: &mut dyn Emit, x: Value, fill: Scalar) -> Result<Vec<Value>> {
         let shape = e.shape(x);

@@ -8,7 +8,8 @@ use oflow::prelude::*;
 use std::collections::BTreeSet;
 
 /// Functions whose number becomes an element of a tensor, whose dtype stays: what does not fit is refused, a fraction is cut off.
-const WRITTEN: [&str; 12] = [
+const WRITTEN: [&str; 13] = [
+    "constant_pad_nd",
     "fill",
     "fill_",
     "full_like",
@@ -37,6 +38,8 @@ fn arguments(def: &FnDef, dtype: DType, number: Scalar) -> oflow::Result<Vec<(St
             (_, "mask") => return from_vec(vec![true, false, true, false], [2, 2], Device::Cpu),
             ("addmv", "x" | "b") => of(&[2])?,
             ("baddbmm", _) => of(&[1, 2, 2])?,
+            // Between equal numbers every weight says the same.
+            ("lerp" | "lerp_", "b") => of(&[2, 2])?.mul(2.0)?,
             _ => of(&[2, 2])?,
         };
         made.cast(dtype)

@@ -113,7 +113,8 @@ fn stub(name: &str, defs: &[&FnDef], method: bool) -> String {
     let mut all: Vec<(String, &FnDef)> =
         defs.iter().flat_map(|d| forms(d, method).into_iter().map(|f| (f, *d))).collect();
     // Sizes one by one take calls without any, so forms without sizes stand before them.
-    let one_by_one = |form: &str| form.split(", ").any(|p| p.trim_start_matches('(').starts_with('*') && p.contains(": "));
+    let one_by_one =
+        |form: &str| form.split(", ").any(|p| p.trim_start_matches('(').starts_with('*') && p.contains(": "));
     all.sort_by_key(|(form, _)| one_by_one(form));
     let overloaded = if all.len() > 1 { format!("{indent}@overload\n") } else { String::new() };
     let mut text = String::new();
