@@ -181,7 +181,8 @@ fn in_place_is_the_same_function_with_the_same_gradient() {
         let FnBody::InPlace(op) = &def.body else { continue };
         // What is of integers only has no gradient, and steps have none.
         let op = oflow::ops::find(op).unwrap();
-        if !op.sig.inputs[0].dtypes.contains(DType::F64) || matches!(op.grad, Grad::None | Grad::Missing) {
+        let first = &op.sig.inputs[0];
+        if first.no_grad || !first.dtypes.contains(DType::F64) || matches!(op.grad, Grad::None | Grad::Missing) {
             continue;
         }
         let (x, rest) = arguments(&def);

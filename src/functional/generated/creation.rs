@@ -290,26 +290,6 @@ pub fn empty_like(x: &Tensor) -> Result<Tensor> {
     super::super::create::zeros_like(x, CallSite::here())
 }
 
-/// Uniform numbers in [0, 1), with the same shape, dtype and layout.
-///
-/// ```text
-/// rand_like(Tensor x) -> Tensor
-/// ```
-#[track_caller]
-pub fn rand_like(x: &Tensor) -> Result<Tensor> {
-    super::super::random::rand_like(x, CallSite::here())
-}
-
-/// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
-///
-/// ```text
-/// randn_like(Tensor x) -> Tensor
-/// ```
-#[track_caller]
-pub fn randn_like(x: &Tensor) -> Result<Tensor> {
-    super::super::random::randn_like(x, CallSite::here())
-}
-
 /// Integers in [lo, hi), with the same shape, dtype and layout.
 ///
 /// ```text
@@ -328,6 +308,26 @@ pub fn randint_like(x: &Tensor, lo: impl IntLike, hi: impl IntLike) -> Result<Te
 #[track_caller]
 pub fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
     super::super::create::full_like(x, value.into(), CallSite::here())
+}
+
+/// Uniform numbers in [0, 1), with the same shape, dtype and layout.
+///
+/// ```text
+/// rand_like(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn rand_like(x: &Tensor) -> Result<Tensor> {
+    super::super::random::rand_like(x, CallSite::here())
+}
+
+/// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
+///
+/// ```text
+/// randn_like(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn randn_like(x: &Tensor) -> Result<Tensor> {
+    super::super::random::randn_like(x, CallSite::here())
 }
 
 /// The Hann window sin²(πk / n) of `n` numbers; f32 unless the target says otherwise. With `periodic` it is one number longer, and
@@ -464,10 +464,10 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("zeros_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
     ("ones_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::ones_like(b.given(0)?, b.site)?])),
     ("empty_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
-    ("rand_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::rand_like(b.given(0)?, b.site)?])),
-    ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::randn_like(b.given(0)?, b.site)?])),
     ("randint_like(Tensor x, Int lo, Int hi) -> Tensor", |b| Ok(vec![super::super::create::randint_like(b.given(0)?, b.int(1)?, b.int(2)?, b.site)?])),
     ("full_like(Tensor x, Scalar value) -> Tensor", |b| Ok(vec![super::super::create::full_like(b.given(0)?, b.scalar(1)?, b.site)?])),
+    ("rand_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::rand_like(b.given(0)?, b.site)?])),
+    ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::random::randn_like(b.given(0)?, b.site)?])),
     ("hann_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hann_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
     ("hamming_window(Int n, Target target, *, Bool periodic=true, Float alpha=0.54, Float beta=0.46, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::hamming_window(b.int(0)?, &b.target_of(1, Some(5))?, b.bool(2)?, b.float(3)?, b.float(4)?, b.site)?])),
     ("blackman_window(Int n, Target target, *, Bool periodic=true, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::signal::blackman_window(b.int(0)?, &b.target_of(1, Some(3))?, b.bool(2)?, b.site)?])),
