@@ -12,8 +12,10 @@ use oflow::{ErrorKind, Tensor, run_ranks};
 use oflow_tests::{built_in_ops, selected};
 
 /// Ops whose inputs are integers, and are no positions in another tensor or are refused elsewhere.
-const OTHERS: [(&str, &str); 3] = [
+const OTHERS: [(&str, &str); 5] = [
     ("bitwise_", "bits"),
+    ("gcd", "numbers"),
+    ("lcm", "numbers"),
     ("cross_entropy_grad", "the gradient of cross_entropy, which has refused the targets"),
     ("wrap_index", "negative indices count from the end; the functions below stand for it"),
 ];
