@@ -328,8 +328,8 @@ pub(super) fn gumbel_softmax(
         }
         let soft = scores.softmax(dim)?;
         let at = soft.detach().argmax_keepdim(dim)?;
-        let one = super::ones_like(&at)?.cast(soft.dtype())?;
-        let hot = super::zeros_like(&soft.detach())?.scatter(dim, &at, &one)?;
+        let one = super::create::ones_like(&at, site)?.cast(soft.dtype())?;
+        let hot = super::create::zeros_like(&soft.detach(), site)?.scatter(dim, &at, &one)?;
         drop(inner);
         soft.add(&hot.sub(&soft.detach())?)
     };

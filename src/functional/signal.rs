@@ -1,10 +1,10 @@
 //! Windows of signals: numbers that fade out towards both ends. They are computed in f64 and rounded once.
 
-use super::{Bound, TargetSpec, arange};
+use super::{Bound, TargetSpec};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -38,8 +38,9 @@ fn kaiser(t: &Tensor, span: f64, beta: f64) -> Result<Tensor> {
     let u = t.mul(2.0 / span)?.sub(1.0)?;
     // Roundings of the ends would make the root of a negative number.
     let at = u.square()?.rsub(1.0)?.clamp_min(0.0)?.sqrt()?.mul(beta)?;
-    let i0 = |x: &Tensor| super::invoke1(super::op!("i0"), &[Some(x)], smallvec![], smallvec![], CallSite::here());
-    i0(&at)?.div(&i0(&super::full_like(&at, beta)?)?)
+    let site = CallSite::here();
+    let i0 = |x: &Tensor| super::invoke1(super::op!("i0"), &[Some(x)], smallvec![], smallvec![], site);
+    i0(&at)?.div(&i0(&super::create::full_like(&at, Scalar::Float(beta), site)?)?)
 }
 
 by_name! {
@@ -114,11 +115,11 @@ fn window(
             return Err(Error::dtype(format!("a window has fractions, and {dtype} has none")));
         }
         let inner = inner_calls();
-        let places = arange(n, target.clone().dtype(DType::F64))?;
+        let places = super::create::arange(n, &target.clone().dtype(DType::F64), site)?;
         // Not symmetric, it is a window of one number more without its last.
         let span = if sym || n < 2 { n - 1 } else { n };
         let made = make(&places, span as f64)?;
-        let made = if n == 1 { super::ones_like(&made)? } else { made };
+        let made = if n == 1 { super::create::ones_like(&made, site)? } else { made };
         drop(inner);
         made.cast(dtype)
     })
