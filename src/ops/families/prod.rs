@@ -1,6 +1,7 @@
 //! The product over dims, and its gradient: for each element the product of the others, also where some are zero.
 
 use super::reduce::{base, dims_of, reduced, signatures};
+use super::scan::part;
 use crate::error::Result;
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, LowerCall, OpDef, Value, normalize_dim};
 use oflow_kernels::{DType, DTypeKind};
@@ -68,10 +69,6 @@ struct Level {
     half: usize,
     /// Elements of the row: one more than both halves where it is odd.
     len: usize,
-}
-
-fn part(e: &mut dyn Emit, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
-    e.call("slice", &[v], &[("dim", dim.into()), ("start", start.into()), ("end", end.into())])
 }
 
 fn join(g: &mut dyn GradCtx, parts: &[Value]) -> Result<Value> {

@@ -17,7 +17,7 @@ fn others(c: &InferCtx<'_>, inputs: usize, outputs: usize) -> Result<Vec<Signatu
 }
 
 /// A part of a value along a dim.
-fn part(g: &mut dyn Emit, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
+pub(super) fn part(g: &mut dyn Emit, v: Value, dim: usize, start: usize, end: usize) -> Result<Value> {
     g.call("slice", &[v], &[("dim", dim.into()), ("start", start.into()), ("end", end.into())])
 }
 

@@ -72,6 +72,11 @@ fn reshape(e: &mut dyn Emit, v: Value, shape: &[usize]) -> Result<Value> {
     e.call("reshape", &[v], &[("shape", shape.into())])
 }
 
+/// The sum so far, if there is one, and a value.
+fn plus(e: &mut dyn Emit, sum: Option<Value>, v: Value) -> Result<Value> {
+    sum.map_or(Ok(v), |sum| e.call("add", &[sum, v], &[]))
+}
+
 fn no_places() -> Error {
     Error::argument("the kernel has no elements")
 }
@@ -90,10 +95,7 @@ pub(super) fn conv(e: &mut dyn Emit, call: &LowerCall<'_>) -> Result<Vec<Value>>
         let at = e.call("slice", &[w], &[("dim", 3i64.into()), ("start", n.into()), ("end", (n + 1).into())])?;
         let at = reshape(e, at, &[groups, filters, channels])?;
         let product = e.call("matmul", &[at, seen], &[])?;
-        sum = Some(match sum {
-            None => product,
-            Some(sum) => e.call("add", &[sum, product], &[])?,
-        });
+        sum = Some(plus(e, sum, product)?);
     }
     let shape: Vec<usize> = [batch, weight[0]].into_iter().chain(windows.size.iter().copied()).collect();
     let mut y = reshape(e, sum.ok_or_else(no_places)?, &shape)?;
@@ -230,10 +232,7 @@ fn total(e: &mut dyn Emit, windows: &Windows<'_>, x: Value) -> Result<Value> {
     let taps = windows.taps(e, x, Scalar::Int(0))?;
     let mut sum: Option<Value> = None;
     for seen in taps {
-        sum = Some(match sum {
-            None => seen,
-            Some(sum) => e.call("add", &[sum, seen], &[])?,
-        });
+        sum = Some(plus(e, sum, seen)?);
     }
     sum.ok_or_else(no_places)
 }
