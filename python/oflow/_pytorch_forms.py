@@ -36,9 +36,9 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim: in
     return _one_or_all(_unique_consecutive(input, dim=dim, return_inverse=return_inverse, return_counts=return_counts))
 
 
-def nonzero(input, *, as_tuple=False) -> Tensor:
+def nonzero(input, *, out=None, as_tuple=False) -> Tensor:
     """Where the elements are that are not zero: a row for each, or with ``as_tuple`` a list of positions for each dim."""
-    return _oflow.where(input) if as_tuple else _nonzero(input)
+    return _oflow.where(input) if as_tuple else _nonzero(input, out=out)
 
 
 def broadcast_shapes(*shapes) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ impl<'a, 'py> Language for Arguments<'_, 'a, 'py> {
             self.place[at] = Some(o).filter(|o| !o.is_none());
             return Ok(true);
         }
-        Ok(keywords::is_about_memory(keyword) && is_of_memory(o))
+        Ok(is_about_memory(keyword) && is_of_memory(o))
     }
     fn supplies(&self, i: usize, p: &FnParam) -> bool {
         p.kind == ParamKind::Target || self.base.get(i).is_some_and(Option::is_some)
@@ -171,4 +171,9 @@ pub fn takes(p: &FnParam) -> String {
     };
     let many = p.len.map_or(String::new(), |n| format!(" (of {n})"));
     format!("{one}{many}{}", if p.optional { " or None" } else { "" })
+}
+
+/// PyTorch's keywords that say how a result lies in memory or how it is computed. They are taken and have no effect.
+fn is_about_memory(keyword: &str) -> bool {
+    matches!(keyword, "memory_format" | "layout" | "pin_memory" | "non_blocking" | "sparse_grad")
 }

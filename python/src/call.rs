@@ -13,7 +13,7 @@ use crate::args::Arguments;
 use crate::errors::exception;
 use crate::function::{Function, Overload};
 use crate::tensor::Tensor;
-use crate::{call_text, context, data, results, site};
+use crate::{call_text, context, data, out, results, site};
 use oflow::functional::bind::{self as binder, bind, first_fit};
 use oflow::functional::{Arg, Bound as BoundArgs, FnReturn, Returned};
 use pyo3::Borrowed;
@@ -27,6 +27,8 @@ pub struct Given<'a, 'py> {
     pub all: SmallVec<[Borrowed<'a, 'py, PyAny>; 8]>,
     /// The names of the last ones.
     pub names: Option<Borrowed<'a, 'py, PyTuple>>,
+    /// Whether the first argument is the tensor of a method.
+    pub is_method: bool,
 }
 
 /// Names of arguments.
@@ -45,7 +47,7 @@ enum NoFit {
 ///
 /// # Errors
 /// No overload does; otherwise those of the function.
-pub fn call(py: Python<'_>, function: &Function, given: &Given<'_, '_>) -> PyResult<Py<PyAny>> {
+pub fn call<'py>(py: Python<'py>, function: &Function, given: &Given<'_, 'py>) -> PyResult<Py<PyAny>> {
     stages(py, function, given, &[], NoFit::Raise)
 }
 
@@ -53,10 +55,10 @@ pub fn call(py: Python<'_>, function: &Function, given: &Given<'_, '_>) -> PyRes
 ///
 /// # Errors
 /// As [`call`].
-pub fn call_with(
-    py: Python<'_>,
+pub fn call_with<'py>(
+    py: Python<'py>,
     function: &Function,
-    given: &Given<'_, '_>,
+    given: &Given<'_, 'py>,
     base: &[Option<Arg>],
 ) -> PyResult<Py<PyAny>> {
     stages(py, function, given, base, NoFit::Raise)
@@ -66,14 +68,14 @@ pub fn call_with(
 ///
 /// # Errors
 /// Those of the function.
-pub fn call_operator(py: Python<'_>, function: &Function, given: &Given<'_, '_>) -> PyResult<Py<PyAny>> {
+pub fn call_operator<'py>(py: Python<'py>, function: &Function, given: &Given<'_, 'py>) -> PyResult<Py<PyAny>> {
     stages(py, function, given, &[], NoFit::NotImplemented)
 }
 
-fn stages(
-    py: Python<'_>,
+fn stages<'py>(
+    py: Python<'py>,
     function: &Function,
-    given: &Given<'_, '_>,
+    given: &Given<'_, 'py>,
     base: &[Option<Arg>],
     no_fit: NoFit,
 ) -> PyResult<Py<PyAny>> {
@@ -100,6 +102,9 @@ fn stages(
         (Ok(fit), _) => fit,
         (Err(_), NoFit::NotImplemented) => return Ok(py.NotImplemented()),
         (Err(misfits), NoFit::Raise) => {
+            if let Some(result) = out::call_into(py, function, &overloads, given)? {
+                return Ok(result);
+            }
             return Err(call_text::refused(py, function, &overloads, &misfits, &values));
         }
     };

@@ -1,4 +1,6 @@
 //! PyTorch's keywords for parameters that have other names here.
+//!
+//! `cargo xtask codegen` compiles this file too, and writes the stubs with it: it uses the library only.
 
 use oflow::functional::FnSig;
 
@@ -86,9 +88,4 @@ pub fn is_variadic(function: &str) -> bool {
         "meshgrid",
     ];
     NAMES.contains(&function)
-}
-
-/// PyTorch's keywords that say how a result lies in memory or how it is computed. They are taken and have no effect.
-pub fn is_about_memory(keyword: &str) -> bool {
-    matches!(keyword, "memory_format" | "layout" | "pin_memory" | "non_blocking" | "sparse_grad")
 }

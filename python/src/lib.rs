@@ -38,6 +38,7 @@ mod op_call;
 mod operators;
 mod ops;
 mod optim;
+mod out;
 #[allow(unsafe_code)]
 mod phrases;
 mod place;

@@ -88,7 +88,7 @@ impl OpCall {
         let names = attrs.map(|attrs| attrs.keys().to_tuple());
         let values = attrs.map(|attrs| attrs.values().to_tuple());
         let all = inputs.iter_borrowed().chain(values.iter().flat_map(|v| v.iter_borrowed())).collect();
-        let given = Given { all, names: names.as_ref().map(|n| n.as_borrowed()) };
+        let given = Given { all, names: names.as_ref().map(|n| n.as_borrowed()), is_method: false };
         call_with(py, &self.function, &given, &self.base)
     }
 

@@ -40,12 +40,12 @@ macro_rules! operators {
 }
 operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs bitwise_and bitwise_or bitwise_xor
 bitwise_left_shift bitwise_right_shift bitwise_not logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ bitwise_and_
-bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_put_ where_ }
+bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_put_ where_ copy_ }
 
 /// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
 pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
     let all = smallvec![objects[0].as_borrowed(), objects[1].as_borrowed()];
-    call::call_operator(py, operator(py, which)?, &Given { all, names: None })
+    call::call_operator(py, operator(py, which)?, &Given { all, names: None, is_method: false })
 }
 
 /// Calls a function of two tensors on a number and a tensor, in this order; `NotImplemented` for what is no number. The number has the
@@ -74,7 +74,7 @@ pub fn reflected<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, 
 }
 
 pub fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAny>]) -> PyResult<Py<PyAny>> {
-    call::call(py, operator(py, which)?, &Given { all: objects.into(), names: None })
+    call::call(py, operator(py, which)?, &Given { all: objects.into(), names: None, is_method: false })
 }
 
 pub fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {

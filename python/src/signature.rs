@@ -116,6 +116,7 @@ pub fn name_of(p: &FnParam) -> Cow<'_, str> {
 }
 
 /// A parameter as Python shows it.
+#[derive(Clone)]
 pub struct Parameter {
     /// Name of the parameter; `*` stands before those by name only.
     pub name: String,

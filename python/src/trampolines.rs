@@ -35,7 +35,7 @@ unsafe fn given<'a, 'py>(
         // SAFETY: CPython gives so many objects, which live until the call returns.
         all.push(unsafe { Borrowed::from_ptr(py, *args.add(i)) });
     }
-    Given { all, names }
+    Given { all, names, is_method: !this.is_null() }
 }
 
 /// Runs a call, with an exception for an error and for a panic.

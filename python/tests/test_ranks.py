@@ -21,6 +21,7 @@ FILES = [
     "test_nn.py",
     "test_operators.py",
     "test_optim.py",
+    "test_out.py",
     "test_supplied.py",
 ]
 

@@ -246,3 +246,9 @@ with tempfile.TemporaryDirectory() as folder:
     with flow.checkpoint.CheckpointManager(pathlib.Path(folder) / "all", keep=2) as manager:
         manager.save(1, {"model": model, "opt": rms})
         latest: int | None = manager.load_latest({"model": model, "opt": rms})
+
+# PyTorch's names of parameters, tensors one by one, and results that are written.
+means: Tensor = sequence(x).mean(dim=1, keepdim=True).clamp(min=0.0)
+grid: Tensor = oflow.meshgrid(means.flatten(), means.flatten())[0]
+with oflow.no_grad():
+    total: Tensor = oflow.sum(input=grid, dim=(0, 1), out=oflow.zeros(()))

@@ -3,9 +3,15 @@
 import argparse
 import collections
 import json
+import os
 import pathlib
 import sys
 import warnings
+
+# Some samples come in the order of a set: a job's ranks need one order.
+if os.environ.get("PYTHONHASHSEED") != "0":
+    os.environ["PYTHONHASHSEED"] = "0"
+    os.execv(sys.executable, [sys.executable, "-m", "beside_pytorch", *sys.argv[1:]])
 
 import torch
 
@@ -60,6 +66,7 @@ def run(part, options, lists):
         for label, job in groups:
             judged = []
             for kind, detail in outcomes(job, isolate):
+                detail += f" under {options.sbp}" if detail and options.sbp else ""
                 listed = None if kind == "right" else lists.why_different(key, kind, detail)
                 if listed:
                     reasons[key, listed] += 1

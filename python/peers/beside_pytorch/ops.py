@@ -220,6 +220,34 @@ class Ops:
                 continue
             yield ("wrong", f"{what}: {said}") if said else ("right", "")
 
+    def out(self, op):
+        """The function with `out=`: tensors of the results' shapes and dtypes, which are given back with the values of the results."""
+        dtype = next(d for d in (torch.float32, torch.int64, torch.bool, torch.complex64) if op.supports_dtype(d, "cpu"))
+        call = find(op)
+        for sample in samples(op, dtype, False, self.limit):
+            what = f"{op.name}({described(sample.input, *sample.args, **sample.kwargs)}, out=)"
+            x, args, kwargs = self.give((sample.input, sample.args, sample.kwargs))
+            try:
+                theirs = op.op(sample.input, *sample.args, **sample.kwargs)
+                # Some that say that they take it do not.
+                written = torch.empty_like(theirs) if isinstance(theirs, torch.Tensor) else tuple(map(torch.empty_like, theirs))
+                op.op(sample.input, *sample.args, **sample.kwargs, out=written)
+                wanted = call(x, *args, **kwargs)
+            except Exception:
+                continue
+            if not all(isinstance(t, oflow.Tensor) for t in leaves(wanted)):
+                continue
+            outs = [oflow.full_like(t, 7) if t.dtype.is_floating_point else oflow.ones_like(t) for t in leaves(wanted)]
+            given = outs[0] if isinstance(wanted, oflow.Tensor) else tuple(outs)
+            try:
+                ours = call(x, *args, **kwargs, out=given)
+                same = all(o is g for o, g in zip(leaves(ours), outs, strict=True))
+                said = self.compared(op, ours, theirs, sample) if same else "results that are not `out`"
+            except Exception as e:
+                yield kind_of(e), f"{what}: {refusal(e)}"
+                continue
+            yield ("wrong", f"{what}: {said}") if said else ("right", "")
+
     def errors(self, op):
         """What PyTorch refuses is refused."""
         call = find(op)
@@ -254,6 +282,8 @@ def jobs(op, dtypes, runner, gradients, forms, errors):
                 found.append((f"{str(dtype)[6:]} gradient", lambda d=dtype: runner.values(op, d, True)))
     if forms:
         found += [(form, lambda f=form, n=name: runner.form(op, f, n)) for form, name in variants(op).items()]
+        if op.supports_out and key_of(op) not in REORDERED and op.name not in REORDERED and not op.name.startswith("nn."):
+            found.append(("out", lambda: runner.out(op)))
     return found
 
 
