@@ -30,6 +30,7 @@ Options:
   --spatial        with --parallel tp or 2d: splits the rows of the images in place of the weights
 ";
 
+#[derive(oflow::nn::Module)]
 struct ConvNet {
     conv1: Conv2d,
     norm1: BatchNorm,
@@ -37,9 +38,9 @@ struct ConvNet {
     norm2: BatchNorm,
     fc: Linear,
     /// Layout of the images; they stay as they come without one.
+    #[module(skip)]
     images: Option<NdSbp>,
 }
-oflow::module!(ConvNet { conv1, norm1, conv2, norm2, fc });
 
 impl ConvNet {
     fn new(channels: usize, target: impl IntoTarget) -> Result<ConvNet> {

@@ -20,12 +20,12 @@ const EPOCHS: usize = 8;
 const BATCH: usize = 64;
 const LR: f64 = 0.004;
 
+#[derive(oflow::nn::Module)]
 struct Mlp {
     fc1: Linear,
     drop: Dropout,
     fc2: Linear,
 }
-oflow::module!(Mlp { fc1, drop, fc2 });
 
 impl Mlp {
     fn new(mesh: &Placement) -> Result<Mlp> {

@@ -31,13 +31,13 @@ Options:
   --lr X           learning rate  [default: 0.004]
 ";
 
+#[derive(oflow::nn::Module)]
 struct Net {
     embed: Linear,
     norm: LayerNorm,
     moe: MixtureOfExperts,
     head: Linear,
 }
-oflow::module!(Net { embed, norm, moe, head });
 
 impl Net {
     fn new(o: MoeOptions, target: impl IntoTarget) -> Result<Net> {

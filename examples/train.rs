@@ -27,12 +27,12 @@ Options:
   --dropout P      probability of dropping a hidden unit  [default: 0.1]
 ";
 
+#[derive(oflow::nn::Module)]
 struct Mlp {
     fc1: Linear,
     drop: Dropout,
     fc2: Linear,
 }
-oflow::module!(Mlp { fc1, drop, fc2 });
 
 impl Mlp {
     /// Logits `[N, 10]` of images `[N, 64]`.

@@ -52,7 +52,7 @@
 //! `use oflow::prelude::*` imports what most programs need. Those who change oflow read `ARCHITECTURE.md` and
 //! `docs/contributing` in the source tree.
 
-// What `#[derive(OpParams)]` makes names the crate from outside.
+// What `#[derive(OpParams)]` and `#[derive(Module)]` make names the crate from outside.
 extern crate self as oflow;
 
 pub mod backend;
@@ -108,7 +108,7 @@ pub mod docs {
         ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n[rust]: crate::docs::rust\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             $(#[doc = include_str!($more)])?
             pub mod $name {}
@@ -116,6 +116,7 @@ pub mod docs {
     }
     pages! {
         guide "guide.md"
+        rust "rust.md"
         running "running.md"
         ops "ops.md" + "functional/generated/reference.md"
         boxing "boxing.md"

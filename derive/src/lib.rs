@@ -1,8 +1,10 @@
-//! `#[derive(OpParams)]`: a struct of parameters becomes the attributes of an op. `oflow::ops::OpParams` says what that means.
+//! Derived implementations of traits of oflow: `#[derive(OpParams)]`, by which a struct becomes the attributes of an op
+//! (`oflow::ops::OpParams`), and `#[derive(Module)]`, by which its fields become parts of a module (`oflow::nn::Module`).
 
-use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Data, DeriveInput, Error, Field, Fields, LitStr, Type, parse_macro_input};
+mod module;
+mod params;
+
+use syn::{DeriveInput, Error, parse_macro_input};
 
 /// Implements `oflow::ops::OpParams` for a struct with named fields.
 ///
@@ -11,91 +13,16 @@ use syn::{Data, DeriveInput, Error, Field, Fields, LitStr, Type, parse_macro_inp
 #[proc_macro_derive(OpParams, attributes(param))]
 pub fn op_params(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+    params::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Content of `#[param(…)]`.
-#[derive(Default)]
-struct Said {
-    default: Option<LitStr>,
-    runtime: bool,
-}
-
-impl Said {
-    fn of(field: &Field) -> syn::Result<Said> {
-        let mut said = Said::default();
-        for attr in field.attrs.iter().filter(|a| a.path().is_ident("param")) {
-            attr.parse_nested_meta(|meta| {
-                if meta.path.is_ident("default") {
-                    said.default = Some(meta.value()?.parse::<LitStr>()?);
-                    return Ok(());
-                }
-                if meta.path.is_ident("runtime") {
-                    said.runtime = true;
-                    return Ok(());
-                }
-                Err(meta.error("a parameter may say `default = \"…\"` and `runtime`"))
-            })?;
-        }
-        Ok(said)
-    }
-}
-
-fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
-    let name = &input.ident;
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(name, "parameters are a struct with named fields"));
-    };
-    let fields: Vec<&Field> = match &data.fields {
-        Fields::Named(named) => named.named.iter().collect(),
-        Fields::Unit => vec![],
-        Fields::Unnamed(_) => {
-            return Err(Error::new_spanned(name, "parameters have names: write `struct P { alpha: f64 }`"));
-        }
-    };
-    if !input.generics.params.is_empty() {
-        return Err(Error::new_spanned(&input.generics, "parameters have no generics"));
-    }
-    let (mut described, mut read, mut values) = (vec![], vec![], vec![]);
-    for field in fields {
-        let Some(ident) = &field.ident else { continue };
-        let ty: &Type = &field.ty;
-        let said = Said::of(field)?;
-        let text = ident.to_string();
-        let text = text.strip_prefix("r#").unwrap_or(&text);
-        let default = match &said.default {
-            Some(default) => quote!(::core::option::Option::Some(#default)),
-            None => quote!(::core::option::Option::None),
-        };
-        let runtime = said.runtime;
-        described.push(quote! {
-            ::oflow::ops::ParamField {
-                name: #text,
-                kind: <#ty as ::oflow::ops::ParamType>::KIND,
-                optional: <#ty as ::oflow::ops::ParamType>::OPTIONAL,
-                runtime: #runtime,
-                default: #default,
-            }
-        });
-        read.push(quote! {
-            #ident: <#ty as ::oflow::ops::ParamType>::from_value(#text, get(#text)?)?
-        });
-        values.push(quote! {
-            (#text, <#ty as ::oflow::ops::ParamType>::to_value(&self.#ident))
-        });
-    }
-    Ok(quote! {
-        impl ::oflow::ops::OpParams for #name {
-            const FIELDS: &'static [::oflow::ops::ParamField] = &[#(#described),*];
-            fn read(
-                get: &dyn ::core::ops::Fn(&str) -> ::oflow::Result<::oflow::ops::AttrValue>,
-            ) -> ::oflow::Result<Self> {
-                let _ = get;
-                ::core::result::Result::Ok(Self { #(#read),* })
-            }
-            fn values(&self) -> ::std::vec::Vec<(&'static str, ::oflow::ops::AttrValue)> {
-                ::std::vec![#(#values),*]
-            }
-        }
-    })
+/// Implements `oflow::nn::Module` for a struct or an enum.
+///
+/// Each field is a part: a parameter, a buffer, a module, a constant, or a container of these. A field that is none says
+/// `#[module(skip)]`. Parts have the names of their fields, joined by dots; fields of tuple structs have their numbers. The only field of
+/// a tuple struct or of a tuple variant has no name of its own, nor has a variant.
+#[proc_macro_derive(Module, attributes(module))]
+pub fn module(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    module::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }

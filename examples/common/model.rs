@@ -35,6 +35,7 @@ pub fn on_axis(mesh: &Placement, axis: &str, sbp: Sbp) -> Result<NdSbp> {
 }
 
 /// Token and position embeddings, blocks, layer norm and a linear output layer.
+#[derive(oflow::nn::Module)]
 pub struct Gpt {
     wte: Embedding,
     wpe: Embedding,
@@ -43,7 +44,6 @@ pub struct Gpt {
     head: Linear,
     recompute: bool,
 }
-oflow::module!(Gpt { wte, wpe, h, lnf, head });
 
 impl Gpt {
     /// A model with random weights in `target`'s layout.

@@ -9,11 +9,11 @@ use oflow::prelude::*;
 use std::path::Path;
 
 /// The op with its weight, as MegEngine's `MatMulScaleModule`.
+#[derive(oflow::nn::Module)]
 struct MatMulScale {
     weight: Tensor,
     scale: f64,
 }
-oflow::module!(MatMulScale { weight });
 
 impl MatMulScale {
     fn new(inputs: usize, outputs: usize, scale: f64, ranks: &Placement) -> Result<MatMulScale> {

@@ -25,14 +25,15 @@ fn attention(s: &Sizes, target: impl IntoTarget) -> Result<MultiheadAttention> {
     MultiheadAttention::new(o, target)
 }
 
+#[derive(oflow::nn::Module)]
 struct EncoderLayer {
     norm1: LayerNorm,
     attn: MultiheadAttention,
     norm2: LayerNorm,
     mlp: Mlp,
 }
-oflow::module!(EncoderLayer { norm1, attn, norm2, mlp });
 
+#[derive(oflow::nn::Module)]
 struct DecoderLayer {
     norm1: LayerNorm,
     attn: MultiheadAttention,
@@ -41,7 +42,6 @@ struct DecoderLayer {
     norm3: LayerNorm,
     mlp: Mlp,
 }
-oflow::module!(DecoderLayer { norm1, attn, norm2, cross, norm3, mlp });
 
 impl DecoderLayer {
     /// The positions of `x`, which follow those of `before`. Returns the keys and values of all of them too.
@@ -66,6 +66,7 @@ impl DecoderLayer {
     }
 }
 
+#[derive(oflow::nn::Module)]
 pub struct Translator {
     tokens: Embedding,
     positions: Embedding,
@@ -74,7 +75,6 @@ pub struct Translator {
     norm: LayerNorm,
     head: Linear,
 }
-oflow::module!(Translator { tokens, positions, encoder, decoder, norm, head });
 
 /// What the decoder keeps of a source, and of what it has written.
 pub struct Cache {

@@ -181,11 +181,11 @@ class Checkpoint:
         """One tensor, on a device or in a layout. For a layout all ranks call this, and each reads its part."""
         return self._saved.tensor(name, device, placement, sbp)
 
-    def load(self, state: Mapping[str, Any], strict=True) -> tuple[list[str], list[str]]:
+    def load(self, state: Mapping[str, Any], strict=True, cast=False) -> tuple[list[str], list[str]]:
         """Loads sections in place; tensors keep their layouts. Returns missing and unexpected names; with ``strict`` either is an
         error, and nothing is changed."""
         sections = _Sections(state)
-        names, values = self._saved.load(sections.given, strict)
+        names, values = self._saved.load(sections.given, strict, cast)
         sections.loaded(values)
         return names
 

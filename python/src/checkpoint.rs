@@ -338,9 +338,15 @@ impl _Checkpoint {
         .map(Tensor::of)
     }
     /// Loads sections. Returns missing and unexpected names, and the values of the sections that Python gave.
-    fn load(&self, py: Python<'_>, state: Vec<(String, Bound<'_, PyAny>)>, strict: bool) -> PyResult<(Names, Values)> {
+    fn load(
+        &self,
+        py: Python<'_>,
+        state: Vec<(String, Bound<'_, PyAny>)>,
+        strict: bool,
+        cast: bool,
+    ) -> PyResult<(Names, Values)> {
         let load = |state: &mut [(&str, &mut dyn Stateful)]| {
-            self.inner.load_with(state, LoadOptions { strict }).map(|l| (l.missing, l.unexpected))
+            self.inner.load_with(state, LoadOptions { strict, cast }).map(|l| (l.missing, l.unexpected))
         };
         loading(py, state, load)
     }

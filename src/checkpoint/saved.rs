@@ -37,11 +37,13 @@ const LONGEST_INDEX: u64 = 1 << 28;
 pub struct LoadOptions {
     /// Whether missing and unused names are errors.
     pub strict: bool,
+    /// Whether floats that were saved with another dtype, as bf16 for a tensor of f32, are converted. Without it they are errors.
+    pub cast: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { strict: true }
+        LoadOptions { strict: true, cast: false }
     }
 }
 
@@ -218,18 +220,19 @@ impl Checkpoint {
         let unexpected = there.filter(of_sections).filter(|n| !asked.used.contains(*n)).cloned().collect();
         let loaded = Loaded { missing: asked.missing, unexpected };
         self.check_fit(&loaded, &asked.fills, options).map_err(|e| e.at(site))?;
-        self.fill(&asked.fills, site).map_err(|e| e.at(site))?;
+        self.fill(&asked.fills, options, site).map_err(|e| e.at(site))?;
         Ok(loaded)
     }
 
-    /// Fills tensors in place.
-    fn fill(&self, fills: &[(String, Tensor)], site: CallSite) -> Result<()> {
+    /// Fills tensors in place; the write converts what has another dtype.
+    fn fill(&self, fills: &[(String, Tensor)], options: LoadOptions, site: CallSite) -> Result<()> {
         let (ctx, _quiet) = (current(), no_grad());
         let mut failure = None;
         for (name, tensor) in fills {
             let layout = tensor.global().map(|g| (&g.placement, &g.sbp));
             // A rank that failed issues the same ops as the others, and all hear of it in the end.
-            let new = self.read(&ctx, name, tensor.dtype(), layout, tensor.device(), &mut failure)?;
+            let dtype = if options.cast { self.find(name)?.1 } else { tensor.dtype() };
+            let new = self.read(&ctx, name, dtype, layout, tensor.device(), &mut failure)?;
             tensor.copy_(&new)?;
         }
         settle(&ctx, site, failure)
@@ -370,10 +373,13 @@ impl Checkpoint {
     }
 
     fn check_fit(&self, loaded: &Loaded, fills: &[(String, Tensor)], options: LoadOptions) -> Result<()> {
-        let mut misfits = vec![];
+        let (mut misfits, mut by_dtype) = (vec![], true);
         for (name, t) in fills {
             let saved = &self.manifest.tensors[name];
-            if saved.shape != t.shape() || saved.dtype() != Some(t.dtype()) {
+            let both_floats = t.dtype().is_float() && saved.dtype().is_some_and(|d| d.is_float());
+            let fits = saved.dtype() == Some(t.dtype()) || (options.cast && both_floats);
+            if saved.shape != t.shape() || !fits {
+                by_dtype &= saved.shape == t.shape() && both_floats;
                 let there = match saved.dtype() {
                     Some(d) => TensorType::new(&saved.shape, d).to_string(),
                     None => format!("{}{:?}", saved.dtype, saved.shape),
@@ -396,7 +402,9 @@ impl Checkpoint {
             return Ok(());
         }
         let help = if misfits.is_empty() {
-            "load what fits by name with `load_with(.., LoadOptions { strict: false })`"
+            "load what fits by name with `load_with(.., LoadOptions { strict: false, ..Default::default() })`"
+        } else if by_dtype {
+            "convert the numbers with `load_with(.., LoadOptions { cast: true, ..Default::default() })`, in Python `load(.., cast=True)`"
         } else {
             "make the model as it was when the checkpoint was written, or load single tensors with `Checkpoint::tensor`"
         };

@@ -9,11 +9,12 @@ use crate::ops::{AttrValue, Autocast, normalize_dim};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
+use std::borrow::Cow;
 
 functions! {
     FUNCTIONS, "Losses";
     /// The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets:
-    /// class indices (i64, with the other dims), or probabilities (with all dims).
+    /// class indices (integers, with the other dims), or probabilities (with all dims).
     ///
     /// `weight` has a factor for each class. Rows whose target is `ignore_index` have the loss 0. `label_smoothing` ε mixes the targets
     /// with ε of the uniform distribution. The reduction is `mean`, `sum` or `none`; the mean of indices divides by the weights of the
@@ -63,6 +64,15 @@ fn classes_last(call: &Loss<'_>, x: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// Targets have the dims of the rows.
+/// Indices of classes as i64: those of other integers are converted.
+fn indices(target: &Tensor, site: CallSite) -> Result<Cow<'_, Tensor>> {
+    match target.dtype() {
+        DType::I64 => Ok(Cow::Borrowed(target)),
+        d if d.kind() == DType::I64.kind() => Ok(Cow::Owned(target.cast_at(DType::I64, site)?)),
+        _ => Ok(Cow::Borrowed(target)),
+    }
+}
+
 fn of_rows(call: &Loss<'_>, x: &Tensor, target: &Tensor) -> Result<()> {
     let rows = &x.shape()[..x.ndim() - 1];
     if target.shape() == rows {
@@ -182,6 +192,7 @@ fn entropy(logits: &Tensor, target: &Tensor, options: &Entropy<'_>, site: CallSi
         return of_probabilities(call, &x, target, options);
     }
     of_rows(&call, &x, target)?;
+    let target = &*indices(target, site)?;
     let ignore = ignore_index.unwrap_or(NONE);
     // The kernel smooths what has no weights.
     let smoothing = if weight.is_none() { label_smoothing } else { 0.0 };
@@ -261,6 +272,7 @@ pub(super) fn nll_loss(
     let x = classes_last(&call, x, dim)?;
     of_classes(&call, &x, weight)?;
     of_rows(&call, &x, target)?;
+    let target = &*indices(target, site)?;
     let ignore = ignore_index.unwrap_or(NONE);
     let weights = weight.map(|w| weights_of(&call, &x, target, w, ignore)).transpose()?;
     let losses = {

@@ -5,31 +5,11 @@
 //! unsuffixed literal stand on the left; `f64::from(s) * &x` or `&x * s` serves an f32. Rust allows no impl of `Result + Result`
 //! and of `Result + number` outside the standard library: [`eval!`](crate::eval) takes any expression.
 
-use super::Operand;
+use super::RightOperand;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::{Complex, Scalar};
 use std::ops::{Add, Div, Mul, Neg, Sub};
-
-/// The value of a right side.
-pub enum RightOperand<'a> {
-    /// A borrowed tensor.
-    Borrowed(&'a Tensor),
-    /// An owned tensor.
-    Owned(Tensor),
-    /// A number, taken as the tensor's dtype.
-    Number(Scalar),
-}
-
-impl RightOperand<'_> {
-    fn operand(&self) -> Operand<'_> {
-        match self {
-            RightOperand::Borrowed(t) => Operand::Tensor(t),
-            RightOperand::Owned(t) => Operand::Tensor(t),
-            RightOperand::Number(s) => Operand::Scalar(*s),
-        }
-    }
-}
 
 /// Types that can be the right side of an operator: a tensor, a number, or the result of another operator.
 pub trait RightSide {
@@ -134,13 +114,13 @@ macro_rules! binary {
             type Output = Result<Tensor>;
             #[track_caller]
             #[inline]
-            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(self, other.held()?.operand()) }
+            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(self, other.held()?) }
         }
         impl<R: RightSide> $trait<R> for Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
             #[inline]
-            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(&self, other.held()?.operand()) }
+            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(&self, other.held()?) }
         }
         impl $trait<&Tensor> for Result<Tensor> {
             type Output = Result<Tensor>;

@@ -8,6 +8,7 @@ use crate::tensor::Tensor;
 
 /// Causal self-attention over `[B, T, width]`. Queries, keys and values have separate projections, so that splitting their
 /// outputs (S(0)) splits the heads. With the inputs of `o` split (S(1)) no communication is needed in between.
+#[derive(crate::nn::Module)]
 pub struct SelfAttention {
     /// Projection to queries, weight `[width, width]`.
     pub q: Linear,
@@ -19,7 +20,6 @@ pub struct SelfAttention {
     pub o: Linear,
     heads: usize,
 }
-crate::module!(SelfAttention { q, k, v, o });
 
 impl SelfAttention {
     /// Makes a layer with `heads` heads of size `width / heads` and new random parameters.

@@ -20,17 +20,18 @@ pub enum BagMode {
 }
 
 /// A table of vectors, of which each bag of indices gives one. S(0) splits the vocabulary, S(1) splits each vector.
+#[derive(crate::nn::Module)]
 pub struct EmbeddingBag {
     /// The table, `[rows, width]`.
     pub weight: Tensor,
     /// How the vectors of a bag become one.
+    #[module(skip)]
     pub mode: BagMode,
     /// Whether the last offset is the end of the last bag.
     pub include_last_offset: bool,
     /// Index whose vector does not count.
     pub padding_idx: Option<usize>,
 }
-crate::module!(EmbeddingBag { weight });
 
 impl EmbeddingBag {
     /// Makes a table of `rows` vectors with normally distributed elements of standard deviation 1, PyTorch's default.

@@ -15,13 +15,13 @@ use crate::tensor::Tensor;
 /// assert_eq!(y.shape(), [5, 2]);
 /// # Ok::<(), oflow::Error>(())
 /// ```
+#[derive(crate::nn::Module)]
 pub struct Bilinear {
     /// Weight, `[out, in1, in2]`.
     pub weight: Tensor,
     /// Bias, `[out]`; `None` adds nothing.
     pub bias: Option<Tensor>,
 }
-crate::module!(Bilinear { weight, bias });
 
 impl Bilinear {
     /// Makes a layer with bias. Weight and bias are uniform in ±1/√`first`, PyTorch's default.

@@ -24,6 +24,7 @@ pub struct BlockOptions {
 }
 
 /// Pre-norm transformer block: `x + attn(ln1(x))`, then `x + mlp(ln2(x))`.
+#[derive(crate::nn::Module)]
 pub struct Block {
     /// Layer norm before attention.
     pub ln1: LayerNorm,
@@ -36,7 +37,6 @@ pub struct Block {
     /// Dropout at the end of both branches.
     pub drop: Dropout,
 }
-crate::module!(Block { ln1, attn, ln2, mlp, drop });
 
 impl Block {
     /// Makes a block with new random parameters in the layout of `target`.

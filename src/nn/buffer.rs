@@ -9,11 +9,11 @@ use crate::tensor::Tensor;
 /// ```
 /// use oflow::nn::{Buffer, Linear, Module};
 /// use oflow::prelude::*;
+/// #[derive(oflow::nn::Module)]
 /// struct Centered {
 ///     fc: Linear,
 ///     mean: Buffer,
 /// }
-/// oflow::module!(Centered { fc, mean });
 ///
 /// let net = Centered { fc: Linear::new(3, 2, Device::Cpu)?, mean: Buffer::new(zeros([3], Device::Cpu)?) };
 /// assert_eq!(net.parameters().len(), 2);

@@ -9,6 +9,7 @@ use oflow_kernels::DType;
 /// Batch norm: normalises each channel, dim 1 of `[batch, channels, …]`, to mean 0 and variance 1, then scales and shifts it. Training
 /// mode uses mean and variance of the whole logical batch, whatever its SBP, and updates the running statistics; evaluation mode
 /// ([`Module::train`](super::Module::train)) uses the running statistics.
+#[derive(crate::nn::Module)]
 pub struct BatchNorm {
     /// Scale, one number a channel; ones at first.
     pub weight: Tensor,
@@ -27,7 +28,6 @@ pub struct BatchNorm {
     /// Whether the statistics of the batch are used, or the running ones.
     pub training: Mode,
 }
-crate::module!(BatchNorm { weight, bias, running_mean, running_var, num_batches_tracked, training });
 
 impl BatchNorm {
     /// Makes a norm for `channels` channels, in training mode.
@@ -75,6 +75,7 @@ impl super::Part for Mode {
 
 /// Group norm: divides the channels, dim 1 of `[batch, channels, …]`, into groups of equal size, normalises each group of each sample
 /// to mean 0 and variance 1, then scales and shifts each channel.
+#[derive(crate::nn::Module)]
 pub struct GroupNorm {
     /// Scale, one number a channel; ones at first.
     pub weight: Tensor,
@@ -85,7 +86,6 @@ pub struct GroupNorm {
     /// Added to the variance; 1e-5 at first.
     pub eps: f64,
 }
-crate::module!(GroupNorm { weight, bias });
 
 impl GroupNorm {
     /// Makes a norm of `groups` groups over `channels` channels.

@@ -117,15 +117,16 @@ macro_rules! call {
 macro_rules! layer {
     ($name:ident, $n:literal, $doc:expr, $weight:expr, $inputs:ident, $outputs:ident, $shape:expr, $kind:ident $call:ident) => {
         #[doc = $doc]
+        #[derive(crate::nn::Module)]
         pub struct $name {
             #[doc = $weight]
             pub weight: Tensor,
             /// Bias, one number for each output channel; `None` adds nothing.
             pub bias: Option<Tensor>,
             /// Stride, padding and the other options that the layer was made with.
+            #[module(skip)]
             pub options: ConvOptions<$n>,
         }
-        crate::module!($name { weight, bias });
 
         impl $name {
             /// Makes a layer with bias, a stride of 1 and no padding.

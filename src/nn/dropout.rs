@@ -8,11 +8,11 @@ use crate::tensor::Tensor;
 macro_rules! dropout {
     ($(#[doc = $doc:literal])* $name:ident $function:ident) => {
         $(#[doc = $doc])*
+        #[derive(crate::nn::Module)]
         pub struct $name {
             p: f64,
             training: Mode,
         }
-        crate::module!($name { training });
 
         impl $name {
             /// Makes a module in training mode. If `p` is not within 0 and 1, the first `forward` returns an error.

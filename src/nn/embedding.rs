@@ -9,13 +9,13 @@ use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 
 /// A table of vectors, read by index. S(0) splits the vocabulary, S(1) splits each vector.
+#[derive(crate::nn::Module)]
 pub struct Embedding {
     /// The table, `[rows, width]`.
     pub weight: Tensor,
     /// Row that is not trained, if any: its gradient is 0.
     pub padding_idx: Option<usize>,
 }
-crate::module!(Embedding { weight });
 
 impl Embedding {
     /// Makes a table of `rows` vectors with normally distributed elements of standard deviation 1, PyTorch's default.

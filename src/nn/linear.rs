@@ -7,13 +7,13 @@ use crate::tensor::Tensor;
 
 /// A linear layer `x weightᵀ + bias`. S(0) on the weight splits the outputs ("column parallel"), S(1) splits the inputs ("row
 /// parallel").
+#[derive(crate::nn::Module)]
 pub struct Linear {
     /// Weight, `[out, in]`.
     pub weight: Tensor,
     /// Bias, `[out]`; `None` adds nothing.
     pub bias: Option<Tensor>,
 }
-crate::module!(Linear { weight, bias });
 
 impl Linear {
     /// Makes a layer with bias. Weight and bias are uniform in ±1/√`inputs`, PyTorch's default.

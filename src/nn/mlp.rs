@@ -8,13 +8,13 @@ use crate::tensor::Tensor;
 
 /// `pr(gelu(fc(x)))`, with the tanh approximation of GELU. To shard it, split the outputs of `fc` (S(0)) and the inputs of `pr`
 /// (S(1)): then no communication is needed between the two.
+#[derive(crate::nn::Module)]
 pub struct Mlp {
     /// Projection to the hidden width, weight `[hidden, width]`.
     pub fc: Linear,
     /// Projection back, weight `[width, hidden]`.
     pub pr: Linear,
 }
-crate::module!(Mlp { fc, pr });
 
 impl Mlp {
     /// Makes the two layers, `width` to `hidden` and back, with new random parameters.

@@ -1,7 +1,7 @@
 //! Neural networks: modules with named parameters, and the sharding of a whole module by rules on those names.
 //!
-//! A module is a struct whose fields are parameters (leaf tensors) and other modules; [`module!`](crate::module) implements
-//! [`Module`] for it. `forward` is a method of each struct, with arguments of its own. [`Module::to_global`] sets the layouts of
+//! A module is a struct whose fields are parameters (leaf tensors) and other modules; `#[derive(Module)]` implements
+//! [`Module`](trait@Module) for it. `forward` is a method of each struct, with arguments of its own. [`Module::to_global`] sets the layouts of
 //! all parameters and [buffers](Buffer) by name. A field is replaced by assigning to it, or by [`replace`]. [`Block`] is an example of a module made of modules.
 
 mod attention;
@@ -48,6 +48,8 @@ pub use module::{Module, Part, note_replaced, replace};
 pub use moe::{MixtureOfExperts, MoeOptions};
 pub use multihead::{KeyValues, Masks, MultiheadAttention, MultiheadOptions};
 pub use norm::{LayerNorm, RmsNorm};
+/// Implements [`Module`](trait@Module) for a struct or an enum.
+pub use oflow_derive::Module;
 pub use prelu::Prelu;
 pub use recurrent::{Gru, Lstm, Nonlinearity, RecurrentOptions, Rnn};
 pub use replicas::Replicas;

@@ -1,5 +1,6 @@
 //! Modules: a walk over their parameters in a fixed order, with dotted names.
 
+use super::init::dotted;
 use super::load::Unmatched;
 use super::{Buffer, sharding};
 use crate::error::{CallSite, Result};
@@ -7,8 +8,16 @@ use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
-/// A field of a module: a parameter, a [`Buffer`], a module, or an `Option`, `Box` or `Vec` of these.
+/// A field of a module: a parameter, a [`Buffer`], a module, or a constant (a number, a bool, a string); or an `Option`, `Box`, `Vec`,
+/// array, tuple or `BTreeMap` of these. Constants are neither trained nor saved.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no part of a module: it has no parameters",
+    note = "a field that is no parameter, buffer, module or constant says `#[module(skip)]`; it is neither trained nor saved",
+    note = "maps are `BTreeMap`s, whose order is the same on every rank"
+)]
 pub trait Part {
     /// Calls `f` with the dotted name and the tensor of each parameter, in a fixed order.
     fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor));
@@ -33,17 +42,17 @@ pub trait Part {
     fn set_training(&mut self, on: bool);
 }
 
-/// A struct of parameters and modules. [`module!`](crate::module) implements it.
+/// A struct or an enum of parameters and modules. `#[derive(Module)]` implements it: each field is a [`Part`] under its name.
 ///
 /// ```
 /// use oflow::nn::{Linear, Module};
 /// use oflow::prelude::*;
 ///
+/// #[derive(oflow::nn::Module)]
 /// struct Net {
 ///     fc1: Linear,
 ///     fc2: Linear,
 /// }
-/// oflow::module!(Net { fc1, fc2 });
 ///
 /// let _world = oflow::init()?;
 /// let mesh = Placement::all(Device::Cpu)?;
@@ -55,6 +64,23 @@ pub trait Part {
 /// let names: Vec<String> = net.named_parameters().into_iter().map(|(n, t)| format!("{n} {}", t.short())).collect();
 /// assert_eq!(names[1..3], ["fc1.bias f32[128] [S(0)]", "fc2.weight f32[10, 128] [S(1)]"]);
 /// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// A field that is no part is an error of the compiler, so that none is silently left out of training and of checkpoints:
+///
+/// ```compile_fail
+/// #[derive(oflow::nn::Module)]
+/// struct Net {
+///     activation: fn(f64) -> f64,
+/// }
+/// ```
+///
+/// ```
+/// #[derive(oflow::nn::Module)]
+/// struct Net {
+///     #[module(skip)]
+///     activation: fn(f64) -> f64,
+/// }
 /// ```
 pub trait Module: Part {
     /// Returns names and tensors of all parameters, in a fixed order. A tensor shared by two fields is listed once, under its
@@ -145,6 +171,10 @@ pub trait Module: Part {
     fn train(&mut self, on: bool) {
         self.set_training(on);
     }
+    /// Switches the module and its parts to evaluation mode, as `train(false)`.
+    fn eval(&mut self) {
+        self.set_training(false);
+    }
     /// Boxes every parameter to a placement. The first rule whose pattern (with `*` and `?`) matches the name gives the SBP;
     /// without one it is B on all axes. Values do not change; gradients are dropped. Make optimizers after this call.
     ///
@@ -186,11 +216,6 @@ impl<M: Module> Stateful for M {
 /// write; here it becomes a value of its own.
 pub(super) fn own(tensor: Tensor) -> Tensor {
     if tensor.is_global_view() && !tensor.requires_grad() { tensor.value() } else { tensor }
-}
-
-/// `a.b`, or `b` at the top.
-fn joined(name: &str, index: usize) -> String {
-    if name.is_empty() { index.to_string() } else { format!("{name}.{index}") }
 }
 
 impl Part for Tensor {
@@ -259,70 +284,95 @@ impl<P: Part> Part for Option<P> {
     }
 }
 
-impl<P: Part> Part for Vec<P> {
-    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
-        self.iter().enumerate().for_each(|(i, p)| p.visit(&joined(name, i), f));
-    }
-    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
-        self.iter_mut().enumerate().try_for_each(|(i, p)| p.visit_mut(&joined(name, i), f))
-    }
-    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
-        self.iter().enumerate().for_each(|(i, p)| p.visit_buffers(&joined(name, i), f));
-    }
-    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
-        self.iter_mut().enumerate().try_for_each(|(i, p)| p.visit_buffers_mut(&joined(name, i), f))
-    }
-    fn set_training(&mut self, on: bool) {
-        self.iter_mut().for_each(|p| p.set_training(on));
-    }
+/// Implements [`Part`] for types whose values are part of no state: they are neither trained nor saved.
+macro_rules! constants {
+    ($([$($generics:tt)*] $of:ty),* $(,)?) => {
+        $(impl<$($generics)*> Part for $of {
+            fn visit<'a>(&'a self, _: &str, _: &mut dyn FnMut(&str, &'a Tensor)) {}
+            fn visit_mut(&mut self, _: &str, _: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+                Ok(())
+            }
+            fn set_training(&mut self, _: bool) {}
+        })*
+    };
 }
 
-/// Implements [`Module`](crate::nn::Module) for a struct. List the fields that are parameters or modules, in the order in which
-/// they are visited. Field names make up the dotted names of parameters.
-#[macro_export]
-macro_rules! module {
-    ($name:ident { $($field:ident),* $(,)? }) => {
-        impl $crate::nn::Part for $name {
-            fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a $crate::Tensor)) {
-                let _ = (name, &f);
-                $($crate::nn::Part::visit(&self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f);)*
+constants! { [] (), [] bool, [] char, [] f32, [] f64, [] i8, [] i16, [] i32, [] i64, [] isize, [] u8, [] u16, [] u32, [] u64, [] usize,
+[] String, [] &'static str, [T: ?Sized] std::marker::PhantomData<T> }
+
+/// Implements [`Part`] for containers, whose parts have names of their own.
+macro_rules! container {
+    ([$($generics:tt)*] $of:ty, |$this:ident, $name:ident| $parts:expr, $parts_mut:expr) => {
+        impl<$($generics)*> Part for $of {
+            fn visit<'a>(&'a self, $name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+                let $this = self;
+                $parts.for_each(|(name, p)| p.visit(&name, f));
             }
             fn visit_mut(
                 &mut self,
-                name: &str,
-                f: &mut dyn FnMut(&str, &mut $crate::Tensor) -> $crate::Result<()>,
-            ) -> $crate::Result<()> {
-                let _ = (name, &f);
-                $($crate::nn::Part::visit_mut(
-                    &mut self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
-                )?;)*
+                $name: &str,
+                f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>,
+            ) -> Result<()> {
+                let $this = self;
+                $parts_mut.try_for_each(|(name, p)| p.visit_mut(&name, f))
+            }
+            fn visit_buffers<'a>(&'a self, $name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+                let $this = self;
+                $parts.for_each(|(name, p)| p.visit_buffers(&name, f));
+            }
+            fn visit_buffers_mut(
+                &mut self,
+                $name: &str,
+                f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>,
+            ) -> Result<()> {
+                let $this = self;
+                $parts_mut.try_for_each(|(name, p)| p.visit_buffers_mut(&name, f))
+            }
+            fn set_training(&mut self, on: bool) {
+                let ($this, $name) = (self, "");
+                $parts_mut.for_each(|(_, p)| p.set_training(on));
+            }
+        }
+    };
+}
+
+container! { [P: Part] Vec<P>, |this, name| this.iter().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)),
+this.iter_mut().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)) }
+container! { [P: Part, const N: usize] [P; N], |this, name| this.iter().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)),
+this.iter_mut().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)) }
+container! { [K: Ord + Display, P: Part] BTreeMap<K, P>, |this, name| this.iter().map(|(k, p)| (dotted(name, &k.to_string()), p)),
+this.iter_mut().map(|(k, p)| (dotted(name, &k.to_string()), p)) }
+
+/// Tuples: their members have their numbers as names.
+macro_rules! tuples {
+    ($(($($p:ident $i:tt)+))*) => {
+        $(impl<$($p: Part),+> Part for ($($p,)+) {
+            fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+                $(self.$i.visit(&dotted(name, stringify!($i)), f);)+
+            }
+            fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+                $(self.$i.visit_mut(&dotted(name, stringify!($i)), f)?;)+
                 Ok(())
             }
-            fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a $crate::nn::Buffer)) {
-                let _ = (name, &f);
-                $($crate::nn::Part::visit_buffers(
-                    &self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
-                );)*
+            fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
+                $(self.$i.visit_buffers(&dotted(name, stringify!($i)), f);)+
             }
             fn visit_buffers_mut(
                 &mut self,
                 name: &str,
-                f: &mut dyn FnMut(&str, &mut $crate::nn::Buffer) -> $crate::Result<()>,
-            ) -> $crate::Result<()> {
-                let _ = (name, &f);
-                $($crate::nn::Part::visit_buffers_mut(
-                    &mut self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
-                )?;)*
+                f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>,
+            ) -> Result<()> {
+                $(self.$i.visit_buffers_mut(&dotted(name, stringify!($i)), f)?;)+
                 Ok(())
             }
             fn set_training(&mut self, on: bool) {
-                let _ = on;
-                $($crate::nn::Part::set_training(&mut self.$field, on);)*
+                $(self.$i.set_training(on);)+
             }
-        }
-        impl $crate::nn::Module for $name {}
+        })*
     };
 }
+
+tuples! { (A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 F 5) }
 
 /// Puts another module (or parameter) in the place of one, and returns the old one. Optimizers of parameters that are gone return
 /// an error at their next step, which names this line.
@@ -359,12 +409,77 @@ mod tests {
     use crate::nn::{Dropout, Linear};
     use crate::placement::Device;
 
+    #[derive(crate::nn::Module)]
     struct Tied {
         list: Vec<Linear>,
         drop: Dropout,
         again: Tensor,
     }
-    module!(Tied { list, drop, again });
+
+    /// Everything that a field may be.
+    #[derive(crate::nn::Module)]
+    struct All<T> {
+        generic: T,
+        array: [Linear; 2],
+        pair: (Linear, Option<Tensor>),
+        by_name: BTreeMap<String, Norm>,
+        kinds: Vec<Norm>,
+        #[module(skip)]
+        hook: fn(f64) -> f64,
+        heads: usize,
+        wrapped: Wrapped,
+        r#type: Tensor,
+        mean: Buffer,
+    }
+    #[derive(crate::nn::Module)]
+    struct Wrapped(Linear);
+    #[derive(crate::nn::Module)]
+    enum Norm {
+        None,
+        One(Dropout),
+        Two(Tensor, Dropout),
+        Named { scale: Tensor, eps: f64 },
+    }
+
+    #[test]
+    fn every_field_is_a_part_under_its_name() {
+        let linear = || Linear::without_bias(2, 2, Device::Cpu).unwrap();
+        let leaf = || crate::functional::ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+        let named = || Norm::Named { scale: leaf(), eps: 1e-5 };
+        let mut m = All {
+            generic: vec![Some(linear()), None],
+            array: [linear(), linear()],
+            pair: (linear(), Some(leaf())),
+            by_name: [("b".to_string(), named()), ("a".to_string(), Norm::One(Dropout::new(0.5)))].into(),
+            kinds: vec![Norm::None, Norm::Two(leaf(), Dropout::new(0.5)), named()],
+            hook: |x| x,
+            heads: 2,
+            wrapped: Wrapped(linear()),
+            r#type: leaf(),
+            mean: Buffer::new(crate::functional::zeros([2], Device::Cpu).unwrap()),
+        };
+        let names: Vec<String> = m.named_parameters().into_iter().map(|(n, _)| n).collect();
+        let wanted = "generic.0.weight array.0.weight array.1.weight pair.0.weight pair.1 by_name.b.scale kinds.1.0 kinds.2.scale \
+                      wrapped.weight type";
+        assert_eq!(names, wanted.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(m.named_buffers().into_iter().map(|(n, _)| n).collect::<Vec<_>>(), ["mean"]);
+        m.train(false);
+        let off = |n: &Norm| match n {
+            Norm::One(drop) | Norm::Two(_, drop) => !drop.training(),
+            Norm::None => true,
+            Norm::Named { eps, .. } => *eps == 1e-5,
+        };
+        assert!(m.by_name.values().chain(&m.kinds).all(off));
+        assert_eq!((m.hook)(1.0) as usize + m.heads, 3);
+        // The same walk, with references that can be written.
+        let mut walked = vec![];
+        m.visit_mut("", &mut |name, _| {
+            walked.push(name.to_string());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(walked, names);
+    }
 
     fn tied() -> Result<Tied> {
         let list = vec![Linear::new(3, 2, Device::Cpu)?, Linear::without_bias(2, 2, Device::Cpu)?];

@@ -70,6 +70,7 @@ impl MoeOptions {
 /// })?;
 /// # Ok::<(), oflow::Error>(())
 /// ```
+#[derive(crate::nn::Module)]
 pub struct MixtureOfExperts {
     /// The gate, weight `[experts, width]`.
     pub gate: Linear,
@@ -81,9 +82,9 @@ pub struct MixtureOfExperts {
     pub down: Tensor,
     /// Biases of the second layer, `[experts, 1, width]`.
     pub down_bias: Tensor,
+    #[module(skip)]
     options: MoeOptions,
 }
-crate::module!(MixtureOfExperts { gate, up, up_bias, down, down_bias });
 
 /// Where the tokens of each group go.
 struct Routes {

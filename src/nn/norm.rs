@@ -6,6 +6,7 @@ use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
 /// Layer norm over the last dim: mean 0 and variance 1, then a scale and a shift.
+#[derive(crate::nn::Module)]
 pub struct LayerNorm {
     /// Scale, `[width]`; ones at first.
     pub weight: Tensor,
@@ -14,7 +15,6 @@ pub struct LayerNorm {
     /// Added to the variance; 1e-5 at first.
     pub eps: f64,
 }
-crate::module!(LayerNorm { weight, bias });
 
 impl LayerNorm {
     /// Makes a norm for a last dim of size `width`.
@@ -31,13 +31,13 @@ impl LayerNorm {
 }
 
 /// RMS norm over the last dim: root mean square 1, then a scale.
+#[derive(crate::nn::Module)]
 pub struct RmsNorm {
     /// Scale, `[width]`; ones at first.
     pub weight: Tensor,
     /// Added to the mean square; none at first: then it is that of [`Tensor::rms_norm`].
     pub eps: Option<f64>,
 }
-crate::module!(RmsNorm { weight });
 
 impl RmsNorm {
     /// Makes a norm for a last dim of size `width`.

@@ -6,11 +6,11 @@ use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
 /// x, or `weight` x where x is not above 0.
+#[derive(crate::nn::Module)]
 pub struct Prelu {
     /// One number, or one for each channel: dim 1 of what is given; 0.25 at first.
     pub weight: Tensor,
 }
-crate::module!(Prelu { weight });
 
 impl Prelu {
     /// Makes the activation with one number for each of `channels`, or with 1 for all.

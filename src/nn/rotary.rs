@@ -28,6 +28,7 @@ impl Default for RotaryOptions {
 /// Rotary position embedding of queries and keys `[..., positions, width]`: [`Tensor::rotary_embedding`] with tables of cosines and
 /// sines, which are buffers that no checkpoint keeps. It serves tensors split along any dim: with positions split each rank turns by
 /// the angles of its own ones.
+#[derive(crate::nn::Module)]
 pub struct RotaryEmbedding {
     /// Cosines, `[positions, pairs]`.
     pub cos: Buffer,
@@ -36,7 +37,6 @@ pub struct RotaryEmbedding {
     /// Pairs are neighbours.
     pub interleaved: bool,
 }
-crate::module!(RotaryEmbedding { cos, sin });
 
 impl RotaryEmbedding {
     /// Makes tables for that many positions of heads of which `width` elements are turned.

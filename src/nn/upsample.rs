@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 
 /// Images `[batch, channels, 1 to 3 spatial dims]` of another size: [`Tensor::interpolate`] with fixed arguments. One of `size` and
 /// `scale_factor` is given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, crate::nn::Module)]
 pub struct Upsample {
     /// The spatial sizes of the result, one number a dim or one for all; empty at first.
     pub size: Vec<i64>,
@@ -17,7 +17,6 @@ pub struct Upsample {
     /// Whether the first and last elements of image and result lie on each other; of modes that have no corners none.
     pub align_corners: Option<bool>,
 }
-crate::module!(Upsample {});
 
 impl Default for Upsample {
     fn default() -> Upsample {

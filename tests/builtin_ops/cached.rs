@@ -4,11 +4,11 @@
 use oflow::nn::{KeyValues, Masks, Module, MultiheadAttention, MultiheadOptions};
 use oflow::prelude::*;
 
+#[derive(oflow::nn::Module)]
 struct Decoder {
     own: MultiheadAttention,
     cross: MultiheadAttention,
 }
-oflow::module!(Decoder { own, cross });
 
 impl Decoder {
     fn new(separate: bool, t: impl IntoTarget) -> Result<Decoder> {

@@ -5,12 +5,12 @@ use oflow::nn::{Block, BlockOptions, Embedding, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer};
 use oflow::prelude::*;
 
+#[derive(oflow::nn::Module)]
 struct Net {
     wte: Embedding,
     h: Block,
     head: Linear,
 }
-oflow::module!(Net { wte, h, head });
 
 /// Losses of a few steps; weights are of `dtype`, products as `mode` says.
 fn train(device: Device, mode: Autocast, dtype: DType) -> Result<Vec<f64>> {

@@ -5,12 +5,12 @@ use oflow::nn::{LayerNorm, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
 
+#[derive(oflow::nn::Module)]
 struct Net {
     fc1: Linear,
     norm: LayerNorm,
     fc2: Linear,
 }
-oflow::module!(Net { fc1, norm, fc2 });
 
 fn train(device: Device, steps: usize, mut after: impl FnMut(Tensor)) -> Result<()> {
     manual_seed(3);

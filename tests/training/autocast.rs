@@ -248,12 +248,12 @@ fn a_gradient_has_the_dtype_of_what_it_is_the_gradient_of() {
 fn training_in_low_precision_follows_f32_however_it_is_spread() {
     use oflow::nn::{Block, BlockOptions, Embedding};
     use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer};
+    #[derive(oflow::nn::Module)]
     struct Net {
         wte: Embedding,
         h: Block,
         head: Linear,
     }
-    oflow::module!(Net { wte, h, head });
     let run = |ranks: usize, dp: usize, mode: Autocast| {
         let mut all = oflow::run_ranks(ranks, |_| {
             manual_seed(1);

@@ -77,13 +77,13 @@ fn a_block_with_dropout_on_every_mesh_and_precision() {
     }
 }
 
+#[derive(oflow::nn::Module)]
 struct Odd {
     fc1: Linear,
     norm: BatchNorm,
     drop: Dropout,
     fc2: Linear,
 }
-oflow::module!(Odd { fc1, norm, drop, fc2 });
 
 impl Odd {
     /// Several inputs and outputs, running statistics, writes in place, reads of values, views, ops without gradient, values from

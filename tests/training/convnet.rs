@@ -4,13 +4,13 @@
 use oflow::nn::{BatchNorm, Conv2d, ConvOptions, GroupNorm, Module};
 use oflow::prelude::*;
 
+#[derive(oflow::nn::Module)]
 struct Net {
     conv1: Conv2d,
     norm1: BatchNorm,
     conv2: Conv2d,
     norm2: GroupNorm,
 }
-oflow::module!(Net { conv1, norm1, conv2, norm2 });
 
 impl Net {
     fn new(target: impl IntoTarget) -> Result<Net> {

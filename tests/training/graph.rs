@@ -173,12 +173,12 @@ fn same_with<M: Module>(what: &str, at: &At, make: &impl Fn() -> Result<Job<M>>,
     Ok(())
 }
 
+#[derive(oflow::nn::Module)]
 pub struct Net {
     a: Linear,
     b: Linear,
     dropout: Dropout,
 }
-oflow::module!(Net { a, b });
 
 impl Net {
     pub fn new(at: &At, dropout: f64) -> Result<Net> {
@@ -488,11 +488,11 @@ fn divided_parameters_are_the_same_steps() {
     }
 }
 
+#[derive(oflow::nn::Module)]
 struct Normed {
     norm: BatchNorm,
     out: Linear,
 }
-oflow::module!(Normed { norm, out });
 
 #[test]
 fn running_statistics_are_variables() {

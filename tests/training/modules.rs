@@ -196,6 +196,7 @@ fn and_so_they_do_on_ranks_in_any_layout() {
     .unwrap();
 }
 
+#[derive(oflow::nn::Module)]
 struct Net {
     fc: Linear,
     drop: Dropout,
@@ -203,7 +204,6 @@ struct Net {
     table: Buffer,
     rest: Vec<Linear>,
 }
-oflow::module!(Net { fc, drop, mean, table, rest });
 
 fn net() -> Result<Net> {
     let of = |n: f64| full([4], n, Device::Cpu);

@@ -5,6 +5,7 @@ use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
 use oflow::take_comm_trace;
 
+#[derive(oflow::nn::Module)]
 struct Net {
     one: Linear,
     two: Linear,
@@ -12,7 +13,6 @@ struct Net {
     norm: BatchNorm,
     frozen: Linear,
 }
-oflow::module!(Net { one, two, never, norm, frozen });
 
 impl Net {
     fn new() -> Result<Net> {
@@ -104,10 +104,10 @@ fn gradients_can_be_changed_in_place_and_are_few_messages() {
         let layers: Vec<Linear> =
             (0..10).map(|_| Linear::new(8, 8, Device::Cpu.dtype(DType::BF16))).collect::<Result<_>>()?;
         let replicas = Replicas::new(&layers[0], &Placement::all(Device::Cpu)?)?;
+        #[derive(oflow::nn::Module)]
         struct All {
             list: Vec<Linear>,
         }
-        oflow::module!(All { list });
         let all = All { list: layers };
         let x = full([2, 8], world.rank() as f64, Device::Cpu.dtype(DType::BF16))?;
         for l in &all.list {

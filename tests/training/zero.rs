@@ -12,13 +12,13 @@ fn classes_last() -> CrossEntropyOptions {
     CrossEntropyOptions { dim: -1, ..Default::default() }
 }
 
+#[derive(oflow::nn::Module)]
 struct Gpt {
     wte: Embedding,
     h: Vec<Block>,
     lnf: LayerNorm,
     head: Linear,
 }
-oflow::module!(Gpt { wte, h, lnf, head });
 
 const WIDTH: usize = 24;
 const VOCAB: usize = 19;

@@ -7,13 +7,13 @@ use oflow::optim::{Sgd, SgdOptions};
 use oflow::prelude::*;
 
 /// Two layers without bias. Weights are about 1 in size, and each product is scaled by 1/√inputs.
+#[derive(oflow::nn::Module)]
 pub struct Mlp {
     /// Weight of the first layer, `[inputs, hidden]`.
     pub up: Tensor,
     /// Weight of the second layer, `[hidden, outputs]`.
     pub down: Tensor,
 }
-oflow::module!(Mlp { up, down });
 
 impl Mlp {
     /// Makes random weights.

@@ -1,7 +1,7 @@
 //! Elementwise: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, Operand, invoke1, op};
+use crate::functional::{IntLike, Operand, RightOperand, invoke1, op};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -567,9 +567,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn add<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn add<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("add"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("add_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -585,9 +586,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn sub<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn sub<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("sub"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("sub_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -603,9 +605,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn mul<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn mul<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("mul"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("mul_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -621,9 +624,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn div<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn div<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("div"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("div_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -639,9 +643,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn pow<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn pow<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("pow"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("pow_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -683,9 +688,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn fmod<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn fmod<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("fmod"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("fmod_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -701,9 +707,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn remainder<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn remainder<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("remainder"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("remainder_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -719,9 +726,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn floor_divide<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn floor_divide<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("floor_divide"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("floor_divide_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -867,9 +875,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
-    pub fn bitwise_and<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn bitwise_and<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("bitwise_and"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("bitwise_and_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -885,9 +894,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
-    pub fn bitwise_or<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn bitwise_or<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("bitwise_or"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("bitwise_or_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -903,9 +913,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast.
     #[track_caller]
-    pub fn bitwise_xor<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn bitwise_xor<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("bitwise_xor"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("bitwise_xor_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -921,9 +932,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
     #[track_caller]
-    pub fn bitwise_left_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn bitwise_left_shift<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("bitwise_left_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("bitwise_left_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -939,9 +951,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast.
     #[track_caller]
-    pub fn bitwise_right_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn bitwise_right_shift<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("bitwise_right_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("bitwise_right_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -957,9 +970,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn eq<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn eq<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("eq"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("eq_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -975,9 +989,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn ne<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn ne<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("ne"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("ne_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -993,9 +1008,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn lt<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn lt<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("lt"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("lt_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -1011,9 +1027,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn le<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn le<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("le"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("le_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -1029,9 +1046,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn gt<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn gt<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("gt"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("gt_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -1047,9 +1065,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast.
     #[track_caller]
-    pub fn ge<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn ge<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => invoke1(op!("ge"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => invoke1(op!("ge_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }
@@ -1104,9 +1123,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or `weight` is not a tensor of float or complex, or the shapes do not broadcast.
     #[track_caller]
-    pub fn lerp<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<Tensor> {
+    pub fn lerp<'a>(&self, b: &Tensor, weight: impl Into<RightOperand<'a>>) -> Result<Tensor> {
         let site = CallSite::here();
-        match weight.into() {
+        let weight = weight.into();
+        match weight.operand() {
             Operand::Tensor(weight) => invoke1(op!("lerp"), &[Some(self), Some(b), Some(weight)], smallvec![], smallvec![], site),
             Operand::Scalar(weight) => invoke1(op!("lerp_scalar"), &[Some(self), Some(b)], smallvec![], smallvec![weight], site),
         }

@@ -2,7 +2,7 @@
 
 use crate::context::Generator;
 use crate::error::{CallSite, Result};
-use crate::functional::{IntLike, Operand, op};
+use crate::functional::{IntLike, Operand, RightOperand, op};
 use crate::functional::inplace::write_over;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
@@ -866,9 +866,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn add_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn add_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("add"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("add_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -885,9 +886,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn sub_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn sub_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("sub"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("sub_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -904,9 +906,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn mul_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn mul_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("mul"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("mul_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -923,9 +926,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn div_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn div_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("div"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("div_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -942,9 +946,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn pow_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn pow_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("pow"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("pow_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -989,9 +994,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn fmod_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn fmod_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("fmod"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("fmod_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1008,9 +1014,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn remainder_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn remainder_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("remainder"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("remainder_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1027,9 +1034,10 @@ impl Tensor {
     /// # Errors
     /// If the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn floor_divide_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn floor_divide_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("floor_divide"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("floor_divide_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1186,9 +1194,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn bitwise_and_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn bitwise_and_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("bitwise_and"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("bitwise_and_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1205,9 +1214,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn bitwise_or_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn bitwise_or_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("bitwise_or"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("bitwise_or_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1224,9 +1234,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of int or bool, or `b` is not a tensor of int or bool, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn bitwise_xor_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn bitwise_xor_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("bitwise_xor"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("bitwise_xor_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1243,9 +1254,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn bitwise_left_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn bitwise_left_shift_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("bitwise_left_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("bitwise_left_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1262,9 +1274,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of integer, or `b` is not a tensor of integer, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn bitwise_right_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn bitwise_right_shift_<'a>(&self, b: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match b.into() {
+        let b = b.into();
+        match b.operand() {
             Operand::Tensor(b) => write_over(op!("bitwise_right_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("bitwise_right_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
@@ -1281,9 +1294,10 @@ impl Tensor {
     /// # Errors
     /// If `a` is not a tensor of float or complex, or `b` is not a tensor of float or complex, or `weight` is not a tensor of float or complex, or the shapes do not broadcast, or the result has another shape or dtype.
     #[track_caller]
-    pub fn lerp_<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<&Tensor> {
+    pub fn lerp_<'a>(&self, b: &Tensor, weight: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
         let site = CallSite::here();
-        match weight.into() {
+        let weight = weight.into();
+        match weight.operand() {
             Operand::Tensor(weight) => write_over(op!("lerp"), &[Some(self), Some(b), Some(weight)], smallvec![], smallvec![], site),
             Operand::Scalar(weight) => write_over(op!("lerp_scalar"), &[Some(self), Some(b)], smallvec![], smallvec![weight], site),
         }?;

@@ -12,7 +12,7 @@ mod resolve;
 pub(super) use member::text_of;
 pub use member::{IndexRange, IntoIndices, TensorIndex};
 
-use super::{Bound, Operand, everywhere};
+use super::{Bound, Operand, RightOperand, everywhere};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
@@ -61,8 +61,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::index`]; also if the value does not broadcast to what is indexed.
     #[track_caller]
-    pub fn index_put<'a>(&self, indices: impl IntoIndices, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        index_put(self, &indices.into_indices(), &value.into(), CallSite::here())
+    pub fn index_put<'a>(&self, indices: impl IntoIndices, value: impl Into<RightOperand<'a>>) -> Result<Tensor> {
+        index_put(self, &indices.into_indices(), &value.into().operand(), CallSite::here())
     }
 
     /// [`Tensor::index_put`] in place, as PyTorch's `x[...] = value`. On a local tensor an index of integers and ranges writes only
@@ -79,8 +79,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::index_put`] and [`Tensor::copy_`].
     #[track_caller]
-    pub fn index_put_<'a>(&self, indices: impl IntoIndices, value: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        index_put_(self, &indices.into_indices(), &value.into(), CallSite::here())?;
+    pub fn index_put_<'a>(&self, indices: impl IntoIndices, value: impl Into<RightOperand<'a>>) -> Result<&Tensor> {
+        index_put_(self, &indices.into_indices(), &value.into().operand(), CallSite::here())?;
         Ok(self)
     }
 }

@@ -14,12 +14,12 @@ fn mesh((dp, tp): (usize, usize)) -> Result<Placement> {
     Placement::all(Device::Cpu)?.mesh(&[("dp", dp), ("tp", tp)])
 }
 
+#[derive(oflow::nn::Module)]
 struct Mlp {
     fc1: Linear,
     drop: Dropout,
     fc2: Linear,
 }
-oflow::module!(Mlp { fc1, drop, fc2 });
 
 impl Mlp {
     fn new(mesh: &Placement, dtype: DType) -> Result<Mlp> {
@@ -34,13 +34,13 @@ impl Mlp {
     }
 }
 
+#[derive(oflow::nn::Module)]
 struct Gpt {
     wte: Embedding,
     h: Vec<Block>,
     lnf: LayerNorm,
     head: Linear,
 }
-oflow::module!(Gpt { wte, h, lnf, head });
 
 impl Gpt {
     fn new(mesh: &Placement, dtype: DType) -> Result<Gpt> {

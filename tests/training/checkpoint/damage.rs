@@ -105,7 +105,7 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
     assert!(e.contains(" has no checkpoint") && e.contains("has no manifest.json"), "{e}");
 }
 
-oflow::module!(Two { fc, extra });
+#[derive(oflow::nn::Module)]
 struct Two {
     fc: Linear,
     extra: Tensor,
@@ -127,17 +127,29 @@ fn what_does_not_fit_is_listed_and_nothing_changes() {
         assert!(e.contains("missing there (3): model.fc.weight, model.fc.bias, model.extra; "), "{e}");
         assert!(e.contains("not asked for (2): model.bias, model.weight"), "{e}");
         assert!(e.contains("strict: false") && e.contains("damage.rs"), "{e}");
-        let found = saved.load_with(&mut [("model", &mut other)], LoadOptions { strict: false })?;
+        let found =
+            saved.load_with(&mut [("model", &mut other)], LoadOptions { strict: false, ..Default::default() })?;
         assert_eq!((found.missing.len(), found.unexpected.len()), (3, 2));
 
         let mut wide = Linear::new(7, 5, (&mesh, sbp![B]))?;
         let before = wide.weight.to_vec::<f32>()?;
-        let e = saved.load_with(&mut [("model", &mut wide)], LoadOptions { strict: false }).unwrap_err().to_string();
+        let e = saved
+            .load_with(&mut [("model", &mut wide)], LoadOptions { strict: false, ..Default::default() })
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("of another shape or dtype (1): model.weight is f32[5, 7] here, f32[5, 6] there"), "{e}");
         assert_eq!(wide.weight.to_vec::<f32>()?, before);
         let mut double = Linear::new(6, 5, (&mesh, sbp![B]).dtype(DType::F64))?;
         let e = saved.load(&mut [("model", &mut double)]).unwrap_err().to_string();
         assert!(e.contains("model.bias is f64[5] here, f32[5] there"), "{e}");
+        assert!(e.contains("LoadOptions { cast: true"), "{e}");
+        // Numbers of another dtype are converted when asked.
+        let cast = LoadOptions { cast: true, ..Default::default() };
+        saved.load_with(&mut [("model", &mut double)], cast)?;
+        assert_eq!(double.weight.dtype(), DType::F64);
+        assert_eq!(double.weight.to_vec::<f64>()?, fc.weight.cast(DType::F64)?.to_vec::<f64>()?);
+        let e = saved.load_with(&mut [("model", &mut wide)], cast).unwrap_err().to_string();
+        assert!(e.contains("model.weight is f32[5, 7] here") && !e.contains("cast: true"), "{e}");
 
         // One section alone, and a value of the user's.
         let mut fc = linear(sbp![B])?;

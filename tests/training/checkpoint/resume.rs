@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[derive(oflow::nn::Module)]
 struct Net {
     a: Linear,
     drop: Dropout,
     b: Linear,
 }
-oflow::module!(Net { a, drop, b });
 
 trait Both: Optimizer + Stateful {}
 impl<T: Optimizer + Stateful> Both for T {}

@@ -106,7 +106,10 @@ fn rust_file(subject: &str, forms: &[&Form], rows: &[String]) -> Result<String, 
 const IMPORTS: &[(&str, &[&str])] = &[
     ("crate::context::", &["Generator"]),
     ("crate::error::", &["CallSite", "Result"]),
-    ("crate::functional::", &["IntLike", "IntList", "IntoTarget", "Operand", "invoke", "invoke1", "op"]),
+    (
+        "crate::functional::",
+        &["IntLike", "IntList", "IntoTarget", "Operand", "RightOperand", "invoke", "invoke1", "op"],
+    ),
     ("crate::functional::inplace::", &["write_over"]),
     ("crate::ops::", &["AttrValue"]),
     ("crate::placement::", &["Device", "Placement"]),

@@ -248,7 +248,7 @@ impl<'a> Form<'a> {
             }
             let ty = if self.operand == Some(i) {
                 generics.push("'a");
-                "impl Into<Operand<'a>>"
+                "impl Into<RightOperand<'a>>"
             } else {
                 rust_type(p).unwrap_or_default()
             };
@@ -316,7 +316,7 @@ impl<'a> Form<'a> {
             (Some(at), _) => {
                 lines.push("let site = CallSite::here();".into());
                 let p = &self.params()[at];
-                lines.push(format!("match {}.into() {{", p.name));
+                lines.push(format!("let {0} = {0}.into();\nmatch {0}.operand() {{", p.name));
                 for (def, kind) in self.defs.iter().zip(["Tensor", "Scalar"]) {
                     let name = &def.sig.params[at].name;
                     lines.push(format!("    Operand::{kind}({name}) => {},", self.call_op(def, variant, true, "site")));
