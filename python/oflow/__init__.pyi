@@ -2,8 +2,9 @@
 
 from typing import Any
 from . import (
-    autograd as autograd, checkpoint as checkpoint, cuda as cuda, data as data, fft as fft, functional as functional, linalg as linalg,
-    nn as nn, ops as ops, optim as optim, sbp as sbp, signal as signal, special as special, testing as testing, utils as utils,
+    autograd as autograd, checkpoint as checkpoint, cuda as cuda, data as data, fft as fft, func as func, functional as functional,
+    linalg as linalg, nn as nn, ops as ops, optim as optim, sbp as sbp, signal as signal, special as special, testing as testing,
+    utils as utils,
 )
 from ._comm_trace import CommRecord as CommRecord, with_grad_sbp as with_grad_sbp, with_sbp as with_sbp
 from ._errors import (
@@ -27,7 +28,9 @@ from ._numbers import e as e, finfo as finfo, iinfo as iinfo, inf as inf, nan as
 from ._oflow import Generator as Generator, Tensor as Tensor, device as device, dtype as dtype, placement as placement
 from ._op import SbpHints as SbpHints, op as op
 from ._session import Session as Session
+from .autograd import grad as grad
 from .checkpoint import load as load, save as save
+from .func import vmap as vmap
 from ._pytorch_forms import (
     as_tensor as as_tensor, broadcast_shapes as broadcast_shapes, clone as clone, empty_like as empty_like, full_like as full_like,
     get_default_dtype as get_default_dtype, histogramdd as histogramdd, is_tensor as is_tensor, istft as istft, nonzero as nonzero,
@@ -104,7 +107,7 @@ from ._oflow import (
     frexp_exponent as frexp_exponent, frexp_mantissa as frexp_mantissa, from_boxes as from_boxes, from_dlpack as from_dlpack,
     from_numpy as from_numpy, full as full, gate as gate, gather as gather, gather_last as gather_last,
     gaussian_nll_loss as gaussian_nll_loss, gcd as gcd, gcd_ as gcd_, ge as ge, ge_ as ge_, gelu as gelu, gelu_ as gelu_,
-    gelu_tanh as gelu_tanh, gelu_tanh_ as gelu_tanh_, geometric_ as geometric_, geqrf as geqrf, ger as ger, glu as glu, grad as grad,
+    gelu_tanh as gelu_tanh, gelu_tanh_ as gelu_tanh_, geometric_ as geometric_, geqrf as geqrf, ger as ger, glu as glu,
     gradient as gradient, greater as greater, greater_ as greater_, greater_equal as greater_equal, greater_equal_ as greater_equal_,
     grid_sample as grid_sample, group_norm as group_norm, grouped_norm as grouped_norm, grouped_norm_grad as grouped_norm_grad, gru as gru,
     gru_cell as gru_cell, gt as gt, gt_ as gt_, gumbel_softmax as gumbel_softmax, half as half, hamming_window as hamming_window,

@@ -122,7 +122,7 @@ class name_scope(_Mode):
     def __call__(self: _HasForward[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 """,
     # Subclasses say which gradients.
-    "autograd.Function.backward": """\
+    "autograd.function.Function.backward": """\
     @staticmethod
     def backward(ctx: Any, *grads: Any, **_: Any) -> Any: ...
 """,
@@ -159,7 +159,7 @@ STUB_ONLY = {"HookHandle", "MemoryStats"}
 BASES = {"_graph.Graph": "Generic[_P, _R]"}
 # Methods that classes have for type checkers only: attributes of any name may be set.
 MORE = {
-    "autograd.FunctionCtx": """\
+    "autograd.function.FunctionCtx": """\
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 """,
