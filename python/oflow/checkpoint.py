@@ -55,7 +55,7 @@ class _Sections:
                 raise ValueError(f"'{name}' is saved in another section already")
             seen.add(id(value))
             if isinstance(value, Module):
-                piece = (_first_names(value), "{}")
+                piece = (_first_names(value), _plain.dumps(value._extra_states(), name))
             elif isinstance(value, Optimizer):
                 piece = value._ready()
             elif isinstance(value, EMA):
@@ -80,6 +80,7 @@ class _Sections:
         for name, text in values:
             value, found = self._state[name], _plain.loads(text)
             if isinstance(value, Module):
+                value._set_extra_states(found)
                 continue
             if hasattr(value, "items"):
                 value.update(found)

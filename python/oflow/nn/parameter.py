@@ -7,10 +7,9 @@ from .._oflow import Tensor
 class Parameter(Tensor):
     """A tensor that a module trains: assigned to an attribute of a module it is among its ``parameters()``.
 
-    ``Parameter(data)`` shares the values of ``data`` and is a leaf of its own, as in PyTorch.
+    ``Parameter(data)`` shares the values of ``data`` and is a leaf of its own, as in PyTorch. Attributes of any name may be set; copies
+    and pickles have them.
     """
-
-    __slots__ = ()
 
     def __new__(cls, data, requires_grad=True):
         if not isinstance(data, Tensor):
