@@ -22,6 +22,7 @@ FILES = [
     "test_nn.py",
     "test_operators.py",
     "test_optim.py",
+    "test_packed.py",
     "test_supplied.py",
 ]
 
