@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import oflow
+
 from . import _oflow, _plain
 from ._oflow import Generator, GradScaler, Stream, Tensor
 
@@ -195,11 +197,19 @@ class Checkpoint:
         self._saved.verify()
 
 
-def save(tensors: "Module | Mapping[str, Tensor]", path: str | os.PathLike[str]) -> None:
+def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[str]) -> None:
     """Writes a dict of tensors, or a module, to one safetensors file. With a global tensor all ranks call this, and rank 0
-    writes."""
+    writes.
+
+    A path that ends in ``.pt`` or ``.pth`` makes a file of PyTorch, which ``torch.load`` reads: it also holds numbers, texts, and dicts, lists,
+    tuples and sets in each other, such as ``{"model": model.state_dict(), "epoch": 3}``. It needs NumPy."""
     from .nn import Module
 
+    if os.fsdecode(path).endswith((".pt", ".pth")):
+        from . import _pt_write
+
+        _pt_write.save(tensors.state_dict() if isinstance(tensors, Module) else tensors, path)
+        return
     named = _first_names(tensors) if isinstance(tensors, Module) else None
     if named is None:
         if not hasattr(tensors, "items"):
@@ -209,11 +219,50 @@ def save(tensors: "Module | Mapping[str, Tensor]", path: str | os.PathLike[str])
         if isinstance(name, str):
             _plain.checked_name(name)
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise TypeError(f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint")
+            raise TypeError(
+                f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint, or to a file whose "
+                "name ends in .pt"
+            )
     _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])
 
 
-def load(path: str | os.PathLike[str], *, device=None, placement=None, sbp=None) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict. With a placement and an sbp all ranks
-    call this, and each reads its part."""
-    return dict(_oflow._load_file(os.fsdecode(path), device, placement, sbp))
+def load(path: str | os.PathLike[str], map_location=None, *, device=None, placement=None, sbp=None, weights_only: bool = True) -> Any:
+    """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict; or what a file of ``torch.save`` holds. With a
+    placement and an sbp all ranks call this, and each reads its part.
+
+    A file of PyTorch may hold tensors, numbers, texts, and dicts, lists, tuples and sets of them; nothing in it is run, and what else it
+    holds is refused by name. Its tensors come to the CPU, to ``map_location`` or to ``device``, and those that shared memory share it on the
+    CPU. With a placement each rank reads the whole file. It needs NumPy.
+    """
+    from . import _pt_file
+
+    if not weights_only:
+        raise ValueError("load runs no code of a file: weights_only is True. Save the state_dict() of a model in PyTorch, and plain values")
+    if map_location is not None:
+        if not isinstance(map_location, (str, oflow.device)):
+            raise TypeError(f"map_location is a device or its name, not a {type(map_location).__name__}")
+        device = map_location if device is None else device
+    path = os.fsdecode(path)
+    kind = _pt_file.kind_of(path)
+    if kind is None:
+        return dict(_oflow._load_file(path, device, placement, sbp))
+    if kind == "pickle":
+        _pt_file.refuse_pickle(path)
+    return _put(_pt_file.load(path), device, placement, sbp)
+
+
+def _put(value, device, placement, sbp):
+    """A value of nested dicts and lists with its tensors on a device or in a layout."""
+    if device is None and placement is None:
+        return value
+    if isinstance(value, Tensor):
+        new = oflow.distribute(value.detach(), placement, sbp) if placement is not None else value.detach().to(device)
+        made = type(value).__new__(type(value), new) if type(value) is not Tensor else new
+        return made.requires_grad_(value.requires_grad) if value.requires_grad != made.requires_grad else made
+    if isinstance(value, dict):
+        for key in value:
+            value[key] = _put(value[key], device, placement, sbp)
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_put(v, device, placement, sbp) for v in value)
+    return value
