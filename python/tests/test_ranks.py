@@ -20,6 +20,7 @@ FILES = [
     "test_less_memory.py",
     "test_meshes.py",
     "test_nn.py",
+    "test_numpy.py",
     "test_operators.py",
     "test_optim.py",
     "test_packed.py",
