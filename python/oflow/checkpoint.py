@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import oflow
 
-from . import _oflow, _plain
+from . import _core, _oflow, _plain
 from ._oflow import Generator, GradScaler, Stream, Tensor
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[st
             _plain.checked_name(name)
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
             raise TypeError(
-                f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint, or to a file whose "
+                f"{name!r} is a {_core.named(tensor)}; a file holds tensors with names. Save other values with a checkpoint, or to a file whose "
                 "name ends in .pt"
             )
     _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])

@@ -17,6 +17,7 @@ from typing import Any
 import oflow
 
 from . import _oflow
+from ._core import named
 from ._differentiate import check_all_tensors, columns, given, linearized, pulled, rows, taken, zeros_for
 from ._modes import name_scope, watch_calls
 from ._oflow import Tensor
@@ -383,7 +384,7 @@ def functional_call(
             if name in new:
                 raise ValueError(f"functional_call: '{name}' is given twice")
             if not isinstance(tensor, Tensor):
-                raise TypeError(f"functional_call: '{name}' is a {type(tensor).__name__}, not a Tensor")
+                raise TypeError(f"functional_call: '{name}' is a {named(tensor)}, not a Tensor")
             new[name] = tensor
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     places, by_id = {}, {}
@@ -398,11 +399,11 @@ def functional_call(
     values = {name: tensor for name, tensor in new.items() if name in places}
     if tie_weights:
         for names in by_id.values():
-            named = [n for n in names if n in values]
-            if len({id(values[n]) for n in named}) > 1:
-                raise ValueError(f"functional_call: {', '.join(map(repr, named))} are one tensor of the module, but different ones are given")
-            for n in names if named else ():
-                values[n] = values[named[0]]
+            told = [n for n in names if n in values]
+            if len({id(values[n]) for n in told}) > 1:
+                raise ValueError(f"functional_call: {', '.join(map(repr, told))} are one tensor of the module, but different ones are given")
+            for n in names if told else ():
+                values[n] = values[told[0]]
     missing = [name for name in places if name not in values]
     if strict and missing:
         raise RuntimeError(f"functional_call: strict, and nothing is given for {', '.join(map(repr, missing))}")
@@ -439,10 +440,10 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         raise RuntimeError("stack_module_state: some modules are in training mode and some are not")
     made = []
     for of in ("named_parameters", "named_buffers"):
-        named = [dict(getattr(m, of)()) for m in models]
+        each = [dict(getattr(m, of)()) for m in models]
         one = {}
-        for name in named[0]:
-            tensors = [d[name] for d in named]
+        for name in each[0]:
+            tensors = [d[name] for d in each]
             trained = of == "named_parameters" and tensors[0].requires_grad
             one[name] = oflow.stack([t.detach() for t in tensors]).requires_grad_(trained)
         made.append(one)

@@ -267,7 +267,7 @@ def test_wrong_states_change_nothing():
         with pytest.raises(RuntimeError, match=r"'0.bias': the shape is \(3,\)"):
             model.load_state_dict({"0.weight": flow.zeros(2, 2), "0.bias": flow.zeros(3)}, assign=assign)
     assert model[0].weight is before and before.abs().sum().item() > 0
-    with pytest.raises(RuntimeError, match="expected a tensor to assign, got a ndarray"):
+    with pytest.raises(RuntimeError, match="expected a tensor to assign, got a numpy.ndarray"):
         model.load_state_dict({"0.weight": np.zeros((2, 2)), "0.bias": flow.zeros(2)}, assign=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import oflow
 
 from .. import _oflow
-from .._core import beside
+from .._core import beside, named
 from .._modes import no_grad
 from .._oflow import Tensor
 
@@ -28,7 +28,7 @@ class FunctionCtx:
         """Keeps tensors (or None) for ``saved_tensors``. A tensor that is written in place afterwards is refused in backward."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, _oflow.Tensor):
-                raise TypeError(f"save_for_backward takes tensors, not {type(tensor).__name__}; set an attribute for other values")
+                raise TypeError(f"save_for_backward takes tensors, not {named(tensor)}; set an attribute for other values")
         self._saved = tuple((tensor, None if tensor is None else tensor._version) for tensor in tensors)
 
     def mark_non_differentiable(self, *tensors: Tensor):

@@ -5,6 +5,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import Any
 
 from .._oflow import Tensor
+from .._core import named
 from .module import Module
 from .parameter import Parameter
 
@@ -41,7 +42,7 @@ class _Listed(Module):
     def _renumber(self, modules):
         for module in modules:
             if module is not None and not isinstance(module, Module):
-                raise TypeError(f"a {type(self).__name__} has modules, not a {type(module).__name__}")
+                raise TypeError(f"a {type(self).__name__} has modules, not a {named(module)}")
         self._modules.clear()
         for number, module in enumerate(modules):
             self.add_module(str(number), module)

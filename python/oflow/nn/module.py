@@ -7,7 +7,7 @@ from typing import Any
 import oflow
 
 from .. import _oflow
-from .._core import as_leaf, relayout, zero_gradient
+from .._core import as_leaf, named, relayout, zero_gradient
 from .._oflow import Tensor
 from .hooks import Hooked
 from .parameter import Parameter
@@ -18,6 +18,13 @@ def _is_own(module, method):
     return getattr(getattr(module, method), "__func__", None) is not getattr(Module, method)
 
 
+def _ours(value):
+    """A dtype or a device of PyTorch as the one of oflow."""
+    if type(value).__module__.partition(".")[0] == "torch" and type(value).__name__ in ("dtype", "device"):
+        return str(value).removeprefix("torch.")
+    return value
+
+
 def targets(args, kwargs):
     """The device and the dtype that the arguments of ``to`` name, those that are given."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -25,7 +32,8 @@ def targets(args, kwargs):
         kwargs.pop(name, None)
     if kwargs:
         raise TypeError(f"to() has no argument {', '.join(map(repr, kwargs))}; it takes a device, a dtype, or a tensor")
-    for value in args:
+    device, dtype = _ours(device), _ours(dtype)
+    for value in map(_ours, args):
         if isinstance(value, Tensor):
             device, dtype = (None if value.is_global else value.device), value.dtype
         elif isinstance(value, oflow.dtype):
@@ -115,14 +123,14 @@ class Module(Hooked, Stateful):
                 if name in table:
                     if value is not None:
                         raise TypeError(
-                            f"cannot assign a {type(value).__name__} to the {what} '{name}' of {type(self).__name__}; "
+                            f"cannot assign a {named(value)} to the {what} '{name}' of {type(self).__name__}; "
                             f"assign a {'Parameter' if what == 'parameter' else 'Module'} or None, or delete it first"
                         )
                     table[name] = None
                     return
             if name in buffers:
                 if value is not None and not isinstance(value, Tensor):
-                    raise TypeError(f"cannot assign a {type(value).__name__} to the buffer '{name}'; assign a Tensor or None")
+                    raise TypeError(f"cannot assign a {named(value)} to the buffer '{name}'; assign a Tensor or None")
                 buffers[name] = value
                 return
         object.__setattr__(self, name, value)
@@ -166,13 +174,13 @@ class Module(Hooked, Stateful):
         elif isinstance(parameter, Parameter):
             setattr(self, name, parameter)
         else:
-            raise TypeError(f"'{name}' is a {type(parameter).__name__}, not a Parameter")
+            raise TypeError(f"'{name}' is a {named(parameter)}, not a Parameter")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent=True):
         """Adds a tensor that is not a parameter: running means, masks. It is saved unless ``persistent`` is false."""
         self._free(name, "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"'{name}' is a {type(tensor).__name__}, not a Tensor")
+            raise TypeError(f"'{name}' is a {named(tensor)}, not a Tensor")
         parameters, buffers, modules = self._tables()
         if name in parameters or name in modules:
             raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
@@ -187,7 +195,7 @@ class Module(Hooked, Stateful):
         elif isinstance(module, Module):
             setattr(self, name, module)
         else:
-            raise TypeError(f"'{name}' is a {type(module).__name__}, not a Module")
+            raise TypeError(f"'{name}' is a {named(module)}, not a Module")
 
     def register_module(self, name: str, module: "Module | None"):
         """``add_module`` by another name."""
@@ -369,7 +377,7 @@ class Module(Hooked, Stateful):
         if name not in parent._modules:
             raise AttributeError(f"{type(self).__name__} has no part '{target}'")
         if not isinstance(module, Module):
-            raise TypeError(f"'{target}' is to be a {type(module).__name__}, which is not a Module")
+            raise TypeError(f"'{target}' is to be a {named(module)}, which is not a Module")
         setattr(parent, name, module)
 
     def zero_grad(self, set_to_none=True):

@@ -1,6 +1,6 @@
 """Parameters of modules."""
 
-from .._core import as_leaf
+from .._core import as_leaf, named
 from .._oflow import Tensor
 
 
@@ -13,7 +13,7 @@ class Parameter(Tensor):
 
     def __new__(cls, data, requires_grad=True):
         if not isinstance(data, Tensor):
-            raise TypeError(f"Parameter takes a tensor, not {type(data).__name__}")
+            raise TypeError(f"Parameter takes a tensor, not {named(data)}")
         return as_leaf(cls, data, bool(requires_grad))
 
     def __repr__(self):

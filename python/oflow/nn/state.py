@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _oflow
-from .._core import as_leaf, copy_into
+from .._core import as_leaf, copy_into, named
 from .._oflow import Tensor
 from .hooks import RemovableHandle, added
 from .parameter import Parameter
@@ -209,7 +209,7 @@ class Stateful:
     def _assigning(self, name, old, value, assigned):
         """Checks that a tensor may be put in the place of another one and returns the function that does it."""
         if not isinstance(value, Tensor):
-            raise TypeError(f"expected a tensor to assign, got a {type(value).__name__}")
+            raise TypeError(f"expected a tensor to assign, got a {named(value)}")
         if tuple(value.shape) != tuple(old.shape):
             raise ValueError(f"the shape is {tuple(value.shape)}, {tuple(old.shape)} is needed")
         table = self._parameters if name in self._parameters else self._buffers

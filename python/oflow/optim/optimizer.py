@@ -121,7 +121,7 @@ class Optimizer:
         seen = {id(p) for other in self.param_groups for p in other["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
-                raise TypeError(f"parameter {i} is a {type(p).__name__}, not a Tensor")
+                raise TypeError(f"parameter {i} is a {_core.named(p)}, not a Tensor")
             if not p.is_leaf:
                 raise ValueError(f"parameter {i}, {p!r}, is the result of a recorded call: only leaves are trained")
             if not p.dtype.is_floating_point:
