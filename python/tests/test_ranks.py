@@ -19,6 +19,7 @@ FILES = [
     "test_indexing.py",
     "test_less_memory.py",
     "test_meshes.py",
+    "test_more_layers.py",
     "test_nn.py",
     "test_numpy.py",
     "test_operators.py",

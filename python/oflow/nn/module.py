@@ -10,7 +10,7 @@ from .. import _oflow
 from .._core import as_leaf, named, relayout, zero_gradient
 from .._oflow import Tensor
 from .hooks import Hooked
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 from .state import Stateful, joined
 
 def _is_own(module, method):
@@ -116,6 +116,10 @@ class Module(Hooked, Stateful):
             own[name] = value
             if isinstance(value, Module):
                 value._name_scope(name if not self._is_list or self._scope is None else f"{self._scope}.{name}")
+            return
+        if isinstance(value, Buffer) and name not in self._tables()[1]:
+            self.__dict__.pop(name, None)
+            self.register_buffer(name, value, value.persistent)
             return
         if "_parameters" in self.__dict__:
             parameters, buffers, modules = self._tables()

@@ -19,3 +19,15 @@ class Parameter(Tensor):
     def __repr__(self):
         return f"Parameter containing:\n{super().__repr__()}"
 
+
+class Buffer(Tensor):
+    """A tensor that a module keeps and does not train: assigned to an attribute of a module it is registered as by ``register_buffer``."""
+
+    persistent: bool
+
+    def __new__(cls, data, *, persistent=True):
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer takes a tensor, not {named(data)}")
+        made = as_leaf(cls, data, False)
+        made.persistent = bool(persistent)
+        return made
