@@ -52,6 +52,7 @@ from . import functional, sbp  # noqa: E402
 from . import autograd, fft, func, linalg, ops, testing  # noqa: E402
 from .autograd import grad  # noqa: E402
 from .func import vmap  # noqa: E402
+from ._seeds import manual_seed  # noqa: E402
 from ._function import function  # noqa: E402
 from ._graph import Graph, GraphPlan, LoadedGraph, graph, load_graph, scan  # noqa: E402
 from ._modes import (  # noqa: E402

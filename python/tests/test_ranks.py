@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).parent
 FILES = [
     "test_beside_pytorch.py",
     "test_checkpoint.py",
+    "test_data.py",
     "test_derivatives.py",
     "test_global.py",
     "test_golden.py",
