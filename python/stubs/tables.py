@@ -110,7 +110,7 @@ class autocast(_Mode):
     @overload
     def __new__(cls, dtype: _F) -> _F: ...  # type: ignore[misc]
     @overload
-    def __new__(cls, dtype: Any = ..., *, enabled: bool = True) -> Self: ...
+    def __new__(cls, device_type: Any = ..., dtype: Any = ..., enabled: bool = True, cache_enabled: bool | None = None) -> Self: ...
 """,
     "_modes.name_scope": """\
 class name_scope(_Mode):

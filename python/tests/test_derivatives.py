@@ -248,3 +248,24 @@ def test_backward_of_several():
         assert x.grad.tolist() == [4.0, 4.0] and y.grad.tolist() == [2.0, 2.0]
         m.autograd.backward((x * y).sum(), inputs=[y])
         assert x.grad.tolist() == [4.0, 4.0] and y.grad.tolist() == [3.0, 3.0]
+
+
+def test_gradients_beside_differences():
+    class Wrong(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = flow.tensor(A.astype(np.float64), requires_grad=True)
+    v = flow.tensor(V.astype(np.float64), requires_grad=True)
+    check = flow.autograd.gradcheck
+    assert check(f, (x, v)) and check(lambda x: (x.exp(), x.sum(0), 3), (x,)) and check(lambda x, n: x**n, (x, 2))
+    assert not check(Wrong.apply, x, raise_exception=False)
+    with pytest.raises(flow.autograd.GradcheckError, match="output 0 by input 0"):
+        check(Wrong.apply, (x,))
+    with pytest.raises(ValueError, match="expected a local tensor of float64"):
+        check(f, (flow.ones(1, requires_grad=True), v))

@@ -5,5 +5,6 @@ from .._modes import (
     set_grad_enabled as set_grad_enabled,
 )
 from . import functional as functional
+from .check import GradcheckError as GradcheckError, gradcheck as gradcheck
 from .function import Function as Function, FunctionCtx as FunctionCtx, once_differentiable as once_differentiable
 from .gradients import backward as backward, grad as grad

@@ -1,6 +1,5 @@
 """Hooks of modules: functions that see the arguments, the result and the gradients of each call."""
 
-import itertools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,42 +8,14 @@ from typing import Any, NamedTuple
 import oflow
 
 from .. import _oflow
+from .._hooks import RemovableHandle, added
 from .._oflow import Tensor
-
-_numbers = itertools.count()
-
-
-class RemovableHandle:
-    """Removes a hook: ``remove()``, or the end of a ``with``."""
-
-    def __init__(self, hooks):
-        self._hooks, self._number = hooks, next(_numbers)
-        self.id = self._number
-
-    def remove(self):
-        """Removes the hook. A second call changes nothing."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.remove()
 
 
 class _Hook(NamedTuple):
     function: Callable[..., Any]
     with_kwargs: bool = False
     always_call: bool = False
-
-
-def added(hooks, hook, prepend=False):
-    """Puts a hook into an ordered dict, and returns what removes it."""
-    handle = RemovableHandle(hooks)
-    hooks[handle._number] = hook
-    if prepend:
-        hooks.move_to_end(handle._number, last=False)
-    return handle
 
 
 TABLES = (

@@ -2,16 +2,8 @@
 
 from collections.abc import Callable
 from typing import Any
-from typing_extensions import Self
+from .._hooks import RemovableHandle
 
-class RemovableHandle:
-    id: Any
-    def __init__(self, hooks: Any) -> None: ...
-    def remove(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
-
-def added(hooks: Any, hook: Any, prepend: bool = False) -> Any: ...
 TABLES: Any
 
 class Hooked:

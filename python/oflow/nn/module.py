@@ -25,6 +25,13 @@ def _ours(value):
     return value
 
 
+def _another(old, tensor):
+    """The parameter of a tensor in the place of another one, with the attributes that the program has set."""
+    new = Parameter(tensor, requires_grad=old.requires_grad)
+    new.__dict__.update(old.__dict__)
+    return new
+
+
 def targets(args, kwargs):
     """The device and the dtype that the arguments of ``to`` name, those that are given."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
@@ -419,7 +426,7 @@ class Module(Hooked, Stateful):
             old = module._parameters[name]
             new = made(old)
             if new is not old and not isinstance(new, Parameter):
-                done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
+                done[id(old)] = old, (new := _another(old, new))
                 replaced.append(old)
             module._parameters[name] = new
         for module, name, _ in slots("_buffers"):
@@ -504,7 +511,7 @@ class Module(Hooked, Stateful):
         done = {}
         for (module, name, _), old, new in zip(slots, tensors, made):
             if id(old) not in done:
-                done[id(old)] = Parameter(new, requires_grad=old.requires_grad)
+                done[id(old)] = _another(old, new)
             module._parameters[name] = done[id(old)]
         slots = list(self._slots("_buffers", True))
         tensors = [module._buffers[name] for module, name, _ in slots]

@@ -5,10 +5,11 @@ import oflow
 from . import functional as F
 from . import init
 from .layers import _size
+from .drawn import Drawn
 from .module import Module
 
 
-class _BatchNorm(Module):
+class _BatchNorm(Drawn):
     _ranks = ()
 
     def __init__(
@@ -35,6 +36,18 @@ class _BatchNorm(Module):
             self.register_buffer(name, oflow.full([num_features], value, **layout) if track_running_stats else None)
         count = oflow.zeros([], **{**init.of_vectors(layout), "dtype": oflow.int64}) if track_running_stats else None
         self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Sets the running mean to 0, the running variance to 1, and the number of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1.0)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Sets the statistics, the weight and the bias to those of a new layer."""
+        self.reset_running_stats()
+        super().reset_parameters()
 
     def _check(self, input):
         if input.ndim not in self._ranks:
@@ -150,7 +163,7 @@ class InstanceNorm3d(_InstanceNorm):
     _ranks = (4, 5)
 
 
-class GroupNorm(Module):
+class GroupNorm(Drawn):
     """Group norm of ``[batch, channels, ...]``: each group of channels of each image with mean 0 and variance 1, then scale and shift."""
 
     def __init__(

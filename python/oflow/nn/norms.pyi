@@ -2,10 +2,11 @@
 
 from typing import Any
 from .._oflow import Tensor, device, placement
+from .drawn import Drawn
 from .module import Module
 from .parameter import Parameter
 
-class _BatchNorm(Module):
+class _BatchNorm(Drawn):
     num_features: int
     eps: float
     momentum: Any
@@ -17,6 +18,8 @@ class _BatchNorm(Module):
     running_var: Tensor | Any
     num_batches_tracked: Tensor | Any
     def __init__(self, num_features: int, eps: float = 1e-05, momentum: Any = 0.1, affine: bool = True, track_running_stats: bool = True, *, bias: bool = True, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
+    def reset_running_stats(self) -> None: ...
+    def reset_parameters(self) -> None: ...
     def forward(self, input: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
@@ -41,7 +44,7 @@ class InstanceNorm2d(_InstanceNorm): ...
 
 class InstanceNorm3d(_InstanceNorm): ...
 
-class GroupNorm(Module):
+class GroupNorm(Drawn):
     num_groups: int
     num_channels: int
     eps: float

@@ -7,11 +7,11 @@ import oflow
 from .. import _core
 from . import init
 from .layers import _size
-from .module import Module
+from .drawn import Drawn
 from .utils.rnn import PackedSequence, runs
 
 
-class _Recurrent(Module):
+class _Recurrent(Drawn):
     _function = None
     _gates = 1
     # Whether h may be narrower than the gates.
@@ -221,7 +221,7 @@ class RNN(_Recurrent):
         return self._run(input, hx if hx is not None else self._zeros(input, self.hidden_size))
 
 
-class _Cell(Module):
+class _Cell(Drawn):
     _gates = 1
 
     def __init__(self, input_size, hidden_size, bias=True, *, device=None, placement=None, sbp=None, dtype=None):

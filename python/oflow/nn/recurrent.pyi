@@ -2,10 +2,10 @@
 
 from typing import Any
 from .._oflow import Tensor, device, placement
-from .module import Module
+from .drawn import Drawn
 from .parameter import Parameter
 
-class _Recurrent(Module):
+class _Recurrent(Drawn):
     input_size: int
     hidden_size: int
     num_layers: int
@@ -28,7 +28,7 @@ class RNN(_Recurrent):
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = 'tanh', *args: Any, **options: Any) -> None: ...
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]: ...
 
-class _Cell(Module):
+class _Cell(Drawn):
     input_size: int
     hidden_size: int
     bias: bool

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from .. import _oflow
 from .._core import as_leaf, copy_into, named
+from .._hooks import RemovableHandle, added
 from .._oflow import Tensor
-from .hooks import RemovableHandle, added
 from .parameter import Parameter
 
 _IncompatibleKeys = NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])

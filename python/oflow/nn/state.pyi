@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
-from .hooks import RemovableHandle
+from .._hooks import RemovableHandle
 
 class _IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
