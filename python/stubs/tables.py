@@ -157,8 +157,21 @@ def graph(
 # Classes in the stub of the module in Rust that the module does not have.
 STUB_ONLY = {"HookHandle", "MemoryStats"}
 BASES = {"_graph.Graph": "Generic[_P, _R]"}
+def _of_packed(state):
+    """The call of a recurrent layer, which takes packed sequences too."""
+    return f"""\
+    @overload
+    def __call__(self, input: Tensor, hx: Any = None) -> tuple[Tensor, {state}]: ...
+    @overload
+    def __call__(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, {state}]: ...
+"""
+
+
 # Methods that classes have for type checkers only: attributes of any name may be set.
 MORE = {
+    "nn.recurrent.LSTM": _of_packed("tuple[Tensor, Tensor]"),
+    "nn.recurrent.GRU": _of_packed("Tensor"),
+    "nn.recurrent.RNN": _of_packed("Tensor"),
     "autograd.function.FunctionCtx": """\
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...

@@ -246,3 +246,33 @@ with tempfile.TemporaryDirectory() as folder:
     with flow.checkpoint.CheckpointManager(pathlib.Path(folder) / "all", keep=2) as manager:
         manager.save(1, {"model": model, "opt": rms})
         latest: int | None = manager.load_latest({"model": model, "opt": rms})
+
+
+def habits(x: flow.Tensor) -> None:
+    """What programs of PyTorch do by habit."""
+    from oflow.utils.data import DataLoader, Dataset, TensorDataset, random_split
+
+    class Rows(Dataset[flow.Tensor]):
+        def __getitem__(self, index: int) -> flow.Tensor:
+            return x[index]
+
+        def __len__(self) -> int:
+            return 2
+
+    parts = random_split(Rows(), [1, 1])
+    assert len(parts[0]) == 1
+    for batch in DataLoader(TensorDataset(x, x), batch_size=2, shuffle=True, num_workers=1):
+        assert batch[0].shape == x.shape
+    layer = flow.nn.Linear(x.shape[1], 1)
+    handle = layer.register_full_backward_hook(lambda module, given, wanted: None)
+    handle.remove()
+    layer.reset_parameters()
+    y: flow.Tensor = layer.to("cpu", flow.float32)(x)
+    packed = flow.nn.utils.rnn.pack_sequence([x, x])
+    output, state = flow.nn.GRU(x.shape[1], 3)(packed)
+    hidden: flow.Tensor = state
+    g = flow.func.grad(lambda w: (w * w).sum())(x)
+    assert g.shape == x.shape and flow.autograd.grad(y.sum(), layer.weight)[0].shape == layer.weight.shape
+
+
+habits(flow.ones(2, 3))
