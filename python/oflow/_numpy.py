@@ -30,7 +30,10 @@ _OPERATORS = {
     "absolute": operator.abs,
 }
 # Functions of NumPy that call a method of what they are given, with arguments that methods of tensors do not have.
-_REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "amax": "amax", "min": "amin", "amin": "amin", "all": "all", "any": "any", "std": "std", "var": "var"}
+_REDUCTIONS = {
+    **{name: name for name in ("all", "amax", "amin", "any", "mean", "prod", "std", "sum", "var")},
+    **{"max": "amax", "min": "amin"},
+}
 
 
 def _array(value):

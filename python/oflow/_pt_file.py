@@ -4,6 +4,7 @@ What an archive says of itself is not trusted: sizes, offsets and strides are ch
 read than the file has.
 """
 
+import contextlib
 import math
 import os
 import struct
@@ -64,13 +65,23 @@ def _numpy():
     return numpy
 
 
+def is_file(path):
+    """Whether a path is an open file, such as a ``BytesIO``."""
+    return hasattr(path, "read") and hasattr(path, "seek")
+
+
 def kind_of(path):
     """Whether a file is PyTorch's: "zip", "pickle" for what older versions wrote, or None."""
-    try:
-        with open(path, "rb") as file:
-            start = file.read(16)
-    except OSError:
-        return None
+    if is_file(path):
+        at = path.tell()
+        start = path.read(16)
+        path.seek(at)
+    else:
+        try:
+            with open(path, "rb") as file:
+                start = file.read(16)
+        except OSError:
+            return None
     if start[:4] == b"PK\x03\x04":
         return "zip"
     return "pickle" if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") else None
@@ -85,7 +96,7 @@ class _Storage:
 
 class _Archive:
     def __init__(self, file):
-        self.left = os.fstat(file.fileno()).st_size
+        self.left = file.seek(0, os.SEEK_END)
         self.zip, self.storages = zipfile.ZipFile(file), {}
         found = [name for name in self.zip.namelist() if name.endswith("/data.pkl") and name.count("/") == 1]
         if len(found) != 1:
@@ -306,11 +317,12 @@ _NAMES = {
 
 
 def load(path):
-    """The value of a file of ``torch.save``, with tensors on the CPU. Tensors that shared memory share it."""
+    """The value of a file of ``torch.save``, of a path or an open one, with tensors on the CPU. Tensors that shared memory share it."""
     _numpy()
     if sys.byteorder != "little":
         raise UnsupportedError("files of PyTorch are read on little-endian machines")
-    with open(path, "rb") as file:
+    with contextlib.nullcontext(path) if is_file(path) else open(path, "rb") as file:
+        path = getattr(file, "name", "the file")
         try:
             archive = _Archive(file)
             names = archive.zip.namelist()

@@ -162,28 +162,35 @@ def save(value, path):
     writer.value(value, "the value", DEEPEST, ())
     together = any(tensor.is_global for _, tensor in writer.storages)
     if not together or oflow.rank() == 0:
-        _write(writer, os.fspath(path))
+        _write(writer, path)
     if together:
         # Every rank returns behind rank 0's write.
         oflow.ones(1, placement=oflow.placement.all("cpu"), sbp="P").sum().item()
 
 
 def _write(writer, path):
+    if hasattr(path, "write"):
+        _write_archive(writer, path)
+        return
     path = os.fsdecode(path)
     # A new name that nobody else has made; the file is there whole or not at all.
     part = f"{path}.{secrets.token_hex(8)}.part"
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o644)
     try:
         with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr("archive/data.pkl", b"\x80\x02" + b"".join(writer.out) + b".")
-                archive.writestr("archive/byteorder", b"little")
-                for number, (data, _) in enumerate(writer.storages):
-                    archive.writestr(f"archive/data/{number}", data)
-                archive.writestr("archive/version", b"3\n")
+            _write_archive(writer, file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
         os.unlink(part)
         raise
+
+
+def _write_archive(writer, file):
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + b"".join(writer.out) + b".")
+        archive.writestr("archive/byteorder", b"little")
+        for number, (data, _) in enumerate(writer.storages):
+            archive.writestr(f"archive/data/{number}", data)
+        archive.writestr("archive/version", b"3\n")

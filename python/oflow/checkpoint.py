@@ -11,7 +11,7 @@ import os
 import sys
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import oflow
 
@@ -197,15 +197,16 @@ class Checkpoint:
         self._saved.verify()
 
 
-def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[str]) -> None:
+def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[str] | IO[bytes]) -> None:
     """Writes a dict of tensors, or a module, to one safetensors file. With a global tensor all ranks call this, and rank 0
     writes.
 
     A path that ends in ``.pt`` or ``.pth`` makes a file of PyTorch, which ``torch.load`` reads: it also holds numbers, texts, and dicts, lists,
-    tuples and sets in each other, such as ``{"model": model.state_dict(), "epoch": 3}``. It needs NumPy."""
+    tuples and sets in each other, such as ``{"model": model.state_dict(), "epoch": 3}``. An open file, such as a ``BytesIO``, gets one too. It
+    needs NumPy."""
     from .nn import Module
 
-    if os.fsdecode(path).endswith((".pt", ".pth")):
+    if hasattr(path, "write") or os.fsdecode(path).endswith((".pt", ".pth")):
         from . import _pt_write
 
         _pt_write.save(tensors.state_dict() if isinstance(tensors, Module) else tensors, path)
@@ -226,12 +227,12 @@ def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[st
     _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])
 
 
-def load(path: str | os.PathLike[str], map_location=None, *, device=None, placement=None, sbp=None, weights_only: bool = True) -> Any:
+def load(path: str | os.PathLike[str] | IO[bytes], map_location=None, *, device=None, placement=None, sbp=None, weights_only: bool = True) -> Any:
     """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict; or what a file of ``torch.save`` holds. With a
     placement and an sbp all ranks call this, and each reads its part.
 
-    A file of PyTorch may hold tensors, numbers, texts, and dicts, lists, tuples and sets of them; nothing in it is run, and what else it
-    holds is refused by name. Its tensors come to the CPU, to ``map_location`` or to ``device``, and those that shared memory share it on the
+    A file of PyTorch, of a path or an open one, may hold tensors, numbers, texts, and dicts, lists, tuples and sets of them; nothing in it is
+    run, and what else it holds is refused by name. Its tensors come to the CPU, to ``map_location`` or to ``device``, and those that shared memory share it on the
     CPU. With a placement each rank reads the whole file. It needs NumPy.
     """
     from . import _pt_file
@@ -242,8 +243,10 @@ def load(path: str | os.PathLike[str], map_location=None, *, device=None, placem
         if not isinstance(map_location, (str, oflow.device)):
             raise TypeError(f"map_location is a device or its name, not a {type(map_location).__name__}")
         device = map_location if device is None else device
-    path = os.fsdecode(path)
+    path = path if _pt_file.is_file(path) else os.fsdecode(path)
     kind = _pt_file.kind_of(path)
+    if kind is None and _pt_file.is_file(path):
+        raise _pt_file.StorageError("cannot load an open file that is not one of torch.save: give the path of other files")
     if kind is None:
         return dict(_oflow._load_file(path, device, placement, sbp))
     if kind == "pickle":

@@ -226,7 +226,9 @@ def _pushing(who, func, primals, has_aux):
     return run, output, aux, pushed
 
 
-def jvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
     """The output of ``func`` at ``primals``, and its derivative in the direction of ``tangents``; both are tuples. With ``has_aux`` also
     what ``func`` returned beside the output."""
     run, output, aux, pushed = _pushing("jvp", func, primals, has_aux)

@@ -74,7 +74,7 @@ OTHER_ARGUMENTS = {"ChainedScheduler.step", "LBFGS.step", "ReduceLROnPlateau.ste
 
 # Names that stubs use and sources do not import.
 KNOWN = {
-    **dict.fromkeys(("Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeVar", "overload"), "typing"),
+    **dict.fromkeys(("IO", "Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeVar", "overload"), "typing"),
     **dict.fromkeys(("Callable", "Iterable", "Iterator", "Mapping", "Sequence"), "collections.abc"),
     "Self": "typing_extensions",
     **dict.fromkeys(("Generator", "Tensor", "device", "dtype", "placement", "Sbp"), "oflow._oflow"),

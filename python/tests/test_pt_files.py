@@ -90,6 +90,22 @@ def test_what_is_saved_pytorch_reads(tmp_path, name):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.pt", "y.pt", "z.pt"]
 
 
+def test_open_files():
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(2)}, file)
+    file.seek(0)
+    found = flow.load(file)
+    assert found["a"].tolist() == [1.0, 1.0]
+    again = io.BytesIO()
+    flow.save({**found, "n": 3}, again)
+    again.seek(0)
+    assert torch.load(again, weights_only=True)["n"] == 3
+    with pytest.raises(flow.StorageError, match="not one of torch.save"):
+        flow.load(io.BytesIO(b"12345678"))
+    with pytest.raises(flow.StorageError, match="cannot load the file: the archive is damaged"):
+        flow.load(io.BytesIO(b"PK\3\4" + b"12345678"))
+
+
 def test_tensors_that_shared_memory_share_it(tmp_path):
     for dtype in (torch.float32, torch.bfloat16):
         base = torch.zeros(3, 4, dtype=dtype)

@@ -43,7 +43,8 @@ class DataLoader:
     worker is raised where its batch is taken. ``pin_memory`` changes nothing.
 
     ``state_dict()`` says where an epoch is; the loop behind ``load_state_dict`` goes on there, with the same batches, and the epochs behind it
-    have the same orders. A checkpoint saves it as a section, in which all ranks are at one place. A sampler of the program's own has to give the same numbers again.
+    have the same orders. A checkpoint saves it as a section, in which all ranks are at one place. A sampler of the program's own has to give
+    the same numbers again.
     """
 
     def __init__(
@@ -212,8 +213,8 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers, context):
     if not timeout >= 0:
         raise ValueError(f"timeout is a number of seconds of at least 0, not {timeout!r}")
     if not num_workers:
-        for name, given in (("prefetch_factor", prefetch_factor is not None), ("persistent_workers", persistent_workers), ("multiprocessing_context", context is not None)):
-            if given:
-                raise ValueError(f"{name} is for num_workers above 0")
+        given = {"prefetch_factor": prefetch_factor is not None, "persistent_workers": persistent_workers, "multiprocessing_context": context is not None}
+        for name in (name for name, is_given in given.items() if is_given):
+            raise ValueError(f"{name} is for num_workers above 0")
     elif prefetch_factor is not None and (not isinstance(prefetch_factor, int) or prefetch_factor < 1):
         raise ValueError(f"prefetch_factor is a whole number of at least 1, not {prefetch_factor!r}")

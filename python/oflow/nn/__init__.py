@@ -154,7 +154,7 @@ from .zero_redundancy import Replicas, zero
 from . import utils
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "activation", "adaptive", "attention", "containers", "conv", "dropout", "dropping", "encoder", "hooks", "image", "layers", "lazy", "linear_cross_entropy",
-    "losses", "module", "multihead", "norms", "parameter", "pooling", "pools", "recurrent", "state", "tables", "transformer",
-    "zero_redundancy",
+    "activation", "adaptive", "attention", "containers", "conv", "drawn", "dropout", "dropping", "encoder", "hooks", "image", "layers", "lazy",
+    "linear_cross_entropy", "losses", "module", "multihead", "norms", "parameter", "pooling", "pools", "recurrent", "state", "tables",
+    "transformer", "zero_redundancy",
 )]
