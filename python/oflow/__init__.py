@@ -49,7 +49,10 @@ from ._errors import (  # noqa: E402
 from ._oflow import *  # noqa: E402,F403
 from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # noqa: E402
 from . import functional, sbp  # noqa: E402
-from . import autograd, fft, linalg, ops, testing  # noqa: E402
+from . import autograd, fft, func, linalg, ops, testing  # noqa: E402
+from .autograd import grad  # noqa: E402
+from .func import vmap  # noqa: E402
+from ._seeds import manual_seed  # noqa: E402
 from ._function import function  # noqa: E402
 from ._graph import Graph, GraphPlan, LoadedGraph, graph, load_graph, scan  # noqa: E402
 from ._modes import (  # noqa: E402

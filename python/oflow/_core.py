@@ -6,6 +6,17 @@ from . import _oflow
 from ._oflow import Tensor
 
 
+def named(value):
+    """The class of a value, for errors: with its module where that is of another library, and the way to a tensor of oflow."""
+    kind = type(value)
+    module = kind.__module__.partition(".")[0]
+    if module in ("builtins", "oflow", "__main__"):
+        return kind.__name__
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    made = " (oflow.from_dlpack(x.detach()) makes a tensor of oflow of it)" if module == "torch" and hasattr(value, "__dlpack__") else ""
+    return name + made
+
+
 def as_leaf(cls, data, requires_grad):
     """A leaf of this class that shares the values of ``data``."""
     return Tensor.__new__(cls, _oflow._leaf(data, requires_grad))
@@ -73,7 +84,7 @@ def copy_into(target, value):
     """Checks that ``value`` can be written into ``target`` and returns the function that does it."""
     if not isinstance(value, Tensor):
         if not hasattr(value, "__array_interface__") and not hasattr(value, "__dlpack__"):
-            raise TypeError(f"expected a tensor, got a {type(value).__name__}")
+            raise TypeError(f"expected a tensor, got a {named(value)}")
         value = oflow.tensor(value) if hasattr(value, "__array_interface__") else oflow.from_dlpack(value)
     if tuple(value.shape) != tuple(target.shape):
         raise ValueError(f"the shape is {tuple(value.shape)}, {tuple(target.shape)} is needed")

@@ -158,11 +158,20 @@ class name_scope(_Mode):
 
 
 class autocast(_Mode):
-    """Matrix products and attention run in ``oflow.bfloat16`` or ``oflow.float16``; ``enabled=False`` switches an outer one off."""
+    """Matrix products and attention run in ``oflow.bfloat16`` or ``oflow.float16``; ``enabled=False`` switches an outer one off.
+
+    ``autocast(dtype)``, or as in PyTorch ``autocast("cuda", dtype)``: the mode holds for all devices, and the dtype is bfloat16 unless one is
+    given."""
 
     _name = "autocast"
 
-    def __init__(self, dtype=_oflow.bfloat16, *, enabled=True):
+    def __init__(self, device_type=None, dtype=None, enabled=True, cache_enabled=None):
+        # PyTorch names a device first; here the mode holds for all.
+        if device_type is not None and not (isinstance(device_type, str) and device_type.partition(":")[0] in ("cpu", "cuda")):
+            if dtype is not None:
+                raise TypeError(f"autocast takes a device such as 'cpu' before the dtype, not {device_type!r}")
+            device_type, dtype = None, device_type
+        dtype = _oflow.bfloat16 if dtype is None else dtype
         super().__init__(_oflow.dtype(dtype).name if enabled else "off")
 
 

@@ -2,7 +2,7 @@
 functions has what computes."""
 
 from . import _oflow
-from . import _numbers
+from . import _numbers, _numpy
 from . import fft as _fft
 from ._oflow import Tensor, dtype as _dtype
 
@@ -291,7 +291,7 @@ def add_to(names):
     for function in OF_THE_MODULE:
         function.__module__ = "oflow"
         names[function.__name__] = function
-    for method in METHODS:
+    for method in (*METHODS, *_numpy.METHODS):
         setattr(Tensor, method.__name__, method)
     for name, made in PROPERTIES.items():
         setattr(Tensor, name, made)

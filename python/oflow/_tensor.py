@@ -70,6 +70,9 @@ def _deepcopy(tensor, memo):
         made = type(tensor).__new__(type(tensor), made)
     memo[id(tensor)] = made
     made.requires_grad_(tensor.requires_grad)
+    if type(tensor) is _oflow.Tensor and tensor.grad is not None:
+        # As in PyTorch, which copies no gradients of parameters.
+        made.grad = tensor.grad.detach().copy()
     if getattr(tensor, "__dict__", None):
         made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
     return made

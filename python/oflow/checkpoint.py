@@ -11,9 +11,11 @@ import os
 import sys
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from . import _oflow, _plain
+import oflow
+
+from . import _core, _oflow, _plain
 from ._oflow import Generator, GradScaler, Stream, Tensor
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ class _Sections:
                 raise ValueError(f"'{name}' is saved in another section already")
             seen.add(id(value))
             if isinstance(value, Module):
-                piece = (_first_names(value), "{}")
+                piece = (_first_names(value), _plain.dumps(value._extra_states(), name))
             elif isinstance(value, Optimizer):
                 piece = value._ready()
             elif isinstance(value, EMA):
@@ -80,6 +82,7 @@ class _Sections:
         for name, text in values:
             value, found = self._state[name], _plain.loads(text)
             if isinstance(value, Module):
+                value._set_extra_states(found)
                 continue
             if hasattr(value, "items"):
                 value.update(found)
@@ -194,11 +197,20 @@ class Checkpoint:
         self._saved.verify()
 
 
-def save(tensors: "Module | Mapping[str, Tensor]", path: str | os.PathLike[str]) -> None:
+def save(tensors: "Module | Mapping[str, Any] | Any", path: str | os.PathLike[str] | IO[bytes]) -> None:
     """Writes a dict of tensors, or a module, to one safetensors file. With a global tensor all ranks call this, and rank 0
-    writes."""
+    writes.
+
+    A path that ends in ``.pt`` or ``.pth`` makes a file of PyTorch, which ``torch.load`` reads: it also holds numbers, texts, and dicts, lists,
+    tuples and sets in each other, such as ``{"model": model.state_dict(), "epoch": 3}``. An open file, such as a ``BytesIO``, gets one too. It
+    needs NumPy."""
     from .nn import Module
 
+    if hasattr(path, "write") or os.fsdecode(path).endswith((".pt", ".pth")):
+        from . import _pt_write
+
+        _pt_write.save(tensors.state_dict() if isinstance(tensors, Module) else tensors, path)
+        return
     named = _first_names(tensors) if isinstance(tensors, Module) else None
     if named is None:
         if not hasattr(tensors, "items"):
@@ -208,11 +220,52 @@ def save(tensors: "Module | Mapping[str, Tensor]", path: str | os.PathLike[str])
         if isinstance(name, str):
             _plain.checked_name(name)
         if not isinstance(name, str) or not isinstance(tensor, Tensor):
-            raise TypeError(f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint")
+            raise TypeError(
+                f"{name!r} is a {_core.named(tensor)}; a file holds tensors with names. Save other values with a checkpoint, or to a file whose "
+                "name ends in .pt"
+            )
     _oflow._save_file(os.fsdecode(path), [(name, tensor.detach()) for name, tensor in named])
 
 
-def load(path: str | os.PathLike[str], *, device=None, placement=None, sbp=None) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict. With a placement and an sbp all ranks
-    call this, and each reads its part."""
-    return dict(_oflow._load_file(os.fsdecode(path), device, placement, sbp))
+def load(path: str | os.PathLike[str] | IO[bytes], map_location=None, *, device=None, placement=None, sbp=None, weights_only: bool = True) -> Any:
+    """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict; or what a file of ``torch.save`` holds. With a
+    placement and an sbp all ranks call this, and each reads its part.
+
+    A file of PyTorch, of a path or an open one, may hold tensors, numbers, texts, and dicts, lists, tuples and sets of them; nothing in it is
+    run, and what else it holds is refused by name. Its tensors come to the CPU, to ``map_location`` or to ``device``, and those that shared memory share it on the
+    CPU. With a placement each rank reads the whole file. It needs NumPy.
+    """
+    from . import _pt_file
+
+    if not weights_only:
+        raise ValueError("load runs no code of a file: weights_only is True. Save the state_dict() of a model in PyTorch, and plain values")
+    if map_location is not None:
+        if not isinstance(map_location, (str, oflow.device)):
+            raise TypeError(f"map_location is a device or its name, not a {type(map_location).__name__}")
+        device = map_location if device is None else device
+    path = path if _pt_file.is_file(path) else os.fsdecode(path)
+    kind = _pt_file.kind_of(path)
+    if kind is None and _pt_file.is_file(path):
+        raise _pt_file.StorageError("cannot load an open file that is not one of torch.save: give the path of other files")
+    if kind is None:
+        return dict(_oflow._load_file(path, device, placement, sbp))
+    if kind == "pickle":
+        _pt_file.refuse_pickle(path)
+    return _put(_pt_file.load(path), device, placement, sbp)
+
+
+def _put(value, device, placement, sbp):
+    """A value of nested dicts and lists with its tensors on a device or in a layout."""
+    if device is None and placement is None:
+        return value
+    if isinstance(value, Tensor):
+        new = oflow.distribute(value.detach(), placement, sbp) if placement is not None else value.detach().to(device)
+        made = type(value).__new__(type(value), new) if type(value) is not Tensor else new
+        return made.requires_grad_(value.requires_grad) if value.requires_grad != made.requires_grad else made
+    if isinstance(value, dict):
+        for key in value:
+            value[key] = _put(value[key], device, placement, sbp)
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_put(v, device, placement, sbp) for v in value)
+    return value

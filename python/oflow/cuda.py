@@ -2,7 +2,7 @@
 
 import functools
 
-from . import _oflow
+from . import _oflow, _seeds
 from ._errors import Error as _Error
 
 
@@ -35,7 +35,7 @@ def is_bf16_supported() -> bool:
 
 def manual_seed(seed: int):
     """As ``oflow.manual_seed``: random numbers do not depend on the device."""
-    _oflow.manual_seed(seed)
+    _seeds.manual_seed(seed)
 
 
 manual_seed_all = manual_seed

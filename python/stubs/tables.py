@@ -74,7 +74,7 @@ OTHER_ARGUMENTS = {"ChainedScheduler.step", "LBFGS.step", "ReduceLROnPlateau.ste
 
 # Names that stubs use and sources do not import.
 KNOWN = {
-    **dict.fromkeys(("Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeVar", "overload"), "typing"),
+    **dict.fromkeys(("IO", "Any", "Generic", "Literal", "NamedTuple", "ParamSpec", "Protocol", "TypeVar", "overload"), "typing"),
     **dict.fromkeys(("Callable", "Iterable", "Iterator", "Mapping", "Sequence"), "collections.abc"),
     "Self": "typing_extensions",
     **dict.fromkeys(("Generator", "Tensor", "device", "dtype", "placement", "Sbp"), "oflow._oflow"),
@@ -110,7 +110,7 @@ class autocast(_Mode):
     @overload
     def __new__(cls, dtype: _F) -> _F: ...  # type: ignore[misc]
     @overload
-    def __new__(cls, dtype: Any = ..., *, enabled: bool = True) -> Self: ...
+    def __new__(cls, device_type: Any = ..., dtype: Any = ..., enabled: bool = True, cache_enabled: bool | None = None) -> Self: ...
 """,
     "_modes.name_scope": """\
 class name_scope(_Mode):
@@ -122,7 +122,7 @@ class name_scope(_Mode):
     def __call__(self: _HasForward[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 """,
     # Subclasses say which gradients.
-    "autograd.Function.backward": """\
+    "autograd.function.Function.backward": """\
     @staticmethod
     def backward(ctx: Any, *grads: Any, **_: Any) -> Any: ...
 """,
@@ -157,9 +157,22 @@ def graph(
 # Classes in the stub of the module in Rust that the module does not have.
 STUB_ONLY = {"HookHandle", "MemoryStats"}
 BASES = {"_graph.Graph": "Generic[_P, _R]"}
+def _of_packed(state):
+    """The call of a recurrent layer, which takes packed sequences too."""
+    return f"""\
+    @overload
+    def __call__(self, input: Tensor, hx: Any = None) -> tuple[Tensor, {state}]: ...
+    @overload
+    def __call__(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, {state}]: ...
+"""
+
+
 # Methods that classes have for type checkers only: attributes of any name may be set.
 MORE = {
-    "autograd.FunctionCtx": """\
+    "nn.recurrent.LSTM": _of_packed("tuple[Tensor, Tensor]"),
+    "nn.recurrent.GRU": _of_packed("Tensor"),
+    "nn.recurrent.RNN": _of_packed("Tensor"),
+    "autograd.function.FunctionCtx": """\
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 """,

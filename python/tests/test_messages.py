@@ -136,3 +136,23 @@ def test_errors_of_every_function_name_lines_of_python():
                     # The function that the program called stands first, whatever it calls itself; with or without its domain.
                     assert re.match(rf"(\w+\.)?{re.escape(name.rpartition('.')[2])}[(:]", str(error)), f"{name}: {error}"
     assert errors > 3000
+
+
+def test_what_is_pytorchs_is_named():
+    torch = pytest.importorskip("torch")
+    theirs, layer = torch.nn.Linear(1, 1), flow.nn.Linear(1, 1)
+    way = r"torch\S* \(oflow.from_dlpack\(x.detach\(\)\) makes a tensor of oflow of it\)"
+    for call in (
+        lambda: flow.optim.SGD(theirs.parameters(), lr=0.1),
+        lambda: flow.nn.Parameter(torch.ones(1)),
+        lambda: layer.register_buffer("b", torch.ones(1)),
+        lambda: setattr(layer, "weight", theirs.weight),
+        lambda: flow.func.functional_call(layer, {"bias": torch.ones(1)}, flow.ones(1)),
+        lambda: flow.save({"a": torch.ones(1)}, "x.safetensors"),
+    ):
+        with pytest.raises(TypeError, match=way):
+            call()
+    with pytest.raises(TypeError, match="'0' is a torch.nn.modules.linear.Linear, not a Module"):
+        flow.nn.Sequential(theirs)
+    assert layer.to(torch.float16).weight.dtype == flow.float16
+    assert layer.to(torch.device("cpu"), torch.float64).weight.dtype == flow.float64

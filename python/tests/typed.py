@@ -252,3 +252,32 @@ means: Tensor = sequence(x).mean(dim=1, keepdim=True).clamp(min=0.0)
 grid: Tensor = oflow.meshgrid(means.flatten(), means.flatten())[0]
 with oflow.no_grad():
     total: Tensor = oflow.sum(input=grid, dim=(0, 1), out=oflow.zeros(()))
+
+def habits(x: flow.Tensor) -> None:
+    """What programs of PyTorch do by habit."""
+    from oflow.utils.data import DataLoader, Dataset, TensorDataset, random_split
+
+    class Rows(Dataset[flow.Tensor]):
+        def __getitem__(self, index: int) -> flow.Tensor:
+            return x[index]
+
+        def __len__(self) -> int:
+            return 2
+
+    parts = random_split(Rows(), [1, 1])
+    assert len(parts[0]) == 1
+    for batch in DataLoader(TensorDataset(x, x), batch_size=2, shuffle=True, num_workers=1):
+        assert batch[0].shape == x.shape
+    layer = flow.nn.Linear(x.shape[1], 1)
+    handle = layer.register_full_backward_hook(lambda module, given, wanted: None)
+    handle.remove()
+    layer.reset_parameters()
+    y: flow.Tensor = layer.to("cpu", flow.float32)(x)
+    packed = flow.nn.utils.rnn.pack_sequence([x, x])
+    output, state = flow.nn.GRU(x.shape[1], 3)(packed)
+    hidden: flow.Tensor = state
+    g = flow.func.grad(lambda w: (w * w).sum())(x)
+    assert g.shape == x.shape and flow.autograd.grad(y.sum(), layer.weight)[0].shape == layer.weight.shape
+
+
+habits(flow.ones(2, 3))

@@ -52,6 +52,7 @@ from .activation import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
+from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention, RotaryEmbedding
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -122,8 +123,9 @@ from .norms import (
     InstanceNorm2d,
     InstanceNorm3d,
     LocalResponseNorm,
+    SyncBatchNorm,
 )
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -152,7 +154,7 @@ from .zero_redundancy import Replicas, zero
 from . import utils
 
 __all__ = [name for name in dir() if not name.startswith("_") and name not in (
-    "activation", "attention", "containers", "conv", "dropout", "dropping", "encoder", "image", "layers", "lazy", "linear_cross_entropy",
-    "losses", "module", "multihead", "norms", "parameter", "pooling", "pools", "recurrent", "tables", "transformer",
-    "zero_redundancy",
+    "activation", "adaptive", "attention", "containers", "conv", "drawn", "dropout", "dropping", "encoder", "hooks", "image", "layers", "lazy",
+    "linear_cross_entropy", "losses", "module", "multihead", "norms", "parameter", "pooling", "pools", "recurrent", "state", "tables",
+    "transformer", "zero_redundancy",
 )]

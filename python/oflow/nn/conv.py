@@ -3,7 +3,7 @@
 from . import functional as F
 from . import init
 from .layers import _size
-from .module import Module
+from .drawn import Drawn
 
 
 def _numbers(name, value, dims, least=0) -> list[int]:
@@ -14,7 +14,7 @@ def _numbers(name, value, dims, least=0) -> list[int]:
     return [_size(name, v, least) for v in all_of]
 
 
-class _Conv(Module):
+class _Conv(Drawn):
     _dims, _transposed = 0, False
 
     def __init__(

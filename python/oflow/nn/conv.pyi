@@ -2,10 +2,10 @@
 
 from typing import Any
 from .._oflow import Tensor, device, placement
-from .module import Module
+from .drawn import Drawn
 from .parameter import Parameter
 
-class _Conv(Module):
+class _Conv(Drawn):
     padding_mode: str
     in_channels: int
     out_channels: int

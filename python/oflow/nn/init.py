@@ -27,19 +27,25 @@ def of_vectors(layout: dict[str, Any]) -> dict[str, Any]:
     return {**layout, "sbp": tuple(sbps)}
 
 
+def _drawn(parameter, kind, number):
+    """Notes how a parameter was drawn, for the layer that is given it (``drawn.Drawn``)."""
+    parameter._drawn = (kind, number)
+    return parameter
+
+
 def uniform(shape, bound, **layout) -> Parameter:
     """A parameter with elements uniform in [-bound, bound)."""
-    return Parameter(oflow.rand(list(shape), lo=-bound, hi=bound, **layout))
+    return _drawn(Parameter(oflow.rand(list(shape), lo=-bound, hi=bound, **layout)), "uniform", bound)
 
 
 def normal(shape, std=1.0, **layout) -> Parameter:
     """A parameter with normally distributed elements of mean 0."""
-    return Parameter(oflow.randn(list(shape), mean=0.0, std=std, **layout))
+    return _drawn(Parameter(oflow.randn(list(shape), mean=0.0, std=std, **layout)), "normal", std)
 
 
 def constant(shape, value, **layout) -> Parameter:
     """A parameter with all elements ``value``."""
-    return Parameter(oflow.full(list(shape), float(value), **layout))
+    return _drawn(Parameter(oflow.full(list(shape), float(value), **layout)), "constant", float(value))
 
 
 # PyTorch's functions, which write a tensor that is there. What is random comes from the generator of the tensor's place, or from the one given.

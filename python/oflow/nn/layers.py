@@ -8,6 +8,7 @@ import oflow
 from .. import _core
 from . import functional as F
 from . import init
+from .drawn import Drawn
 from .module import Module
 
 
@@ -19,7 +20,7 @@ def _size(name, value, least=0) -> int:
     return value
 
 
-class Linear(Module):
+class Linear(Drawn):
     """``x weightᵀ + bias``. Weight ``[out_features, in_features]`` and bias are uniform in ±1/√in_features.
 
     SBP S(0) on the weight splits the outputs ("column parallel"), S(1) splits the inputs ("row parallel"); the bias is then whole.
@@ -42,7 +43,7 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class Bilinear(Module):
+class Bilinear(Drawn):
     """``input1ᵀ W input2`` for each matrix W of the weight ``[out_features, in1_features, in2_features]``, plus bias, which are uniform in
     ±1/√in1_features."""
 
@@ -110,7 +111,7 @@ class LinearCrossEntropyLoss(Module):
         )
 
 
-class Embedding(Module):
+class Embedding(Drawn):
     """A table ``[num_embeddings, embedding_dim]`` of vectors, read by index, normally distributed with standard deviation ``std``.
 
     SBP S(0) splits the vocabulary, S(1) splits each vector.
@@ -142,6 +143,11 @@ class Embedding(Module):
         self.weight = init.normal([num_embeddings, embedding_dim], std, **layout)
         _without(self.weight, self.padding_idx)
 
+    def reset_parameters(self) -> None:
+        """Draws the table anew, in place, without the row of padding."""
+        super().reset_parameters()
+        _without(self.weight, self.padding_idx)
+
     def forward(self, input):
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
@@ -170,7 +176,7 @@ def _without(weight, index):
             weight.copy_(weight.detach().masked_fill(row.unsqueeze(-1), 0.0))
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(Drawn):
     """A table of vectors, of which each bag of indices gives one: the ``"sum"``, the ``"mean"`` or the ``"max"`` of its vectors."""
 
     def __init__(
@@ -202,6 +208,11 @@ class EmbeddingBag(Module):
         self.weight = init.normal([num_embeddings, embedding_dim], 1.0, **init.where(device, placement, sbp, dtype))
         _without(self.weight, self.padding_idx)
 
+    def reset_parameters(self) -> None:
+        """Draws the table anew, in place, without the row of padding."""
+        super().reset_parameters()
+        _without(self.weight, self.padding_idx)
+
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
             input,
@@ -228,7 +239,7 @@ def _normalized(shape) -> tuple[int, ...]:
     return tuple(_size("normalized_shape", s) for s in shape)
 
 
-class LayerNorm(Module):
+class LayerNorm(Drawn):
     """Layer norm over the last dims, those of ``normalized_shape``: mean 0 and variance 1, then a scale and a shift."""
 
     def __init__(
@@ -257,7 +268,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
-class RMSNorm(Module):
+class RMSNorm(Drawn):
     """RMS norm over the last dims, those of ``normalized_shape``: root mean square 1, then a scale. ``eps`` is the distance from 1 to the
     next number of the input's dtype (for halves of float32) unless given."""
 
@@ -281,7 +292,7 @@ def _filled(n, value, *layout):
     return init.constant([n], value, **init.where(*layout))
 
 
-class PReLU(Module):
+class PReLU(Drawn):
     """x, or ``weight`` x where x is not above 0. ``num_parameters`` is 1, or the number of channels, dim 1."""
 
     def __init__(self, num_parameters=1, init=0.25, *, device=None, placement=None, sbp=None, dtype=None):

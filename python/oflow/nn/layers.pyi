@@ -2,10 +2,11 @@
 
 from typing import Any
 from .._oflow import Tensor, device, placement
+from .drawn import Drawn
 from .module import Module
 from .parameter import Parameter
 
-class Linear(Module):
+class Linear(Drawn):
     in_features: int
     out_features: int
     weight: Parameter
@@ -14,7 +15,7 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
-class Bilinear(Module):
+class Bilinear(Drawn):
     in1_features: int
     in2_features: int
     out_features: int
@@ -36,7 +37,7 @@ class LinearCrossEntropyLoss(Module):
     def __init__(self, in_features: int, num_classes: int, *, out_features: Any = ..., bias: bool = False, reduction: str = 'mean', weight: Tensor | None = None, ignore_index: Any = None, label_smoothing: float = 0.0, options: Any = None, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
     def forward(self, input: Tensor, target: Tensor) -> Tensor: ...
 
-class Embedding(Module):
+class Embedding(Drawn):
     num_embeddings: int
     embedding_dim: int
     padding_idx: int | Any
@@ -46,10 +47,11 @@ class Embedding(Module):
     sparse: bool
     weight: Parameter
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, *, std: float = 1.0, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
+    def reset_parameters(self) -> None: ...
     def forward(self, input: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
-class EmbeddingBag(Module):
+class EmbeddingBag(Drawn):
     num_embeddings: int
     embedding_dim: int
     mode: str
@@ -61,10 +63,11 @@ class EmbeddingBag(Module):
     padding_idx: int | Any
     weight: Parameter
     def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: Any = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = 'mean', sparse: bool = False, *, include_last_offset: bool = False, padding_idx: Any = None, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...
+    def reset_parameters(self) -> None: ...
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
-class LayerNorm(Module):
+class LayerNorm(Drawn):
     normalized_shape: tuple[int, ...]
     eps: float
     weight: Parameter | Any
@@ -73,7 +76,7 @@ class LayerNorm(Module):
     def forward(self, input: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
-class RMSNorm(Module):
+class RMSNorm(Drawn):
     normalized_shape: tuple[int, ...]
     eps: Any
     weight: Parameter | Any
@@ -81,7 +84,7 @@ class RMSNorm(Module):
     def forward(self, input: Tensor) -> Tensor: ...
     def extra_repr(self) -> str: ...
 
-class PReLU(Module):
+class PReLU(Drawn):
     num_parameters: int
     weight: Parameter
     def __init__(self, num_parameters: int = 1, init: float = 0.25, *, device: device | str | None = None, placement: placement | None = None, sbp: Any = None, dtype: Any = None) -> None: ...

@@ -7,8 +7,9 @@ tensors, makes the parameters, and the layer becomes one of the class without ``
 import inspect
 
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .hooks import TABLES
 from .layers import Linear
-from .module import Module
+from .module import Module, targets
 from .norms import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
 
@@ -41,7 +42,7 @@ class _Lazy(Module):
         for target in self._targets:
             made.to(target)
         made.train(self.training)
-        kept = ("_forward_hooks", "_forward_pre_hooks", "_scope")
+        kept = (*TABLES, "_scope")
         own = {name: self.__dict__[name] for name in kept if name in self.__dict__}
         self.__dict__.clear()
         self.__dict__.update({**made.__dict__, **own})
@@ -51,9 +52,9 @@ class _Lazy(Module):
         self._become(input.shape[self._dim])
         return self.forward(input, *args, **kwargs)
 
-    def to(self, target):
+    def to(self, *args, **kwargs):
         """Remembers a device or a dtype for the parameters that it will have."""
-        self._targets.append(target)
+        self._targets += targets(args, kwargs)
         return self
 
     def _load_from_state_dict(self, state_dict, prefix, *rest):

@@ -1,57 +1,66 @@
 """The base class of modules: named parameters, buffers and parts, as in PyTorch."""
 
 import fnmatch
-import itertools
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import oflow
 
 from .. import _oflow
-from .._core import as_leaf, copy_into, relayout, zero_gradient
+from .._core import as_leaf, named, relayout, zero_gradient
 from .._oflow import Tensor
-from .parameter import Parameter
-
-_IncompatibleKeys = NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])
-_hook_numbers = itertools.count()
-
-
-class RemovableHandle:
-    """Removes a hook: ``remove()``, or the end of a ``with``."""
-
-    def __init__(self, hooks):
-        self._hooks, self._number = hooks, next(_hook_numbers)
-
-    def remove(self):
-        """Removes the hook. A second call changes nothing."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.remove()
-
-
-def _joined(prefix, name):
-    return f"{prefix}.{name}" if prefix else name
-
+from .hooks import Hooked
+from .parameter import Buffer, Parameter
+from .state import Stateful, joined
 
 def _is_own(module, method):
     """Whether a module, its class or the object, defines a method of ``Module`` itself."""
     return getattr(getattr(module, method), "__func__", None) is not getattr(Module, method)
 
 
-class _Found(list):
-    """What the modules of a tree find in a state dict: the list of errors, the writes, and the parts that load their own."""
+def _ours(value):
+    """A dtype or a device of PyTorch as the one of oflow."""
+    if type(value).__module__.partition(".")[0] == "torch" and type(value).__name__ in ("dtype", "device"):
+        return str(value).removeprefix("torch.")
+    return value
 
-    def __init__(self):
-        super().__init__()
-        self.writes, self.parts = [], []
+
+def _another(old, tensor):
+    """The parameter of a tensor in the place of another one, with the attributes that the program has set."""
+    new = Parameter(tensor, requires_grad=old.requires_grad)
+    new.__dict__.update(old.__dict__)
+    return new
 
 
-class Module:
+def targets(args, kwargs):
+    """The device and the dtype that the arguments of ``to`` name, those that are given."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    for name in ("non_blocking", "memory_format"):
+        kwargs.pop(name, None)
+    if kwargs:
+        raise TypeError(f"to() has no argument {', '.join(map(repr, kwargs))}; it takes a device, a dtype, or a tensor")
+    device, dtype = _ours(device), _ours(dtype)
+    for value in map(_ours, args):
+        if isinstance(value, Tensor):
+            device, dtype = (None if value.is_global else value.device), value.dtype
+        elif isinstance(value, oflow.dtype):
+            dtype = value
+        elif isinstance(value, bool):
+            # `non_blocking` by position.
+            continue
+        elif value is not None:
+            try:
+                device = oflow.device(f"cuda:{value}" if isinstance(value, int) else value)
+            except (TypeError, ValueError):
+                dtype = oflow.dtype(value)
+    found = [oflow.device(device)] if device is not None else []
+    found += [oflow.dtype(dtype)] if dtype is not None else []
+    if not found and not any(isinstance(value, Tensor) for value in args):
+        raise TypeError("to() takes a device, a dtype, or a tensor")
+    return found
+
+
+class Module(Hooked, Stateful):
     """A part of a model. Subclasses call ``super().__init__()`` first, assign parameters and modules to attributes, and define
     ``forward``.
 
@@ -68,8 +77,9 @@ class Module:
     _is_lazy = False
 
     def __init__(self):
-        for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
+        for name in ("_parameters", "_buffers", "_modules"):
             object.__setattr__(self, name, {})
+        self._make_hook_tables()
         object.__setattr__(self, "_transient", set())
         object.__setattr__(self, "training", True)
 
@@ -89,16 +99,9 @@ class Module:
             _oflow._leave(number)
 
     def _call(self, args, kwargs):
-        for hook in tuple(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result
+        if self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return self._hooked_call(args, kwargs)
+        return self.forward(*args, **kwargs)
 
     # Attributes.
 
@@ -121,20 +124,24 @@ class Module:
             if isinstance(value, Module):
                 value._name_scope(name if not self._is_list or self._scope is None else f"{self._scope}.{name}")
             return
+        if isinstance(value, Buffer) and name not in self._tables()[1]:
+            self.__dict__.pop(name, None)
+            self.register_buffer(name, value, value.persistent)
+            return
         if "_parameters" in self.__dict__:
             parameters, buffers, modules = self._tables()
             for table, what in ((parameters, "parameter"), (modules, "module")):
                 if name in table:
                     if value is not None:
                         raise TypeError(
-                            f"cannot assign a {type(value).__name__} to the {what} '{name}' of {type(self).__name__}; "
+                            f"cannot assign a {named(value)} to the {what} '{name}' of {type(self).__name__}; "
                             f"assign a {'Parameter' if what == 'parameter' else 'Module'} or None, or delete it first"
                         )
                     table[name] = None
                     return
             if name in buffers:
                 if value is not None and not isinstance(value, Tensor):
-                    raise TypeError(f"cannot assign a {type(value).__name__} to the buffer '{name}'; assign a Tensor or None")
+                    raise TypeError(f"cannot assign a {named(value)} to the buffer '{name}'; assign a Tensor or None")
                 buffers[name] = value
                 return
         object.__setattr__(self, name, value)
@@ -178,13 +185,13 @@ class Module:
         elif isinstance(parameter, Parameter):
             setattr(self, name, parameter)
         else:
-            raise TypeError(f"'{name}' is a {type(parameter).__name__}, not a Parameter")
+            raise TypeError(f"'{name}' is a {named(parameter)}, not a Parameter")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent=True):
         """Adds a tensor that is not a parameter: running means, masks. It is saved unless ``persistent`` is false."""
         self._free(name, "buffer")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"'{name}' is a {type(tensor).__name__}, not a Tensor")
+            raise TypeError(f"'{name}' is a {named(tensor)}, not a Tensor")
         parameters, buffers, modules = self._tables()
         if name in parameters or name in modules:
             raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
@@ -199,20 +206,28 @@ class Module:
         elif isinstance(module, Module):
             setattr(self, name, module)
         else:
-            raise TypeError(f"'{name}' is a {type(module).__name__}, not a Module")
+            raise TypeError(f"'{name}' is a {named(module)}, not a Module")
+
+    def register_module(self, name: str, module: "Module | None"):
+        """``add_module`` by another name."""
+        self.add_module(name, module)
 
     # Walks.
 
-    def named_modules(self, prefix="", memo=None) -> Iterator[tuple[str, "Module"]]:
-        """Dotted names and modules: this one, then its parts in the order in which they were assigned; each module once."""
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
+        """Dotted names and modules: this one, then its parts in the order in which they were assigned. Each module once, under its first
+        name, or with ``remove_duplicate=False`` under each of its names. Modules whose ids are in ``memo`` are left out."""
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
-        memo.add(id(self))
+        if remove_duplicate:
+            memo.add(id(self))
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(_joined(prefix, name), memo)
+                yield from module.named_modules(memo, joined(prefix, name), remove_duplicate)
 
     def modules(self) -> Iterator["Module"]:
         """This module and all its parts."""
@@ -230,13 +245,13 @@ class Module:
         """The direct parts."""
         return (module for _, module in self.named_children())
 
-    def _slots(self, table, recurse, transient=True):
+    def _slots(self, table, recurse, transient=True, once=True):
         """Module, own name and dotted name of every place that holds a tensor. In the order of attributes: the parts come where
-        they were assigned, after the own tensors."""
-        for prefix, module in self.named_modules() if recurse else [("", self)]:
+        they were assigned, after the own tensors. A part that is there twice comes once, or under each name."""
+        for prefix, module in self.named_modules(remove_duplicate=once) if recurse else [("", self)]:
             for name, tensor in getattr(module, table).items():
                 if tensor is not None and (transient or name not in module._transient):
-                    yield module, name, _joined(prefix, name)
+                    yield module, name, joined(prefix, name)
 
     def _sizes_known(self):
         """Refuses a module of which a layer has no parameters yet: they would be left out without a word."""
@@ -245,26 +260,26 @@ class Module:
                 what = f"the part '{name}'" if name else "this module"
                 raise RuntimeError(f"{what} is a {type(module).__name__}, whose parameters are made at its first call: call the module once before")
 
-    def _named(self, table, prefix, recurse, transient=True):
+    def _named(self, table, prefix, recurse, transient=True, once=True):
         self._sizes_known()
         seen = set()
-        for module, name, dotted in self._slots(table, recurse, transient):
+        for module, name, dotted in self._slots(table, recurse, transient, once):
             tensor = getattr(module, table)[name]
-            if id(tensor) not in seen:
+            if not once or id(tensor) not in seen:
                 seen.add(id(tensor))
-                yield _joined(prefix, dotted), tensor
+                yield joined(prefix, dotted), tensor
 
-    def named_parameters(self, prefix="", recurse=True) -> Iterator[tuple[str, Parameter]]:
-        """Dotted names and parameters, each parameter once."""
-        return self._named("_parameters", prefix, recurse)
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Parameter]]:
+        """Dotted names and parameters, each parameter once, or with ``remove_duplicate=False`` under each of its names."""
+        return self._named("_parameters", prefix, recurse, once=remove_duplicate)
 
     def parameters(self, recurse=True) -> Iterator[Parameter]:
         """All parameters, each once."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix="", recurse=True) -> Iterator[tuple[str, Tensor]]:
-        """Dotted names and buffers, each once."""
-        return self._named("_buffers", prefix, recurse)
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True) -> Iterator[tuple[str, Tensor]]:
+        """Dotted names and buffers, each once, or with ``remove_duplicate=False`` under each of its names."""
+        return self._named("_buffers", prefix, recurse, once=remove_duplicate)
 
     def buffers(self, recurse=True) -> Iterator[Tensor]:
         """All buffers, each once."""
@@ -285,6 +300,14 @@ class Module:
         found = self.get_submodule(path)._parameters.get(name)
         if found is None:
             raise AttributeError(f"{type(self).__name__} has no parameter '{target}'")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer of a dotted name."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._buffers.get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} has no buffer '{target}'")
         return found
 
     def apply(self, function: Callable[["Module"], object]):
@@ -365,7 +388,7 @@ class Module:
         if name not in parent._modules:
             raise AttributeError(f"{type(self).__name__} has no part '{target}'")
         if not isinstance(module, Module):
-            raise TypeError(f"'{target}' is to be a {type(module).__name__}, which is not a Module")
+            raise TypeError(f"'{target}' is to be a {named(module)}, which is not a Module")
         setattr(parent, name, module)
 
     def zero_grad(self, set_to_none=True):
@@ -403,7 +426,7 @@ class Module:
             old = module._parameters[name]
             new = made(old)
             if new is not old and not isinstance(new, Parameter):
-                done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
+                done[id(old)] = old, (new := _another(old, new))
                 replaced.append(old)
             module._parameters[name] = new
         for module, name, _ in slots("_buffers"):
@@ -414,16 +437,26 @@ class Module:
         _oflow._replaced(replaced)
         return self
 
-    def to(self, target: Any):
-        """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype. Returns the
-        module. Parameters that are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call: one that
-        was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
-        return self._to(target, "to")
+    def to(self, *args: Any, **kwargs: Any):
+        """Moves parameters and buffers to a device, or converts those of floating point or complex numbers to a dtype, or both: ``to("cpu")``,
+        ``to(oflow.float16)``, ``to("cpu", oflow.float16)``, ``to(device=, dtype=)``, or ``to(tensor)`` for those of a tensor. Returns the
+        module.
+
+        Parameters that are so already stay as they are; the others are replaced, without their gradients. Make optimizers after this call:
+        one that was made of a replaced parameter raises an error at its next step. A part that defines ``to`` does so for its own."""
+        for target in targets(args, kwargs):
+            self._to(target, "to")
+        return self
+
+    def type(self, dst_type: Any):
+        """``to`` a dtype."""
+        return self.to(oflow.dtype(dst_type))
 
     def _to(self, target, method):
         """``to(target)``, for which the program called ``method``."""
         if method != "to" and _is_own(self, "to"):
             return self.to(target)
+        # The parts of a lazy layer, and of the program, that move themselves.
         apart = list(self._with_own(method, "to"))
         for part in apart:
             part.to(target) if method == "to" else getattr(part, method)()
@@ -457,9 +490,9 @@ class Module:
         """``to("cpu")``."""
         return self._to("cpu", "cpu")
 
-    def cuda(self):
-        """``to("cuda")``."""
-        return self._to("cuda", "cuda")
+    def cuda(self, device=None):
+        """``to("cuda")``, or the GPU of a number."""
+        return self._to("cuda", "cuda") if device is None else self.to(f"cuda:{device}" if isinstance(device, int) else device)
 
     def to_global(self, placement, sbp=None, *, rules=()):
         """Lays all parameters and buffers out on a placement and returns the module. Values do not change; gradients are dropped.
@@ -478,131 +511,13 @@ class Module:
         done = {}
         for (module, name, _), old, new in zip(slots, tensors, made):
             if id(old) not in done:
-                done[id(old)] = Parameter(new, requires_grad=old.requires_grad)
+                done[id(old)] = _another(old, new)
             module._parameters[name] = done[id(old)]
         slots = list(self._slots("_buffers", True))
         tensors = [module._buffers[name] for module, name, _ in slots]
         for (module, name, _), new in zip(slots, relayout([d for _, _, d in slots], tensors, placement, [])):
             module._buffers[name] = new
         return self
-
-    # State.
-
-    def state_dict(self, *, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
-        """Dotted names and tensors of all parameters and persistent buffers. The tensors share memory with the module; a shared
-        parameter is there under each of its names. Calls the ``state_dict`` of each part, which adds to ``destination`` names that
-        begin with ``prefix``. With ``keep_vars`` the dict has the parameters themselves, without it they are detached."""
-        if destination is None:
-            destination = OrderedDict()
-            self._sizes_known()
-            # Refuses a module that contains itself.
-            all(True for _ in self._saved())
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        return destination
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Adds the own tensors to a state dict, without those of parts."""
-        for name, tensor in self._own_state():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
-
-    def _own_state(self):
-        """Own names and tensors that are saved, without those of parts."""
-        for table in (self._parameters, self._buffers):
-            for name, tensor in table.items():
-                if tensor is not None and name not in self._transient:
-                    yield name, tensor
-
-    def _saved(self, prefix="", above=()):
-        """All names under which parameters and persistent buffers are saved: those of a part that is there twice come twice."""
-        for name, tensor in self._own_state():
-            yield _joined(prefix, name), tensor
-        for name, module in self._modules.items():
-            if module is self or module in above:
-                raise RuntimeError(f"the module '{_joined(prefix, name)}' contains itself")
-            if module is not None:
-                yield from module._saved(_joined(prefix, name), (*above, self))
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict=True) -> _IncompatibleKeys:
-        """Copies tensors (or NumPy arrays) into the parameters and buffers of the same names. They keep their layouts: a local
-        tensor is the logical value. Returns missing and unexpected names; with ``strict`` either is an error. Nothing is changed
-        if there is an error. A part that defines ``load_state_dict`` is given its own tensors, after all others have been checked.
-        """
-        if not hasattr(state_dict, "items"):
-            raise TypeError(f"a state dict is a dict of tensors, not {type(state_dict).__name__}")
-        for name in state_dict:
-            if not isinstance(name, str):
-                raise TypeError(f"the names of a state dict are strings, not {name!r}")
-        own = dict(self._saved())
-        missing, unexpected, found = [], [], _Found()
-        self._load("", dict(state_dict), missing, unexpected, found)
-        problems = []
-        if strict and unexpected:
-            problems.append("unexpected names: " + ", ".join(unexpected))
-        # A shared parameter may be saved under one of its names only.
-        present = {id(own[name]) for name in own if name in state_dict}
-        lacking = [name for name in missing if id(own.get(name)) not in present]
-        if strict and lacking:
-            problems.append("missing names: " + ", ".join(lacking))
-        problems += found
-        if problems:
-            raise RuntimeError(f"cannot load the state dict into {type(self).__name__}:\n  " + "\n  ".join(problems))
-        for module, prefix, part in found.parts:
-            keys = module.load_state_dict(part, *(() if strict else (False,)))
-            lacking += [prefix + name for name in getattr(keys, "missing_keys", ())]
-            unexpected += [prefix + name for name in getattr(keys, "unexpected_keys", ())]
-        for write in found.writes:
-            write()
-        return _IncompatibleKeys(lacking, unexpected)
-
-    def _load(self, prefix, state_dict, missing, unexpected, found):
-        self._load_from_state_dict(state_dict, prefix, {}, True, missing, unexpected, found)
-        for name, module in self._modules.items():
-            if module is None:
-                continue
-            inner = f"{prefix}{name}."
-            part = {key: value for key, value in state_dict.items() if key.startswith(inner)}
-            if _is_own(module, "load_state_dict"):
-                found.parts.append((module, inner, {key[len(inner) :]: value for key, value in part.items()}))
-            else:
-                module._load(inner, part, missing, unexpected, found)
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Loads the own tensors, without those of parts, from the names that begin with ``prefix``; what cannot be loaded is added to
-        the three lists. A module may define it to rename what older versions of it saved. Tensors are written after all modules have
-        found theirs."""
-        own = dict(self._own_state())
-        for name, tensor in own.items():
-            key = prefix + name
-            if key in state_dict:
-                try:
-                    write = copy_into(tensor, state_dict[key])
-                except (TypeError, ValueError) as e:
-                    error_msgs.append(f"'{key}': {e}")
-                else:
-                    error_msgs.writes.append(write) if isinstance(error_msgs, _Found) else write()
-            elif strict:
-                missing_keys.append(key)
-        for key in state_dict if strict else ():
-            first, inside, _ = key[len(prefix) :].partition(".")
-            if key.startswith(prefix) and (self._modules.get(first) is None if inside else first not in own):
-                unexpected_keys.append(key)
-
-    # Hooks.
-
-    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args, result)`` after each forward; a result that is not None replaces that of forward."""
-        handle = RemovableHandle(self._forward_hooks)
-        self._forward_hooks[handle._number] = hook
-        return handle
-
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before each forward; a result that is not None replaces the arguments by position."""
-        handle = RemovableHandle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle._number] = hook
-        return handle
 
     # Display.
 

@@ -5,10 +5,11 @@ import oflow
 from . import functional as F
 from . import init
 from .layers import _size
+from .drawn import Drawn
 from .module import Module
 
 
-class _BatchNorm(Module):
+class _BatchNorm(Drawn):
     _ranks = ()
 
     def __init__(
@@ -35,6 +36,18 @@ class _BatchNorm(Module):
             self.register_buffer(name, oflow.full([num_features], value, **layout) if track_running_stats else None)
         count = oflow.zeros([], **{**init.of_vectors(layout), "dtype": oflow.int64}) if track_running_stats else None
         self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self) -> None:
+        """Sets the running mean to 0, the running variance to 1, and the number of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1.0)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Sets the statistics, the weight and the bias to those of a new layer."""
+        self.reset_running_stats()
+        super().reset_parameters()
 
     def _check(self, input):
         if input.ndim not in self._ranks:
@@ -82,6 +95,42 @@ class BatchNorm3d(_BatchNorm):
     _ranks = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm of ``[batch, channels, ...]`` with the statistics of the batches of all ranks together. On global tensors every batch norm
+    has these: there this class is ``BatchNorm1d``, ``2d`` and ``3d`` in one. A local tensor is the batch of one rank alone, so it is refused in
+    training on several ranks. ``process_group`` is not taken: the placement of the input says which ranks take part."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None, **layout):
+        if process_group is not None:
+            raise ValueError("SyncBatchNorm takes no process_group: the placement of the input says which ranks take part")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, **layout)
+
+    def _check(self, input):
+        if input.ndim < 2:
+            raise ValueError(f"SyncBatchNorm takes a tensor of at least 2 dims, not {input.ndim}")
+        if self.training and not input.is_global and oflow.world_size() > 1:
+            raise ValueError(
+                "SyncBatchNorm normalises over all ranks, and the input is local: make it global, split along the batch "
+                '(x.to_global(placement, "S(0)")), with the module on the same placement'
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
+        """The module with a ``SyncBatchNorm`` of the same parameters and statistics in the place of each batch norm."""
+        made = module
+        if type(module) in (BatchNorm1d, BatchNorm2d, BatchNorm3d):
+            made = cls(0, module.eps, module.momentum, False, False, process_group)
+            made.num_features, made.affine = module.num_features, module.affine
+            made.track_running_stats = module.track_running_stats
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.train(module.training)
+        for name, part in module._modules.items():
+            if part is not None:
+                made.add_module(name, cls.convert_sync_batchnorm(part, process_group))
+        return made
+
+
 class _InstanceNorm(_BatchNorm):
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, **layout):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, **layout)
@@ -114,7 +163,7 @@ class InstanceNorm3d(_InstanceNorm):
     _ranks = (4, 5)
 
 
-class GroupNorm(Module):
+class GroupNorm(Drawn):
     """Group norm of ``[batch, channels, ...]``: each group of channels of each image with mean 0 and variance 1, then scale and shift."""
 
     def __init__(

@@ -6,3 +6,7 @@ from .._oflow import Tensor
 
 class Parameter(Tensor):
     def __new__(cls, data: Any, requires_grad: bool = True) -> Self: ...
+
+class Buffer(Tensor):
+    persistent: bool
+    def __new__(cls, data: Any, *, persistent: bool = True) -> Self: ...

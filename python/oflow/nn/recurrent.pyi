@@ -1,11 +1,12 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from typing import Any
+from typing import Any, overload
 from .._oflow import Tensor, device, placement
-from .module import Module
+from .drawn import Drawn
 from .parameter import Parameter
+from .utils.rnn import PackedSequence
 
-class _Recurrent(Module):
+class _Recurrent(Drawn):
     input_size: int
     hidden_size: int
     num_layers: int
@@ -19,16 +20,28 @@ class _Recurrent(Module):
 
 class LSTM(_Recurrent):
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+    @overload
+    def __call__(self, input: Tensor, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+    @overload
+    def __call__(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
 
 class GRU(_Recurrent):
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, Tensor]: ...
 
 class RNN(_Recurrent):
     nonlinearity: str
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = 'tanh', *args: Any, **options: Any) -> None: ...
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def __call__(self, input: PackedSequence, hx: Any = None) -> tuple[PackedSequence, Tensor]: ...
 
-class _Cell(Module):
+class _Cell(Drawn):
     input_size: int
     hidden_size: int
     bias: bool

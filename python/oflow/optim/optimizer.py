@@ -1,11 +1,15 @@
 """The base of the optimizers. What they compute is in Rust; here are groups of parameters and their options."""
 
+import difflib
+import functools
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .. import _core, _oflow
 from .._graph import note_optimizer
+from .._hooks import RemovableHandle, added
 from .._oflow import Tensor
 from . import _pytorch as pytorch
 
@@ -59,6 +63,37 @@ def _check_choices(kind, options, foreach, fused, capturable, differentiable):
     read_once = [options["lr"], *(options["betas"] if isinstance(options.get("betas"), (tuple, list)) else ())]
     if kind in ("adam", "adamw") and foreach and not capturable and any(isinstance(value, Tensor) for value in read_once):
         raise ValueError("with foreach=True, lr and betas are tensors only with capturable=True, as in PyTorch; give numbers")
+
+
+def _with_hooks(step):
+    """A step between the hooks of the optimizer; one step that calls another has them once."""
+
+    @functools.wraps(step)
+    def hooked(self, *args, **kwargs):
+        before, after = self.__dict__.get("_step_pre_hooks"), self.__dict__.get("_step_post_hooks")
+        if not (before or after) or self.__dict__.get("_in_step"):
+            return step(self, *args, **kwargs)
+        self._in_step = True
+        try:
+            for hook in tuple((before or {}).values()):
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise RuntimeError(f"a hook before a step returns None or a pair (args, kwargs), not {changed!r}")
+                    args, kwargs = changed
+            result = step(self, *args, **kwargs)
+            for hook in tuple((after or {}).values()):
+                hook(self, args, kwargs)
+            return result
+        finally:
+            self._in_step = False
+
+    return hooked
+
+
+def _all_kinds(kind):
+    """A class of optimizers and all of its subclasses."""
+    return [kind, *(found for sub in kind.__subclasses__() for found in _all_kinds(sub))]
 
 
 class Optimizer:
@@ -115,13 +150,18 @@ class Optimizer:
         if params and all(named):
             notes = {"param_names": [name for name, _ in params]}
             params = [p for _, p in params]
-        unknown = [name for name in group if name not in ("params", "param_names") and name not in self.defaults]
-        if unknown:
-            raise ValueError(f"{type(self).__name__} has no option '{unknown[0]}'; it has {', '.join(self.defaults)}")
+        for name in group:
+            # Other names are the program's own, unless one is an option of another optimizer, or has a wrong letter.
+            if name in ("params", "param_names", *self.defaults):
+                continue
+            meant = difflib.get_close_matches(name, self.defaults, 1, 0.8)
+            if meant or any(name in kind._options for kind in _all_kinds(Optimizer)):
+                help = f"; did you mean '{meant[0]}'? It has" if meant else "; it has"
+                raise ValueError(f"{type(self).__name__} has no option '{name}'{help} {', '.join(self.defaults)}")
         seen = {id(p) for other in self.param_groups for p in other["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
-                raise TypeError(f"parameter {i} is a {type(p).__name__}, not a Tensor")
+                raise TypeError(f"parameter {i} is a {_core.named(p)}, not a Tensor")
             if not p.is_leaf:
                 raise ValueError(f"parameter {i}, {p!r}, is the result of a recorded call: only leaves are trained")
             if not p.dtype.is_floating_point:
@@ -181,6 +221,26 @@ class Optimizer:
         except (TypeError, ValueError) as e:
             raise TypeError(f"a group of an optimizer holds plain values beside its options, which are saved with it; {notes!r} is not: {e}") from None
 
+    def __init_subclass__(cls, **more):
+        super().__init_subclass__(**more)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(optimizer, args, kwargs)`` before each step; a result that is not None is the pair of other arguments."""
+        return added(self.__dict__.setdefault("_step_pre_hooks", OrderedDict()), hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(optimizer, args, kwargs)`` after each step."""
+        return added(self.__dict__.setdefault("_step_post_hooks", OrderedDict()), hook)
+
+    @property
+    def state(self) -> dict[Tensor, dict[str, Any]]:
+        """What is kept of each parameter that has been updated, by PyTorch's names: ``state[parameter]["exp_avg"]``. A dict to read."""
+        found = self.pytorch_state_dict()["state"]
+        return {p: found[n] for n, p in enumerate(p for group in self.param_groups for p in group["params"]) if n in found}
+
+    @_with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates each parameter that has a gradient, in place. A closure computes the loss anew and is called first; its result
         is returned."""

@@ -1,3 +1,3 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
-from . import checkpoint as checkpoint
+from . import checkpoint as checkpoint, data as data

@@ -1,12 +1,15 @@
 """Functions with a backward of their own."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-from . import _oflow
-from ._modes import enable_grad, no_grad
-from ._oflow import Tensor, grad
+import oflow
 
-__all__ = ["Function", "FunctionCtx", "grad", "no_grad", "enable_grad"]
+from .. import _oflow
+from .._core import beside, named
+from .._modes import no_grad
+from .._oflow import Tensor
 
 
 class FunctionCtx:
@@ -18,13 +21,27 @@ class FunctionCtx:
     def __init__(self, needs_input_grad):
         self.needs_input_grad = needs_input_grad
         self._saved = ()
+        self._plain = frozenset()
+        self._fills = True
 
     def save_for_backward(self, *tensors: Tensor | None):
         """Keeps tensors (or None) for ``saved_tensors``. A tensor that is written in place afterwards is refused in backward."""
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, _oflow.Tensor):
-                raise TypeError(f"save_for_backward takes tensors, not {type(tensor).__name__}; set an attribute for other values")
+                raise TypeError(f"save_for_backward takes tensors, not {named(tensor)}; set an attribute for other values")
         self._saved = tuple((tensor, None if tensor is None else tensor._version) for tensor in tensors)
+
+    def mark_non_differentiable(self, *tensors: Tensor):
+        """Says of results of ``forward`` that they have no gradient: indices, masks."""
+        self._plain = frozenset(map(id, tensors))
+
+    def set_materialize_grads(self, value: bool):
+        """Whether ``backward`` is given zeros for a result without a gradient, as it is unless told otherwise, or None."""
+        self._fills = bool(value)
+
+    def mark_dirty(self, *tensors: Tensor) -> NoReturn:
+        """Refused: a Function returns new tensors."""
+        raise NotImplementedError("mark_dirty: a Function does not write into its inputs: return a new tensor, as of x.clone()")
 
     @property
     def saved_tensors(self) -> tuple[Tensor | Any, ...]:
@@ -57,6 +74,10 @@ def _inside(value, path, seen):
     return [found for where, part in parts for found in _inside(part, where, seen)]
 
 
+def _has_gradient(x):
+    return x.dtype.is_floating_point or x.dtype.is_complex
+
+
 class Function:
     """A function with a backward of its own. Subclasses have two static methods::
 
@@ -73,8 +94,10 @@ class Function:
 
         y = Square.apply(x)
 
-    ``backward`` is given a gradient for each output (None where there is none) and returns one for each argument of ``forward``; that of
-    an argument that is no tensor is None. Calls inside of ``forward`` are not recorded.
+    ``backward`` is given a gradient for each output (zeros where there is none, or None after ``ctx.set_materialize_grads(False)``) and
+    returns one for each argument of ``forward``; that of an argument that is no tensor is None. Calls inside of ``forward`` are not recorded.
+
+    A class that has ``setup_context(ctx, inputs, output)`` too has a ``forward`` without ``ctx``.
 
     A gradient that ``backward`` returns is summed to the shape of its argument and cast to its dtype, as in PyTorch; one in another place,
     or whose shape does not broadcast from that of the argument, is an error. Gradients go to tensors that are given by position: a tensor
@@ -84,6 +107,10 @@ class Function:
     @staticmethod
     def forward(ctx: Any, *args, **kwargs):
         raise NotImplementedError("a Function needs a static method forward(ctx, ...)")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any):
+        raise NotImplementedError("setup_context(ctx, inputs, output) keeps what backward needs")
 
     @staticmethod
     def backward(ctx: Any, *grads):
@@ -97,16 +124,25 @@ class Function:
             cls._refuse_unseen(args, kwargs)
         needs = tuple(isinstance(arg, _oflow.Tensor) and arg.requires_grad for arg in args)
         ctx = FunctionCtx(needs)
-        many = False
+        many, plain, places = False, (), ()
 
         def forward():
-            nonlocal many
+            nonlocal many, plain, places
             with no_grad():
-                result = cls.forward(ctx, *args, **kwargs)
+                if cls.setup_context is Function.setup_context:
+                    result = cls.forward(ctx, *args, **kwargs)
+                else:
+                    result = cls.forward(*args, **kwargs)
+                    cls.setup_context(ctx, args, result)
             many = isinstance(result, (tuple, list))
-            return list(result) if many else [result]
+            results = list(result) if many else [result]
+            plain = tuple(isinstance(t, Tensor) and (id(t) in ctx._plain or not _has_gradient(t)) for t in results)
+            places = tuple({"shape": tuple(t.shape), "dtype": t.dtype, **beside(t)} for t in results if isinstance(t, Tensor))
+            return results
 
         def backward(*grads):
+            if ctx._fills:
+                grads = [oflow.zeros(**place) if g is None else g for g, place in zip(grads, places)]
             result = cls.backward(ctx, *grads)
             result = result if isinstance(result, tuple) else (result,)
             if all(extra is None for extra in result[len(args) :]):
@@ -122,6 +158,7 @@ class Function:
             return tuple(result[i] for i in tensors)
 
         outs = _oflow._apply_custom(cls.__name__, [args[i] for i in tensors], forward, backward)
+        outs = tuple(t.detach() if is_plain else t for t, is_plain in zip(outs, plain))
         return outs if many else outs[0]
 
     @classmethod
@@ -139,3 +176,27 @@ class Function:
                 f"{cls.__name__}.apply: {', '.join(unseen)} requires a gradient, but gradients go to tensors that are given by position; give "
                 "it by position, or detach() it"
             )
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a ``backward`` whose calls are not recorded: a gradient of the gradient is an error, and not one that is wrong."""
+
+    @functools.wraps(function)
+    def backward(ctx, *grads):
+        with no_grad():
+            result = function(ctx, *grads)
+        given = [g for g in grads if isinstance(g, Tensor) and g.requires_grad]
+        if not given or not _oflow.is_grad_enabled():
+            return result
+        many = isinstance(result, tuple)
+        parts = list(result) if many else [result]
+        at = [i for i, part in enumerate(parts) if isinstance(part, Tensor)]
+
+        def refuse(*_):
+            raise RuntimeError("a backward that is marked with @once_differentiable is differentiated a second time")
+
+        for i, part in zip(at, _oflow._apply_custom("once_differentiable", given, lambda: [parts[i] for i in at], refuse)):
+            parts[i] = part
+        return tuple(parts) if many else parts[0]
+
+    return backward

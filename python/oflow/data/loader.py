@@ -6,11 +6,9 @@ from typing import Any
 
 import oflow
 
-from . import _oflow
-from ._oflow import Stream, Tensor
-from ._oflow import placement as _placement
-
-__all__ = ["Loader", "Stream"]
+from .. import _oflow
+from .._oflow import Stream, Tensor
+from .._oflow import placement as _placement
 
 
 class Loader:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from typing import Any
-from ._oflow import Stream as Stream, Tensor, placement as _placement
+from .._oflow import Stream, Tensor, placement as _placement
 
 class Loader:
     batch: int

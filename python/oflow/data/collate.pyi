@@ -1,0 +1,6 @@
+# Made by `python python/stubs` from the source beside it; do not edit.
+
+from typing import Any
+
+def default_convert(data: Any) -> Any: ...
+def default_collate(batch: Any) -> Any: ...

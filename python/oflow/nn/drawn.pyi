@@ -1,0 +1,9 @@
+# Made by `python python/stubs` from the source beside it; do not edit.
+
+from typing import Any
+from .module import Module
+
+class Drawn(Module):
+    def __init__(self) -> None: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+    def reset_parameters(self) -> None: ...

@@ -1,0 +1,13 @@
+# Made by `python python/stubs` from the source beside it; do not edit.
+
+from collections.abc import Callable
+from typing import Any
+from .._hooks import RemovableHandle
+
+TABLES: Any
+
+class Hooked:
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle: ...
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle: ...
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle: ...
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle: ...
