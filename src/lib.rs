@@ -23,7 +23,7 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [data](docs::data), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
 //! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
 //! [coming from DTensor or OneFlow](docs::coming_from).
 //!
@@ -107,7 +107,7 @@ pub mod docs {
     macro_rules! pages {
         ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
-            #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints"]
+            #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints\n[data]: crate::docs::data"]
             #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             $(#[doc = include_str!($more)])?
@@ -124,6 +124,7 @@ pub mod docs {
         memory "memory.md"
         graph "graph.md"
         checkpoints "checkpoints.md"
+        data "data.md"
         cuda "cuda.md"
         cases "cases.md"
         custom_ops "custom-ops.md"

@@ -5,6 +5,7 @@ mod autocast;
 mod checkpoint;
 mod checkpointing;
 mod convnet;
+mod data;
 mod graph;
 mod graph_closures;
 mod graph_memory;
