@@ -42,7 +42,7 @@
 //! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`saved_tensors_hooks`], [`detect_anomaly`], [`gradcheck`](testing::gradcheck) |
-//! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
+//! | training | [`optim`], [`data`], [`metrics`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
 //! | communication | [`report`], [`take_comm_trace`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`libraries::load`], [`libraries::build_and_load`], [`backend::add_kernel`] |
@@ -65,6 +65,7 @@ pub mod graph;
 pub mod interpreter;
 pub mod libraries;
 pub mod memory;
+pub mod metrics;
 pub mod nn;
 pub mod ops;
 pub mod optim;
