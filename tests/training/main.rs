@@ -16,6 +16,7 @@ mod graph_session;
 mod graph_update;
 mod graph_zero;
 mod guards;
+mod lora;
 mod metrics;
 mod mlp;
 mod modules;
