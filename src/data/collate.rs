@@ -29,7 +29,7 @@ pub(super) struct Column {
     pub shape: Vec<usize>,
 }
 
-/// What a rank holds of a column of a batch: a range of each dim, of the rows first.
+/// Share of a rank in a column of a batch: a range of each dim, of the rows first.
 pub(super) type Share = Vec<Range<usize>>;
 
 impl Target {
@@ -39,7 +39,7 @@ impl Target {
         check_layout(&batch_shape(0, column), column.dtype, placement, sbp)
             .map_err(|e| e.within(|| format!("batches of the column '{}'", column.name)))
     }
-    /// What the rank holds of a batch of `rows` rows; `None` outside the placement.
+    /// Returns the share of a rank in a batch of `rows` rows; `None` outside the placement.
     pub fn share(&self, rows: usize, column: &Column, rank: usize, world: usize) -> Option<Share> {
         let shape = batch_shape(rows, column);
         match self {
@@ -118,6 +118,11 @@ pub(super) fn copy_part(value: &[u8], shape: &[usize], part: &[Range<usize>], to
     for i in range.clone() {
         copy_part(&value[i * each..][..each], &shape[1..], &part[1..], to);
     }
+}
+
+/// Refuses batches of no items.
+pub(super) fn check_batch(n: usize) -> Result<()> {
+    if n > 0 { Ok(()) } else { Err(Error::argument("batches of 0 items").help("a batch has at least 1 item")) }
 }
 
 /// An error of one row is one of this rank: others may not have read the row.

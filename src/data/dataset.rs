@@ -1,8 +1,10 @@
 //! Data sets: rows by number.
 
-use super::sampled::Sampled;
+use super::collate::check_batch;
 use super::sampler::Sampler;
+use super::streams::{DataStream, position_part};
 use crate::error::{Error, Result};
+use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -128,11 +130,7 @@ pub(super) fn check(index: usize, len: usize) -> Result<()> {
     if index < len {
         return Ok(());
     }
-    Err(Error::index(format!("there is no item {index}; the data set has {len}")))
-}
-
-pub(super) fn check_batch(n: usize) -> Result<()> {
-    if n > 0 { Ok(()) } else { Err(Error::argument("batches of 0 items").help("a batch has at least 1 item")) }
+    Err(Error::index(format!("item {index} is out of range; there are {len}")))
 }
 
 /// A data set of items in memory, which are cloned when they are read.
@@ -170,7 +168,7 @@ macro_rules! by_pointer {
 }
 by_pointer!(Arc Box);
 
-/// What [`Dataset::map`] makes.
+/// Data set that [`Dataset::map`] makes.
 #[derive(Clone, Debug)]
 pub struct Map<D, F> {
     of: D,
@@ -187,7 +185,7 @@ impl<D: Dataset, T, F: Fn(D::Item) -> Result<T> + Send + Sync> Dataset for Map<D
     }
 }
 
-/// What [`Dataset::filter`] and [`Dataset::subset`] make.
+/// Data set that [`Dataset::filter`] and [`Dataset::subset`] make.
 #[derive(Clone, Debug)]
 pub struct Subset<D> {
     of: D,
@@ -212,7 +210,7 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 }
 
-/// What [`Dataset::take`] and [`Dataset::skip`] make.
+/// Data set that [`Dataset::take`] and [`Dataset::skip`] make.
 #[derive(Clone, Debug)]
 pub struct Window<D> {
     of: D,
@@ -230,7 +228,7 @@ impl<D: Dataset> Dataset for Window<D> {
     }
 }
 
-/// What [`Dataset::concat`] makes.
+/// Data set that [`Dataset::concat`] makes.
 #[derive(Clone, Debug)]
 pub struct Concat<A, B> {
     first: A,
@@ -251,7 +249,7 @@ impl<A: Dataset, B: Dataset<Item = A::Item>> Dataset for Concat<A, B> {
     }
 }
 
-/// What [`Dataset::zip`] makes.
+/// Data set that [`Dataset::zip`] makes.
 #[derive(Clone, Debug)]
 pub struct Zip<A, B> {
     left: A,
@@ -269,7 +267,7 @@ impl<A: Dataset, B: Dataset> Dataset for Zip<A, B> {
     }
 }
 
-/// What [`Dataset::batch`] makes.
+/// Data set that [`Dataset::batch`] makes.
 #[derive(Clone, Debug)]
 pub struct Batched<D> {
     of: D,
@@ -319,7 +317,7 @@ impl<D: Dataset> Dataset for Interleaved<D> {
         loop {
             let active: Vec<&D> = self.sets.iter().filter(|s| s.len() > done).collect();
             let Some(until) = active.iter().map(|s| s.len()).min() else {
-                return Err(Error::index(format!("there is no item {index}")));
+                return Err(Error::index(format!("item {index} is out of range")));
             };
             let here = (until - done) * active.len();
             if rest < here {
@@ -327,6 +325,86 @@ impl<D: Dataset> Dataset for Interleaved<D> {
             }
             (rest, done) = (rest - here, until);
         }
+    }
+}
+
+/// Stream that [`Dataset::stream`] makes. Its position is a number, so it is moved and passed over without reading.
+pub struct Sampled<D> {
+    of: D,
+    sampler: Sampler,
+    epochs: Range<u64>,
+    /// Epoch of the next item.
+    epoch: u64,
+    /// Number of items that the epoch has already given.
+    given: usize,
+    /// Order of the epoch, once an item of it is asked for.
+    order: Option<Vec<usize>>,
+}
+
+impl<D: Dataset> Sampled<D> {
+    pub(super) fn new(of: D, sampler: Sampler, epochs: Range<u64>) -> Result<Sampled<D>> {
+        sampler.check(of.len())?;
+        Ok(Sampled { epoch: epochs.start, of, sampler, epochs, given: 0, order: None })
+    }
+    /// Returns the epoch of the next item.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+    /// How the order is told: samplers of other data or seeds differ.
+    fn order_name(&self) -> String {
+        let rows = self.of.len();
+        let all =
+            || self.sampler.seed().map_or(format!("{rows} rows"), |s| format!("{rows} rows shuffled by seed {s}"));
+        self.sampler.fingerprint().unwrap_or_else(all)
+    }
+    /// Whether there is an item; moves to the epoch that has it.
+    fn begin(&mut self) -> bool {
+        let rows = self.sampler.len(self.of.len());
+        if rows == 0 {
+            return false;
+        }
+        if self.given >= rows {
+            (self.epoch, self.given, self.order) = (self.epoch.saturating_add(1), 0, None);
+        }
+        self.epoch < self.epochs.end
+    }
+}
+
+impl<D: Dataset> DataStream for Sampled<D> {
+    type Item = D::Item;
+    fn next(&mut self) -> Option<Result<D::Item>> {
+        if !self.begin() {
+            return None;
+        }
+        if self.order.is_none() {
+            match self.sampler.order(self.of.len(), self.epoch) {
+                Ok(order) => self.order = Some(order),
+                Err(e) => return Some(Err(e)),
+            }
+        }
+        let row = self.order.as_ref().and_then(|o| o.get(self.given)).copied()?;
+        self.given += 1;
+        Some(self.of.get(row))
+    }
+    fn pass(&mut self) -> Option<Result<()>> {
+        self.begin().then(|| self.given += 1).map(Ok)
+    }
+    fn position(&self) -> Value {
+        json!({ "epoch": self.epoch, "row": self.given, "order": self.order_name() })
+    }
+    fn seek(&mut self, position: &Value) -> Result<()> {
+        let (epoch, row, order): (u64, usize, String) =
+            (position_part(position, "epoch")?, position_part(position, "row")?, position_part(position, "order")?);
+        let own = self.order_name();
+        if order != own {
+            return Err(Error::argument(format!("the position is one in {order}; this stream has {own}"))
+                .help("make the stream of the same rows with the same sampler"));
+        }
+        if epoch != self.epoch {
+            self.order = None;
+        }
+        (self.epoch, self.given) = (epoch, row);
+        Ok(())
     }
 }
 
@@ -365,7 +443,7 @@ mod tests {
     fn items_that_are_not_there_are_errors() {
         let d = in_memory(vec![1, 2, 3]);
         let e = d.clone().take(2).get(2).unwrap_err();
-        assert_eq!(e.message(), "there is no item 2; the data set has 2");
+        assert_eq!(e.message(), "item 2 is out of range; there are 2");
         assert!(d.clone().skip(1).get(2).is_err() && d.clone().concat(d.clone()).get(6).is_err());
         assert!(d.clone().subset(vec![0, 3]).is_err() && d.clone().batch(0).is_err());
         assert!(interleave(vec![d.clone(), d]).get(6).is_err());

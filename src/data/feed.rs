@@ -1,6 +1,6 @@
 //! Batches of the rows of a stream.
 
-use super::collate::{Column, Target, arrays, columns_of, copy_part, local_error};
+use super::collate::{Column, Target, arrays, check_batch, columns_of, copy_part, local_error};
 use super::row::Row;
 use super::streams::DataStream;
 use crate::context::{RankCtx, current_rank};
@@ -9,13 +9,14 @@ use crate::placement::{AxisRef, Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use crate::state::{LoadState, SaveState, Stateful, notation};
 use crate::tensor::Tensor;
+use std::sync::Arc;
 
 /// Makes batches of the rows of a [`DataStream`], as a [`Loader`](super::Loader) does of a data set. Every rank goes over the whole stream, but
 /// passes over the rows of other ranks without making them. Its state is the position of the stream, the same on every rank: a loaded feed
 /// continues with the same rows on any number of ranks.
 ///
 /// ```
-/// use oflow::data::{DataStream, Feed, Row, from_fn};
+/// use oflow::data::{DataStreamExt, Feed, Row, from_fn};
 /// use oflow::prelude::*;
 /// let _world = oflow::init()?;
 /// let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 1)])?;
@@ -31,7 +32,7 @@ pub struct Feed<S> {
     batch: usize,
     drop_last: bool,
     /// Columns, from the row at the position where batches were first asked for.
-    columns: Option<Vec<Column>>,
+    columns: Option<Arc<[Column]>>,
 }
 
 impl<S: DataStream<Item = Row>> Feed<S> {
@@ -51,7 +52,7 @@ impl<S: DataStream<Item = Row>> Feed<S> {
         Feed::to(Target::Local(device), batch, stream)
     }
     fn to(target: Target, batch: usize, stream: S) -> Result<Feed<S>> {
-        super::dataset::check_batch(batch)?;
+        check_batch(batch)?;
         Ok(Feed { stream, target, batch, drop_last: false, columns: None })
     }
     /// Splits batches along a mesh axis (S(0)).
@@ -78,18 +79,17 @@ impl<S: DataStream<Item = Row>> Feed<S> {
         &self.stream
     }
     /// The columns, from the next row; the stream stays where it is. `None` at its end.
-    fn columns(&mut self) -> Option<Result<Vec<Column>>> {
+    fn columns(&mut self) -> Option<Result<Arc<[Column]>>> {
         if let Some(columns) = &self.columns {
             return Some(Ok(columns.clone()));
         }
         let start = self.stream.position();
-        let columns = self.stream.next()?.and_then(|row| columns_of(&row)).and_then(|columns| {
+        // A row that fails here fails on every rank, and is passed over on every rank.
+        Some(self.stream.next()?.and_then(|row| columns_of(&row)).and_then(|columns| {
             columns.iter().try_for_each(|c| self.target.check(c))?;
             self.stream.seek(&start)?;
-            Ok(columns)
-        });
-        // A row that fails here fails on every rank, and is passed over on every rank.
-        Some(columns.inspect(|c| self.columns = Some(c.clone())))
+            Ok(self.columns.insert(columns.into()).clone())
+        }))
     }
     /// Goes over the next `n` rows and makes those of this rank's share of a batch of `n`. Returns how many there were; the bytes are of use
     /// if there were `n`.

@@ -1,15 +1,18 @@
 //! Batches of the rows of a data set.
 
-use super::batches::Batches;
 use super::collate::{Column, Share, Target, arrays, columns_of, copy_part, local_error};
 use super::dataset::Dataset;
 use super::row::Row;
 use super::sampler::Sampler;
 use super::stream::Stream;
+use super::threads::InOrder;
+use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
 use crate::placement::{AxisRef, Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
+use crate::tensor::Tensor;
 use oflow_kernels::Element;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Where rows come from.
@@ -20,7 +23,7 @@ pub(super) enum Source {
     Rows(Arc<dyn Dataset<Item = Row>>),
 }
 
-/// What makes the bytes of batches, on any thread.
+/// Maker of the bytes of batches, on any thread.
 pub(super) struct Maker {
     pub columns: Vec<Column>,
     pub source: Source,
@@ -271,6 +274,106 @@ impl Loader {
     /// Returns the batches of all epochs, without end. A checkpoint can save its position.
     pub fn stream(&self) -> Stream<&Loader> {
         Stream::new(self)
+    }
+}
+
+/// The batches of one epoch. Each batch has one tensor per column, `[batch, shape…]`. `L` is a reference to the loader, or an `Arc`
+/// where the batches are to outlive the place where they are made.
+pub struct Batches<L> {
+    loader: L,
+    /// Rows of the epoch, or why the sampler has none: it may have been chosen before the rows were known.
+    order: std::result::Result<Arc<[usize]>, String>,
+    next: usize,
+    /// Threads that make the batches from `next` on, once one is asked for.
+    made: Option<InOrder<Vec<Vec<u8>>>>,
+}
+
+/// All that is needed to make the bytes of any batch of the epoch.
+struct Work {
+    maker: Arc<Maker>,
+    order: Arc<[usize]>,
+    target: Target,
+    batch: usize,
+    rank: usize,
+    world: usize,
+}
+
+impl Work {
+    fn rows(&self, number: usize) -> Range<usize> {
+        let start = number * self.batch;
+        start..self.order.len().min(start.saturating_add(self.batch))
+    }
+    fn bytes(&self, number: usize) -> Result<Vec<Vec<u8>>> {
+        let all = &self.order[self.rows(number)];
+        let share = |c| self.target.share(all.len(), c, self.rank, self.world);
+        let shares: Vec<Option<Share>> = self.maker.columns.iter().map(share).collect();
+        let mine = self.target.rows(all.len(), &self.maker.columns, self.rank, self.world);
+        self.maker.bytes(&all[mine], &shares)
+    }
+}
+
+impl<L: Clone> Clone for Batches<L> {
+    /// The clone has threads of its own.
+    fn clone(&self) -> Batches<L> {
+        Batches { loader: self.loader.clone(), order: self.order.clone(), next: self.next, made: None }
+    }
+}
+
+impl<L: Deref<Target = Loader>> Batches<L> {
+    /// Makes the batches of an epoch of the loader.
+    pub fn new(loader: L, epoch: u64) -> Batches<L> {
+        let order = loader.sampler.order(loader.rows(), epoch).map(Into::into).map_err(|e| e.message().to_string());
+        Batches { loader, order, next: 0, made: None }
+    }
+    /// Skips `n` batches without making them.
+    pub(super) fn leave_out(&mut self, n: usize) {
+        if n > 0 {
+            self.made = None;
+        }
+        self.next = self.next.saturating_add(n).min(self.loader.batches());
+    }
+    fn batch(&mut self, number: usize) -> Result<Vec<Tensor>> {
+        let (ctx, l) = (current_rank()?, &*self.loader);
+        let order = self.order.clone().map_err(Error::argument)?;
+        let work = Work {
+            maker: l.maker.clone(),
+            order,
+            target: l.target.clone(),
+            batch: l.batch,
+            rank: ctx.rank(),
+            world: ctx.world(),
+        };
+        let rows = work.rows(number).len();
+        let bytes = match l.ahead {
+            None => work.bytes(number)?,
+            Some((threads, ahead)) => {
+                let made = match self.made.take() {
+                    Some(made) => made,
+                    None => InOrder::start(number, l.batches(), threads, ahead, move |n| work.bytes(n))?,
+                };
+                self.made.insert(made).take()?
+            }
+        };
+        let tensor = |(c, b): (_, &Vec<u8>)| l.target.tensor(&ctx, rows, c, b);
+        l.maker.columns.iter().zip(&bytes).map(tensor).collect()
+    }
+}
+
+impl<L: Deref<Target = Loader>> Iterator for Batches<L> {
+    type Item = Result<Vec<Tensor>>;
+
+    /// Skips `n` batches without making them, and returns the next one.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.leave_out(n);
+        self.next()
+    }
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.loader.batches() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.batch(self.next - 1))
     }
 }
 

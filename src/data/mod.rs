@@ -5,29 +5,27 @@
 //! [`Stream`] and `Feed` have a position that checkpoints save. [The page on data](crate::docs::data) leads through all of it; readers of
 //! files are in the crate `oflow-readers`.
 
-mod batches;
 mod collate;
 mod dataset;
 mod feed;
 mod loader;
 mod order;
 mod row;
-mod sampled;
 mod sampler;
 mod stream;
 mod streams;
 mod threads;
 
-pub use batches::Batches;
-pub use dataset::{Batched, Concat, Dataset, InMemory, Interleaved, Map, Subset, Window, Zip, in_memory, interleave};
+pub use dataset::{
+    Batched, Concat, Dataset, InMemory, Interleaved, Map, Sampled, Subset, Window, Zip, in_memory, interleave,
+};
 pub use feed::Feed;
-pub use loader::Loader;
+pub use loader::{Batches, Loader};
 pub use order::permutation;
 pub use row::{Array, Field, Row};
-pub use sampled::Sampled;
 pub use sampler::Sampler;
 pub use stream::Stream;
 pub use streams::{
-    Chained, DataStream, Filtered, FromFn, Grouped, InTurn, Mapped, Paired, Prefetch, Shuffled, Skipped, Taken,
-    from_fn, part,
+    Chained, DataStream, DataStreamExt, Filtered, FromFn, Grouped, InTurn, Mapped, Paired, Prefetch, Shuffled, Skipped,
+    Taken, from_fn, position_part,
 };

@@ -62,7 +62,7 @@ impl Array {
         if dtype == DType::Bool
             && let Some(bad) = bytes.iter().find(|b| **b > 1)
         {
-            return Err(Error::value(format!("{bad} is no bool; its byte is 0 or 1")));
+            return Err(Error::value(format!("the byte {bad} of a bool is neither 0 nor 1")));
         }
         Ok(Array { dtype, shape: shape.to_vec(), bytes })
     }
@@ -103,7 +103,8 @@ impl Array {
     /// If the dtype has no real numbers.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         let real = self.dtype.builtin().filter(|b| !b.is_complex());
-        let b = real.ok_or_else(|| Error::dtype(format!("the elements of {} are no real numbers", self.dtype)))?;
+        let b =
+            real.ok_or_else(|| Error::dtype(format!("the elements of {} cannot be read as real numbers", self.dtype)))?;
         Ok(self.decoded(b).map(f64::from_scalar).collect())
     }
     /// Returns the array with elements of another type, converted as `as` does.

@@ -1,4 +1,4 @@
-//! Which rows an epoch has, and in which order.
+//! The rows of an epoch, and their order.
 
 use super::order::{hashed, permutation};
 use crate::error::{Error, Result};
@@ -65,11 +65,11 @@ impl Sampler {
         }
         Ok(Sampler(Kind::Weighted { sums, draws, seed }))
     }
-    /// These rows in this order, such as a part for validation.
+    /// The given rows in the given order, such as a part for validation.
     pub fn subset(rows: Vec<usize>) -> Sampler {
         Sampler(Kind::Subset { rows: rows.into(), seed: None })
     }
-    /// These rows in random order, another one in each epoch.
+    /// The given rows in random order, another one in each epoch.
     pub fn random_subset(rows: Vec<usize>, seed: u64) -> Sampler {
         Sampler(Kind::Subset { rows: rows.into(), seed: Some(seed) })
     }

@@ -1,7 +1,6 @@
 //! An endless stream of batches, whose position a checkpoint saves.
 
-use super::batches::Batches;
-use super::loader::Loader;
+use super::loader::{Batches, Loader};
 use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;

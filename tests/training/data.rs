@@ -1,7 +1,7 @@
 //! Batches of data sets and streams: on every mesh the same rows, each rank's own ones only, resumed on other numbers of ranks.
 
 use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
-use oflow::data::{Array, DataStream, Dataset, Feed, Loader, Row, Sampler, from_fn, in_memory};
+use oflow::data::{Array, DataStreamExt, Dataset, Feed, Loader, Row, Sampler, from_fn, in_memory};
 use oflow::prelude::*;
 use oflow::run_ranks;
 use oflow::state::Stateful;
@@ -252,6 +252,14 @@ fn rows_that_do_not_make_batches_are_refused() {
             Loader::local(Device::Cpu, 0).dataset(rows(4)).is_err()
                 && Feed::local(Device::Cpu, 0, from_fn(|| [].into_iter())).is_err()
         );
+        // A sampler that does not fit rows that come after it.
+        let early = loader().sampler(Sampler::subset(vec![]))?.sampler(Sampler::sequential())?;
+        assert!(loader().sampler(Sampler::subset(vec![3])).is_err());
+        let weights = Sampler::weighted(vec![1.0], 9, 1)?;
+        let l = loader().with_rows(1).sampler(weights)?.with_rows(4).column(vec![0f32; 4], &[])?;
+        let e = l.stream().next().unwrap_err().to_string();
+        assert!(e.contains("the sampler has 1 weights for 4 rows"), "{e}");
+        assert_eq!(early.dataset(rows(4))?.batches(), 2);
         // No rows: no batches.
         let empty = loader().dataset(rows(0))?;
         assert_eq!((empty.batches(), empty.epoch(0).count()), (0, 0));

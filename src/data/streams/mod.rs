@@ -1,13 +1,15 @@
 //! Streams of items, one after another, with a position that can be saved.
 //!
-//! [`DataStream`] is the trait; its methods make streams of streams. `simple` has those that keep no items, `several` those of more than
-//! one stream, `shuffle` and `prefetch` those that hold items back.
+//! [`DataStream`] is the trait; the methods of [`DataStreamExt`] make streams of streams. `simple` has those that keep no items, `several`
+//! those of more than one stream, `shuffle` and `prefetch` those that hold items back.
 
+mod adapters;
 mod prefetch;
 mod several;
 mod shuffle;
 mod simple;
 
+pub use adapters::DataStreamExt;
 pub use prefetch::Prefetch;
 pub use several::{Chained, InTurn, Paired};
 pub use shuffle::Shuffled;
@@ -27,7 +29,7 @@ use serde_json::Value;
 /// An error takes the place of one item; the next call gives the item after it.
 ///
 /// ```
-/// use oflow::data::{DataStream, from_fn};
+/// use oflow::data::{DataStream, DataStreamExt, from_fn};
 /// let made = || from_fn(|| (0..100i64).map(Ok)).filter(|n| n % 3 == 0).map(|n| Ok(n * n)).shuffle(8, 1);
 /// let mut stream = made();
 /// (0..5).for_each(|_| drop(stream.next()));
@@ -53,87 +55,6 @@ pub trait DataStream: Send {
     /// # Errors
     /// If the position is of another stream, or cannot be reached.
     fn seek(&mut self, position: &Value) -> Result<()>;
-
-    /// Returns a stream of what `f` makes of each item. An item that is passed over is not made.
-    fn map<T, F: FnMut(Self::Item) -> Result<T> + Send>(self, f: F) -> Mapped<Self, F>
-    where
-        Self: Sized,
-    {
-        Mapped { of: self, f }
-    }
-    /// Returns a stream of the items for which `keep` is true.
-    fn filter<F: FnMut(&Self::Item) -> bool + Send>(self, keep: F) -> Filtered<Self, F>
-    where
-        Self: Sized,
-    {
-        Filtered { of: self, keep }
-    }
-    /// Returns a stream of lists of `n` items that follow each other. The last list may be shorter. An error takes the place of the list that
-    /// it is in.
-    ///
-    /// # Errors
-    /// If `n` is 0.
-    fn batch(self, n: usize) -> Result<Grouped<Self>>
-    where
-        Self: Sized,
-    {
-        super::dataset::check_batch(n)?;
-        Ok(Grouped { of: self, n })
-    }
-    /// Returns a stream of the first `n` items.
-    fn take(self, n: usize) -> Taken<Self>
-    where
-        Self: Sized,
-    {
-        Taken { of: self, left: n }
-    }
-    /// Returns a stream of the items after the first `n`.
-    fn skip(self, n: usize) -> Skipped<Self>
-    where
-        Self: Sized,
-    {
-        Skipped { of: self, left: n }
-    }
-    /// Returns a stream of these items, then those of another stream.
-    fn concat<S: DataStream<Item = Self::Item>>(self, then: S) -> Chained<Self, S>
-    where
-        Self: Sized,
-    {
-        Chained::new(self, then)
-    }
-    /// Returns a stream of pairs of an item of this stream and one of another. It ends with the shorter one.
-    fn zip<S: DataStream>(self, with: S) -> Paired<Self, S>
-    where
-        Self: Sized,
-    {
-        Paired { left: self, right: with }
-    }
-    /// Returns a stream of items of this stream and others in turn. One that has ended is left out.
-    fn interleave(self, others: Vec<Self>) -> InTurn<Self>
-    where
-        Self: Sized,
-    {
-        InTurn::new(self, others)
-    }
-    /// Returns a stream that holds `buffer` items and gives one of them by chance, then takes the next one in its place. What makes items
-    /// large, such as decoding, belongs behind it: then the buffer is small, and items that other ranks need are not made.
-    ///
-    /// The position has the position of each item that is held, so `seek` reads these items again.
-    fn shuffle(self, buffer: usize, seed: u64) -> Shuffled<Self>
-    where
-        Self: Sized,
-    {
-        Shuffled::new(self, buffer, seed)
-    }
-    /// Returns a stream whose items are made on a thread, up to `ahead` before they are asked for. A panic there becomes an error of the
-    /// item, and the stream ends. Items that are passed over are made too.
-    fn prefetch(self, ahead: usize) -> Prefetch<Self>
-    where
-        Self: Sized + 'static,
-        Self::Item: Send,
-    {
-        Prefetch::new(self, ahead)
-    }
 }
 
 impl<S: DataStream + ?Sized> DataStream for Box<S> {
@@ -156,7 +77,7 @@ impl<S: DataStream + ?Sized> DataStream for Box<S> {
 ///
 /// # Errors
 /// If the position has no such part: it was made by another stream.
-pub fn part<T: DeserializeOwned>(position: &Value, name: &str) -> Result<T> {
+pub fn position_part<T: DeserializeOwned>(position: &Value, name: &str) -> Result<T> {
     let found = position.get(name).and_then(|v| T::deserialize(v).ok());
     found.ok_or_else(|| {
         let shown: String = position.to_string().chars().take(80).collect();

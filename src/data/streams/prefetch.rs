@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 /// An item with the position behind it, or the end.
 type Made<T> = (Option<Result<T>>, Value);
 
-/// What [`DataStream::prefetch`] makes. The stream is on the thread while the thread runs, and here otherwise: exactly one of `idle` and
+/// Stream that [`DataStreamExt::prefetch`](super::DataStreamExt::prefetch) makes. The stream is on the thread while the thread runs, and here otherwise: exactly one of `idle` and
 /// `running` has it. A stream that panicked is in neither.
 pub struct Prefetch<S: DataStream> {
     ahead: usize,

@@ -1,10 +1,10 @@
 //! Streams of several streams.
 
-use super::{DataStream, part};
+use super::{DataStream, position_part};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
-/// What [`DataStream::concat`] makes.
+/// Stream that [`DataStreamExt::concat`](super::DataStreamExt::concat) makes.
 pub struct Chained<A, B> {
     first: A,
     then: B,
@@ -45,15 +45,15 @@ impl<A: DataStream, B: DataStream<Item = A::Item>> DataStream for Chained<A, B> 
         json!({ "in_second": self.in_second, "first": self.first.position(), "then": self.then.position() })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        let in_second = part(position, "in_second")?;
-        self.first.seek(&part(position, "first")?)?;
-        self.then.seek(&part(position, "then")?)?;
+        let in_second = position_part(position, "in_second")?;
+        self.first.seek(&position_part(position, "first")?)?;
+        self.then.seek(&position_part(position, "then")?)?;
         self.in_second = in_second;
         Ok(())
     }
 }
 
-/// What [`DataStream::zip`] makes.
+/// Stream that [`DataStreamExt::zip`](super::DataStreamExt::zip) makes.
 pub struct Paired<A, B> {
     pub(super) left: A,
     pub(super) right: B,
@@ -74,12 +74,12 @@ impl<A: DataStream, B: DataStream> DataStream for Paired<A, B> {
         json!({ "left": self.left.position(), "right": self.right.position() })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        self.left.seek(&part(position, "left")?)?;
-        self.right.seek(&part(position, "right")?)
+        self.left.seek(&position_part(position, "left")?)?;
+        self.right.seek(&position_part(position, "right")?)
     }
 }
 
-/// What [`DataStream::interleave`] makes.
+/// Stream that [`DataStreamExt::interleave`](super::DataStreamExt::interleave) makes.
 pub struct InTurn<S> {
     streams: Vec<S>,
     ended: Vec<bool>,
@@ -120,8 +120,8 @@ impl<S: DataStream> DataStream for InTurn<S> {
         json!({ "turn": self.turn, "ended": self.ended, "streams": of })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        let (turn, ended): (usize, Vec<bool>) = (part(position, "turn")?, part(position, "ended")?);
-        let of: Vec<Value> = part(position, "streams")?;
+        let (turn, ended): (usize, Vec<bool>) = (position_part(position, "turn")?, position_part(position, "ended")?);
+        let of: Vec<Value> = position_part(position, "streams")?;
         let n = self.streams.len();
         if of.len() != n || ended.len() != n || turn >= n {
             return Err(Error::argument(format!("the position is one of {} interleaved streams, not {n}", of.len())));

@@ -1,11 +1,11 @@
 //! A stream in random order, as far as a buffer allows.
 
 use super::super::order::hashed;
-use super::{DataStream, part};
+use super::{DataStream, position_part};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
-/// What [`DataStream::shuffle`] makes.
+/// Stream that [`DataStreamExt::shuffle`](super::DataStreamExt::shuffle) makes.
 pub struct Shuffled<S: DataStream> {
     of: S,
     seed: u64,
@@ -50,14 +50,14 @@ where
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
         let (drawn, seed, ended): (u64, u64, bool) =
-            (part(position, "drawn")?, part(position, "seed")?, part(position, "ended")?);
+            (position_part(position, "drawn")?, position_part(position, "seed")?, position_part(position, "ended")?);
         if seed != self.seed {
             return Err(Error::argument(format!(
                 "the position is of a stream shuffled by seed {seed}; this one has seed {}",
                 self.seed
             )));
         }
-        let before: Vec<Value> = part(position, "held")?;
+        let before: Vec<Value> = position_part(position, "held")?;
         let mut held = Vec::with_capacity(before.len().min(self.buffer));
         for p in before {
             self.of.seek(&p)?;
@@ -66,7 +66,7 @@ where
             })??;
             held.push((p, item));
         }
-        self.of.seek(&part(position, "of")?)?;
+        self.of.seek(&position_part(position, "of")?)?;
         (self.held, self.drawn, self.ended) = (held, drawn, ended);
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Streams that keep no items.
 
-use super::{DataStream, part};
+use super::{DataStream, position_part};
 use crate::error::{Error, Result};
 use serde_json::{Value, json};
 
-/// What [`from_fn`] makes.
+/// Stream that [`from_fn`] makes.
 pub struct FromFn<I, F> {
     make: F,
     items: I,
@@ -32,7 +32,7 @@ impl<T, I: Iterator<Item = Result<T>> + Send, F: Fn() -> I + Send> DataStream fo
         json!({ "item": self.given })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        let to: u64 = part(position, "item")?;
+        let to: u64 = position_part(position, "item")?;
         if to < self.given {
             (self.items, self.given) = ((self.make)(), 0);
         }
@@ -47,7 +47,7 @@ impl<T, I: Iterator<Item = Result<T>> + Send, F: Fn() -> I + Send> DataStream fo
     }
 }
 
-/// What [`DataStream::map`] makes.
+/// Stream that [`DataStreamExt::map`](super::DataStreamExt::map) makes.
 pub struct Mapped<S, F> {
     pub(super) of: S,
     pub(super) f: F,
@@ -69,7 +69,7 @@ impl<S: DataStream, T, F: FnMut(S::Item) -> Result<T> + Send> DataStream for Map
     }
 }
 
-/// What [`DataStream::filter`] makes.
+/// Stream that [`DataStreamExt::filter`](super::DataStreamExt::filter) makes.
 pub struct Filtered<S, F> {
     pub(super) of: S,
     pub(super) keep: F,
@@ -93,7 +93,7 @@ impl<S: DataStream, F: FnMut(&S::Item) -> bool + Send> DataStream for Filtered<S
     }
 }
 
-/// What [`DataStream::batch`] makes.
+/// Stream that [`DataStreamExt::batch`](super::DataStreamExt::batch) makes.
 pub struct Grouped<S> {
     pub(super) of: S,
     pub(super) n: usize,
@@ -130,7 +130,7 @@ impl<S: DataStream> DataStream for Grouped<S> {
     }
 }
 
-/// What [`DataStream::take`] makes.
+/// Stream that [`DataStreamExt::take`](super::DataStreamExt::take) makes.
 pub struct Taken<S> {
     pub(super) of: S,
     pub(super) left: usize,
@@ -150,14 +150,14 @@ impl<S: DataStream> DataStream for Taken<S> {
         json!({ "left": self.left, "of": self.of.position() })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        let left = part(position, "left")?;
-        self.of.seek(&part(position, "of")?)?;
+        let left = position_part(position, "left")?;
+        self.of.seek(&position_part(position, "of")?)?;
         self.left = left;
         Ok(())
     }
 }
 
-/// What [`DataStream::skip`] makes.
+/// Stream that [`DataStreamExt::skip`](super::DataStreamExt::skip) makes.
 pub struct Skipped<S> {
     pub(super) of: S,
     /// Items still to pass over; they are at the first use.
@@ -189,8 +189,8 @@ impl<S: DataStream> DataStream for Skipped<S> {
         json!({ "to_skip": self.left, "of": self.of.position() })
     }
     fn seek(&mut self, position: &Value) -> Result<()> {
-        let left = part(position, "to_skip")?;
-        self.of.seek(&part(position, "of")?)?;
+        let left = position_part(position, "to_skip")?;
+        self.of.seek(&position_part(position, "of")?)?;
         self.left = left;
         Ok(())
     }
