@@ -139,7 +139,7 @@ impl Array {
 /// The value of one field of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
-    /// Numbers.
+    /// Numbers of one dtype, with a shape.
     Array(Array),
     /// Text. Batches have numbers only: a `map` makes numbers of it first.
     Text(String),

@@ -185,7 +185,7 @@ impl ConfusionMatrix {
     }
 }
 
-/// Its value is the accuracy.
+/// The value is the accuracy.
 impl Metric for ConfusionMatrix {
     fn value(&self) -> f64 {
         self.accuracy()

@@ -18,7 +18,7 @@ pub use top_k::Accuracy;
 use crate::error::Result;
 use crate::state::Stateful;
 
-/// What all metrics have. The sums of several batches are those of their rows, not means of means, so a short last batch counts by its
+/// Methods of all metrics. The sums of several batches are those of their rows, not means of means, so a short last batch counts by its
 /// rows.
 ///
 /// ```

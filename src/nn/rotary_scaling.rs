@@ -80,7 +80,7 @@ pub struct Yarn {
     /// With `mscale_all_dim`: the factor is (0.1 `mscale` ln(`factor`) + 1) / (0.1 `mscale_all_dim` ln(`factor`) + 1).
     #[serde(default)]
     pub mscale: Option<f64>,
-    /// See `mscale`.
+    /// Denominator of the factor; see `mscale`.
     #[serde(default)]
     pub mscale_all_dim: Option<f64>,
     /// Whether the bounds of the ramp are whole pairs.
