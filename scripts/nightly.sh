@@ -15,6 +15,10 @@ cargo test --test tensors --test training --test launcher -- graph
 OFLOW_CALLS_HERE=20000 scripts/memcheck.sh
 OFLOW_CALLS=1000000 cargo test --test calls random
 
+# Parquet files. The feature changes those of crates that the library uses too, so it is compiled once more.
+cargo test -p oflow-readers --features parquet
+cargo clippy -p oflow-readers --features parquet --all-targets -- -D warnings
+
 # What README's first command compiles, in packages and lines.
 cargo xtask budget
 

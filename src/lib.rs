@@ -23,7 +23,7 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [data](docs::data), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
 //! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
 //! [coming from DTensor or OneFlow](docs::coming_from).
 //!
@@ -42,7 +42,7 @@
 //! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`saved_tensors_hooks`], [`detect_anomaly`], [`gradcheck`](testing::gradcheck) |
-//! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
+//! | training | [`optim`], [`data`], [`metrics`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
 //! | communication | [`report`], [`take_comm_trace`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`libraries::load`], [`libraries::build_and_load`], [`backend::add_kernel`] |
@@ -65,6 +65,7 @@ pub mod graph;
 pub mod interpreter;
 pub mod libraries;
 pub mod memory;
+pub mod metrics;
 pub mod nn;
 pub mod ops;
 pub mod optim;
@@ -107,7 +108,7 @@ pub mod docs {
     macro_rules! pages {
         ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
-            #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints"]
+            #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints\n[data]: crate::docs::data"]
             #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n[rust]: crate::docs::rust\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             $(#[doc = include_str!($more)])?
@@ -125,6 +126,7 @@ pub mod docs {
         memory "memory.md"
         graph "graph.md"
         checkpoints "checkpoints.md"
+        data "data.md"
         cuda "cuda.md"
         cases "cases.md"
         custom_ops "custom-ops.md"

@@ -22,6 +22,7 @@ const ROOMS: &[&str] = &[
     "libraries",
     "state",
     "data",
+    "metrics",
     "nn",
     "optim",
     "checkpoint",

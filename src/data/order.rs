@@ -19,11 +19,19 @@ pub fn permutation(n: usize, seed: u64, epoch: u64) -> Vec<usize> {
     rows
 }
 
+/// Increment of the state of SplitMix64.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// SplitMix64 (Steele, Lea and Flood).
 fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    *state = state.wrapping_add(STEP);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// The random number of that ordinal in the stream of a seed: no state to keep but the ordinal.
+pub(super) fn hashed(seed: u64, ordinal: u64) -> u64 {
+    split_mix(&mut seed.wrapping_add(ordinal.wrapping_mul(STEP)))
 }

@@ -52,7 +52,8 @@ impl<L: Deref<Target = Loader> + Clone> Stream<L> {
     /// Returns the next batch: one global tensor per column.
     ///
     /// # Errors
-    /// If the loader has no batch, or if a tensor cannot be made.
+    /// If the loader has no batch, or if a row or a tensor of it cannot be made. The next call makes the same batch; [`Stream::skip`]
+    /// passes over it.
     #[allow(clippy::should_implement_trait, reason = "it never ends: the `Option` of an iterator would be in the way")]
     pub fn next(&mut self) -> Result<Vec<Tensor>> {
         self.begin()?;
@@ -61,9 +62,13 @@ impl<L: Deref<Target = Loader> + Clone> Stream<L> {
             rest.leave_out(self.batch);
             rest
         });
-        let batch = rest.next().ok_or_else(|| Error::argument("the loader has no batch to give"))??;
-        self.batch += 1;
-        Ok(batch)
+        let batch = rest.next().ok_or_else(|| Error::argument("the loader has no batch to give"))?;
+        if batch.is_err() {
+            // The batch that failed is the next one again; `skip` passes over it.
+            self.rest = None;
+        }
+        self.batch += usize::from(batch.is_ok());
+        batch
     }
     /// Passes over the next batch without making it.
     ///
@@ -93,24 +98,31 @@ impl<L: Deref<Target = Loader> + Clone> Stream<L> {
 
 impl<L: Deref<Target = Loader> + Clone> Stateful for Stream<L> {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        let (rows, seed, size) = self.loader.order();
+        let (rows, size) = (self.loader.epoch_rows(), self.loader.batch);
         to.value("epoch", self.epoch)?;
         to.value("row", if self.at_end_of_epoch() { rows } else { self.batch * size })?;
-        to.value("order", (rows, seed))
+        to.value("order", (rows, self.loader.sampler.seed()))?;
+        match self.loader.sampler.fingerprint() {
+            Some(of) => to.value("sampler", of),
+            None => Ok(()),
+        }
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        let (rows, seed, size) = self.loader.order();
+        let (rows, seed, size) = (self.loader.epoch_rows(), self.loader.sampler.seed(), self.loader.batch);
         let Some(epoch) = from.value("epoch")? else { return Ok(()) };
         let row: usize = from.value("row")?.unwrap_or(0);
         let (was_rows, was_seed): (usize, Option<u64>) = from.value("order")?.unwrap_or((rows, seed));
+        let was_sampler = if from.has("sampler") { from.value("sampler")? } else { None };
         let way_out =
             "load without this section to start at the first row, or make the loader with the same rows and seed";
-        if (was_rows, was_seed) != (rows, seed) {
-            let show = |rows: usize, seed: Option<u64>| match seed {
-                Some(s) => format!("{rows} rows shuffled by seed {s}"),
-                None => format!("{rows} rows in their order"),
+        let sampler = self.loader.sampler.fingerprint();
+        if (was_rows, was_seed, &was_sampler) != (rows, seed, &sampler) {
+            let show = |rows: usize, seed: Option<u64>, sampler: Option<String>| match (sampler, seed) {
+                (Some(s), _) => s,
+                (None, Some(s)) => format!("{rows} rows shuffled by seed {s}"),
+                (None, None) => format!("{rows} rows in their order"),
             };
-            let (was, is) = (show(was_rows, was_seed), show(rows, seed));
+            let (was, is) = (show(was_rows, was_seed, was_sampler), show(rows, seed, sampler));
             return Err(Error::argument(format!("the position in the data was saved for {was}; this loader has {is}"))
                 .help(way_out));
         }

@@ -1,6 +1,6 @@
 //! Rotary position embedding as a layer.
 
-use super::Buffer;
+use super::{Buffer, RotaryScaling};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{IntoTarget, from_vec, invoke1, op};
@@ -13,15 +13,15 @@ use smallvec::smallvec;
 pub struct RotaryOptions {
     /// Pair i of n turns by position / base^(i / n); 10,000 at first.
     pub base: f64,
-    /// Positions are divided by it, so that longer sequences use the angles of shorter ones; 1 at first.
-    pub scaling: f64,
+    /// How angles are changed for sequences longer than those of the training; at first they are not.
+    pub scaling: RotaryScaling,
     /// Pairs are neighbours instead of elements of the two halves; at first they are not.
     pub interleaved: bool,
 }
 
 impl Default for RotaryOptions {
     fn default() -> RotaryOptions {
-        RotaryOptions { base: 10_000.0, scaling: 1.0, interleaved: false }
+        RotaryOptions { base: 10_000.0, scaling: RotaryScaling::Default, interleaved: false }
     }
 }
 
@@ -62,7 +62,7 @@ impl RotaryEmbedding {
     /// Makes tables with other angles.
     ///
     /// # Errors
-    /// If `width` is odd, or base or scaling are not positive.
+    /// If `width` is odd, base is not positive, or the scaling has numbers that it cannot have.
     #[track_caller]
     pub fn with(
         width: usize,
@@ -76,14 +76,16 @@ impl RotaryEmbedding {
                 Error::argument(format!("RotaryEmbedding: expected an even number of elements, got {width}")).at(site)
             );
         }
-        if !(base > 0.0 && scaling > 0.0) {
-            let e = Error::argument(format!("RotaryEmbedding: base {base} and scaling {scaling} must be positive"));
-            return Err(e.at(site));
+        if !(base > 0.0 && base.is_finite()) {
+            return Err(Error::argument(format!("RotaryEmbedding: the base {base} must be positive")).at(site));
         }
         let (pairs, t) = (width / 2, target.into_target());
-        let angle = |k: usize| (k / pairs) as f64 / scaling / base.powf((k % pairs) as f64 / pairs as f64);
+        let frequencies =
+            scaling.frequencies(base, width, positions).map_err(|e| e.within(|| "RotaryEmbedding".into()).at(site))?;
+        let factor = scaling.attention_factor();
+        let angle = |k: usize| (k / pairs) as f64 * frequencies[k % pairs];
         let table = |of: fn(f64) -> f64| -> Result<Buffer> {
-            let numbers: Vec<f64> = (0..positions * pairs).map(|k| of(angle(k))).collect();
+            let numbers: Vec<f64> = (0..positions * pairs).map(|k| of(angle(k)) * factor).collect();
             let made = from_vec(numbers, [positions, pairs], t.clone().dtype(t.dtype_or(DType::F32)))?;
             Ok(Buffer::transient(made))
         };

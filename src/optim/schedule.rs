@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// A factor of the base learning rate, by step (counted from 0). As JSON it is `{"kind": "warmup_cosine", "warmup": 10, …}`. A factor that
-/// depends on a metric is a [`Plateau`](super::Plateau).
+/// depends on a metric is a [`Plateau`](super::Plateau). A warm-up before any schedule, or a plain stretch between, is a `Sequential` with a
+/// `Linear` or `Constant` one.
 ///
 /// ```
 /// use oflow::optim::Schedule;
@@ -101,6 +102,11 @@ pub enum Schedule {
         #[serde(default = "one")]
         by_step: f64,
     },
+    /// The square root of `warmup` / step after a linear warm-up to 1, with steps counted from 1 (Vaswani et al., 2017).
+    InverseSqrt {
+        /// Number of warm-up steps, 1 at least.
+        warmup: usize,
+    },
     /// One cycle over all steps: half a cosine from `start` up to 1, then one down to `end` (`OneCycleLR`, whose base is the largest rate).
     OneCycle {
         /// Number of all steps.
@@ -114,6 +120,9 @@ pub enum Schedule {
         /// Whether to go along lines instead of cosines.
         #[serde(default)]
         linear: bool,
+        /// Whether to go down to `start` over as many steps as up, and only then to `end`.
+        #[serde(default)]
+        three_phase: bool,
     },
     /// The product of several factors (`ChainedScheduler`).
     Chained {
@@ -182,16 +191,30 @@ impl Schedule {
                 let height = if at <= *up { part(at, *up) } else { 1.0 - part(at - up, *down) };
                 least + (1.0 - least) * height * by_cycle.powi(cycle as i32) * by_step.powf(step as f64)
             }
-            Schedule::OneCycle { total, rise, start, end, linear } => {
-                let between = |from: f64, to: f64, way: f64| match linear {
-                    true => from + (to - from) * way,
-                    false => cosine(from, to, way),
+            Schedule::InverseSqrt { warmup } => {
+                let (at, warmup) = (step as f64 + 1.0, (*warmup).max(1) as f64);
+                (at / warmup).min((warmup / at).sqrt())
+            }
+            Schedule::OneCycle { total, rise, start, end, linear, three_phase } => {
+                let (at, last) = (step as f64, total.saturating_sub(1) as f64);
+                let top = rise * *total as f64 - 1.0;
+                // Each part with the step at which it ends, and the factors between which it goes.
+                let parts = match three_phase {
+                    true => vec![(top, *start, 1.0), (2.0 * top, 1.0, *start), (last, *start, *end)],
+                    false => vec![(top, *start, 1.0), (last, 1.0, *end)],
                 };
-                let (at, top, last) = (step as f64, rise * *total as f64 - 1.0, total.saturating_sub(1) as f64);
-                match at <= top {
-                    true => between(*start, 1.0, at / top.max(f64::MIN_POSITIVE)),
-                    false => between(1.0, *end, ((at - top) / (last - top)).min(1.0)),
+                let mut begin = 0.0;
+                for (until, from, to) in parts {
+                    if at <= until {
+                        let way = (at - begin) / (until - begin).max(f64::MIN_POSITIVE);
+                        return match linear {
+                            true => from + (to - from) * way,
+                            false => cosine(from, to, way),
+                        };
+                    }
+                    begin = until;
                 }
+                *end
             }
             Schedule::Chained { schedules } => schedules.iter().map(|s| s.at(step)).product(),
             Schedule::Sequential { schedules, milestones } => {
@@ -213,6 +236,8 @@ mod tests {
         assert_eq!([0, 2, 3, 5, 6].map(|s| step.at(s)), [1.0, 1.0, 0.5, 0.5, 0.25]);
         assert_eq!(Schedule::Step { every: 0, gamma: 0.5 }.at(7), 1.0);
         assert_eq!(Schedule::Constant.at(9), 1.0);
+        let root = Schedule::InverseSqrt { warmup: 4 };
+        assert_eq!([0, 1, 3, 15, 35].map(|s| root.at(s)), [0.25, 0.5, 1.0, 0.5, 1.0 / 3.0]);
         // No warmup and no way down.
         assert_eq!(Schedule::WarmupCosine { warmup: 0, total: 0, floor: 0.2 }.at(5), 0.2);
         // Nothing to divide by.
@@ -221,7 +246,9 @@ mod tests {
             Schedule::CosineRestarts { first: 0, growth: 0, floor: 0.25 },
             Schedule::CosineAnnealing { period: 0, floor: 0.25 },
             Schedule::Cyclic { least: 0.25, up: 0, down: 0, by_cycle: 1.0, by_step: 1.0 },
-            Schedule::OneCycle { total: 1, rise: 0.0, start: 0.5, end: 0.25, linear: false },
+            Schedule::OneCycle { total: 1, rise: 0.0, start: 0.5, end: 0.25, linear: false, three_phase: false },
+            Schedule::OneCycle { total: 2, rise: 0.9, start: 0.5, end: 0.25, linear: true, three_phase: true },
+            Schedule::InverseSqrt { warmup: 0 },
             Schedule::Sequential { schedules: vec![], milestones: vec![2] },
         ] {
             assert!([0, 1, 9].iter().all(|step| s.at(*step).is_finite()), "{s:?}");

@@ -49,6 +49,13 @@ case({"kind": "cyclic", "least": 0.2, "up": 4, "down": 4, "by_step": 0.95}, lamb
 for linear, strategy in ((False, "cos"), (True, "linear")):
     case({"kind": "one_cycle", "total": STEPS, "rise": 0.3, "start": 0.04, "end": 4e-6, "linear": linear},
          lambda o: s.OneCycleLR(o, BASE, STEPS, anneal_strategy=strategy, cycle_momentum=False))
+    case({"kind": "one_cycle", "total": STEPS, "rise": 0.4, "start": 0.1, "end": 1e-4, "linear": linear, "three_phase": True},
+         lambda o: s.OneCycleLR(o, BASE, STEPS, pct_start=0.4, div_factor=10, final_div_factor=1000, anneal_strategy=strategy, cycle_momentum=False, three_phase=True))
+# A stretch without change after a warm-up, then a line down ("warm-up, stable, decay"), and a warm-up before restarts.
+case({"kind": "sequential", "schedules": [{"kind": "linear", "start": 0.2, "end": 1.0, "total": 5}, {"kind": "constant"}, {"kind": "linear", "start": 1.0, "end": 0.1, "total": 12}], "milestones": [5, 20]},
+     lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.2, 1.0, 5), s.ConstantLR(o, 1.0, 1), s.LinearLR(o, 1.0, 0.1, 12)], [5, 20]))
+case({"kind": "sequential", "schedules": [{"kind": "linear", "start": 0.1, "end": 1.0, "total": 4}, {"kind": "cosine_restarts", "first": 6, "growth": 2, "floor": 0.05}], "milestones": [4]},
+     lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 4), s.CosineAnnealingWarmRestarts(o, 6, 2, 0.05 * BASE)], [4]))
 case({"kind": "chained", "schedules": [{"kind": "constant_for", "factor": 0.5, "total": 4}, {"kind": "exponential", "gamma": 0.9}]},
      lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.5, 4), s.ExponentialLR(o, 0.9)]))
 case({"kind": "sequential", "schedules": [{"kind": "linear", "start": 0.1, "end": 1.0, "total": 5}, {"kind": "step", "every": 3, "gamma": 0.5}, {"kind": "exponential", "gamma": 0.8}], "milestones": [6, 20]},
