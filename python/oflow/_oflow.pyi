@@ -1024,7 +1024,7 @@ class Tensor:
     @overload
     def cross(self, other: Tensor, dim: builtins.int = -1) -> Tensor: ...
     def cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1) -> Tensor:
-        """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+        """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (integers, with the other dims), or probabilities (with all dims)."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
     def ctc_loss(self, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False) -> Tensor:
@@ -4593,7 +4593,7 @@ def cross(a: Tensor, b: Tensor, dim: builtins.int = -1, *, out: Tensor | None = 
 @overload
 def cross(input: Tensor, other: Tensor, dim: builtins.int = -1, *, out: Tensor | None = None) -> Tensor: ...
 def cross_entropy(logits: Tensor, target: Tensor, *, weight: Tensor | None = None, ignore_index: builtins.int | None = None, reduction: str = "mean", label_smoothing: builtins.float = 0.0, dim: builtins.int = 1, out: Tensor | None = None) -> Tensor:
-    """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (i64, with the other dims), or probabilities (with all dims)."""
+    """The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets: class indices (integers, with the other dims), or probabilities (with all dims)."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100, label_smoothing: builtins.float = 0.0, *, out: Tensor | None = None) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, *, blank: builtins.int = 0, reduction: str = "mean", zero_infinity: builtins.bool = False, out: Tensor | None = None) -> Tensor:

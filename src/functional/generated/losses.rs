@@ -762,7 +762,7 @@ impl Tensor {
     }
 
     /// The cross entropy of logits whose classes lie along `dim`, as in PyTorch dim 1 unless given (dim 0 of a single row), and targets:
-    /// class indices (i64, with the other dims), or probabilities (with all dims).
+    /// class indices (integers, with the other dims), or probabilities (with all dims).
     ///
     /// ```text
     /// cross_entropy(Tensor logits, Tensor target, *, Tensor? weight, Int? ignore_index, String reduction="mean", Float label_smoothing=0.0, Int dim=1) -> Tensor
