@@ -7,7 +7,7 @@ Arguments and results are tensors, and tuples, lists and dicts of them. All deri
 is built of them differentiate a backward, so the calls inside need gradients of their gradients. ``vmap`` calls its function once for each
 slice: it saves writing a loop, not the time of one. All functions take global tensors.
 
-A result requires a gradient only if an argument does, or a tensor that the function uses without being given it, such as a parameter.
+A function that writes into an argument writes into a copy. A result requires a gradient only if an argument does, or a tensor that the function uses without being given it, such as a parameter.
 """
 
 import threading
@@ -73,14 +73,14 @@ class _Run:
         self.keep = wanted and (outer is not None or any(x.requires_grad for x in (*tensors, *more)))
         watch = outer or _Outside()
         with oflow.enable_grad(), name_scope(_SCOPE):
-            self.variables = _variables(tensors, wanted, watch)
+            self.variables, given_to_it = _variables(tensors, wanted, watch)
             _thread.watch = watch
             try:
                 if outer is not None or self.keep or not wanted:
-                    self.result = function(given(structure, self.variables))
+                    self.result = function(given(structure, given_to_it))
                 else:
                     with watch_calls(watch):
-                        self.result = function(given(structure, self.variables))
+                        self.result = function(given(structure, given_to_it))
             finally:
                 _thread.watch = outer
         self.keep = self.keep or (wanted and watch.found)
@@ -93,11 +93,11 @@ class _Run:
 
 
 def _variables(tensors, wanted, watch):
-    """Tensors of the same values that the function is differentiated by."""
+    """Tensors of the same values that the function is differentiated by, and those that it is given: copies, which it may write into."""
     before, watch.making = watch.making, True
     try:
-        # Each has memory of its own, so the function may write into it.
-        return [(x if x.requires_grad and wanted else x.detach().requires_grad_()).clone() for x in tensors]
+        made = [x.view_as(x) if x.requires_grad and wanted else x.detach().requires_grad_() for x in tensors]
+        return made, [x.clone() for x in made]
     finally:
         watch.making = before
 

@@ -136,6 +136,19 @@ def test_a_loop_over_plain_weights_keeps_no_graph():
         assert flow.func.grad(lambda w: (w * w).sum())(w).tolist() == pytest.approx((2 * w).tolist())
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_function_that_writes_into_its_argument(requires_grad):
+    def written(x):
+        x.mul_(3.0)
+        return (x * x).sum()
+
+    v = inputs(flow, None, requires_grad)[1]
+    before = v.tolist()
+    compare(flow.func.grad(written)(v), torch.func.grad(lambda x: (9.0 * x * x).sum())(inputs(torch, None, requires_grad)[1]))
+    compare(flow.func.jvp(written, (v,), (flow.ones(4),))[1], torch.func.jvp(lambda x: (9.0 * x * x).sum(), (inputs(torch, None, requires_grad)[1],), (torch.ones(4),))[1])
+    assert v.tolist() == before
+
+
 def test_a_transform_in_a_graph():
     @flow.graph
     def step(w, x):

@@ -37,8 +37,10 @@ CHANNELS = {1: 6, 2: 4, 3: 2}
 
 # Name: the layer, its inputs, and the dim of them that may be split (None: their layout is B).
 LAYERS = {}
-# Classes that run no forward of their own; lazy layers become others at their first call.
-NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "ParameterDict", "Parameter", "Replicas", "LinearCrossEntropyOptions"}
+# Classes that run no forward of their own; lazy layers become others at their first call. SyncBatchNorm refuses local tensors on several
+# ranks: test_more_layers.py has it.
+NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "ParameterDict", "Parameter", "Buffer", "Replicas", "LinearCrossEntropyOptions"}
+NO_LAYERS |= {"SyncBatchNorm"}
 NO_LAYERS |= {name for name in nn.__all__ if name.startswith("Lazy")}
 # Where the elements of pools of two are, and these.
 POOLED = {
@@ -96,6 +98,7 @@ for name in ("MSELoss", "L1Loss", "HuberLoss", "SmoothL1Loss", "BCEWithLogitsLos
     layer(name, inputs=(ROW, positive(4, 6)))
 for name in ("CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"):
     layer(name, inputs=(ROW, CLASSES))
+layer("AdaptiveLogSoftmaxWithLoss", 6, 8, [2, 4], div_value=2.0, inputs=(ROW, np.array([0, 3, 7, 5])))
 layer("MultiLabelMarginLoss", inputs=(ROW, np.array([[1, 3, -1, 0, 0, 0]] * 4)))
 layer("MultiLabelSoftMarginLoss", inputs=(ROW, np.float32(ROW > 0)))
 layer("CTCLoss", inputs=(LOGS, LABELS, [6, 5, 4, 6], [2, 1, 2, 2]), split=None)
