@@ -124,18 +124,30 @@ fn is_of_memory(o: Object<'_, '_>) -> bool {
 
 /// The type of an object; of a list or tuple with those of its members.
 pub fn found(object: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
-    let name = object.get_type().name()?.to_string();
+    let name = kind_of(object)?;
     if !(object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()) {
         return Ok(name);
     }
     let mut kinds: Vec<String> = vec![];
     for member in object.try_iter()? {
-        let kind = member?.get_type().name()?.to_string();
+        let kind = kind_of(member?.as_borrowed())?;
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
     Ok(if kinds.is_empty() { format!("empty {name}") } else { format!("{name} of {}", kinds.join(", ")) })
+}
+
+/// The class of an object, with its library where that has a class of the name that oflow has.
+fn kind_of(object: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
+    if let Some(class) = read::of_another_library(&object)? {
+        return Ok(format!("{class} (`oflow.from_dlpack` takes it)"));
+    }
+    let name = object.get_type().name()?.to_string();
+    match name.as_str() {
+        "Tensor" | "dtype" | "device" | "Generator" => read::class_of(&object.get_type()),
+        _ => Ok(name),
+    }
 }
 
 /// Types that a parameter takes, in Python's words.

@@ -13,7 +13,7 @@ use crate::args::Arguments;
 use crate::errors::exception;
 use crate::function::{Function, Overload};
 use crate::tensor::Tensor;
-use crate::{call_text, context, data, out, results, site};
+use crate::{call_text, context, data, out, read, results, site};
 use oflow::functional::bind::{self as binder, bind, first_fit};
 use oflow::functional::{Arg, Bound as BoundArgs, FnReturn, Returned};
 use pyo3::Borrowed;
@@ -100,7 +100,15 @@ fn stages<'py>(
     });
     let (overload, (args, requires_grad)) = match (fitting?, no_fit) {
         (Ok(fit), _) => fit,
-        (Err(_), NoFit::NotImplemented) => return Ok(py.NotImplemented()),
+        (Err(_), NoFit::NotImplemented) => {
+            // The other operand would compare objects, or name neither library in its error.
+            for operand in &given.all {
+                if let Some(class) = read::of_another_library(operand)? {
+                    return Err(read::foreign(&class));
+                }
+            }
+            return Ok(py.NotImplemented());
+        }
         (Err(misfits), NoFit::Raise) => {
             if let Some(result) = out::call_into(py, function, &overloads, given)? {
                 return Ok(result);

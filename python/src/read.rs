@@ -157,6 +157,30 @@ pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, Unfit> {
     Err(Unfit::Type)
 }
 
+/// The class of a tensor of another library, as `torch.Tensor`: what has DLPack and does not compute with tensors of oflow itself, as arrays
+/// of NumPy do.
+pub fn of_another_library(o: &Object<'_, '_>) -> PyResult<Option<String>> {
+    let py = o.py();
+    let foreign = !o.is_instance_of::<Tensor>()
+        && !o.is_instance_of::<PyType>()
+        && o.hasattr(intern!(py, "__dlpack__"))?
+        && !o.hasattr(intern!(py, "__array_ufunc__"))?;
+    if foreign { class_of(&o.get_type()).map(Some) } else { Ok(None) }
+}
+
+/// The name of a class with the library that it is of.
+pub fn class_of(class: &Bound<'_, PyType>) -> PyResult<String> {
+    let (name, module) = (class.name()?.to_string(), class.module()?.to_string());
+    Ok(format!("{}.{name}", module.split('.').next().unwrap_or_default()))
+}
+
+/// The exception for a tensor of another library.
+pub fn foreign(class: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "expected a tensor of oflow, found {class}: `oflow.from_dlpack` makes one that shares its memory"
+    ))
+}
+
 /// Whether an object is a number of NumPy: `numpy.generic`, known by what it has.
 fn is_numpy_scalar(o: &Object<'_, '_>) -> PyResult<bool> {
     let py = o.py();
@@ -300,6 +324,9 @@ fn index_member(o: Object<'_, '_>) -> Result<Member, Unfit> {
     }
     if let Ok(t) = o.cast::<Tensor>() {
         return plain(TensorIndex::Tensor(t.get().inner().clone()));
+    }
+    if let Some(class) = of_another_library(&o)? {
+        return Err(Unfit::Raise(foreign(&class)));
     }
     match int(o).map(Scalar::Int).or_else(|no| if let Unfit::Type = no { scalar(o) } else { Err(no) }) {
         Ok(Scalar::Int(i)) => plain(TensorIndex::Int(i)),

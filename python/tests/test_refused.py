@@ -1,5 +1,6 @@
 """Arguments that PyTorch refuses are refused, with a sentence that says what was given and what is allowed."""
 
+import numpy as np
 import oflow
 import oflow.nn.functional as F
 import pytest
@@ -89,3 +90,26 @@ def test_slopes_of_zero_are_zeros_and_not_none():
     for y in (oflow.linalg.matrix_power(a, 0).sum(), a.norm(0), oflow.linalg.slogdet(a)[0]):
         (g,) = oflow.autograd.grad(y, [a], allow_unused=True)
         assert g is None or not any(g.flatten().tolist())
+
+
+def test_tensors_and_types_of_another_library_are_named():
+    """None of them is taken for something else: not compared as an object, not read as a number."""
+    torch = pytest.importorskip("torch")
+    x, theirs = oflow.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])
+    for call in (
+        lambda: x == theirs,
+        lambda: x != theirs,
+        lambda: x + theirs,
+        lambda: x @ theirs,
+        lambda: x[torch.tensor([0])],
+        lambda: x[torch.tensor(0)],
+        lambda: oflow.matmul(x, theirs),
+        lambda: oflow.cat([x, theirs]),
+        lambda: x.add_(theirs),
+    ):
+        with pytest.raises(TypeError, match=r"torch\.Tensor.*oflow\.from_dlpack"):
+            call()
+    with pytest.raises(TypeError, match=r"torch\.dtype"):
+        oflow.zeros(2, dtype=torch.float32)
+    assert (x == np.array([1.0, 3.0], dtype=np.float32)).tolist() == [True, False]
+    assert (x == None) is False and (x == "x") is False  # noqa: E711
