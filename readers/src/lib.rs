@@ -13,8 +13,8 @@
 //!
 //! All are [`Dataset`](oflow::data::Dataset)s of [`Row`](oflow::data::Row)s, for a [`Loader`](oflow::data::Loader) or a
 //! [`Feed`](oflow::data::Feed). Errors name the file and, where there is one, the line. Nothing in a file is trusted: what is cut, lies about its
-//! sizes or is no such file is an error, and memory is bounded by the file's length or by a limit in the options. The crate reads; it does not
-//! know ranks.
+//! sizes or has another format is an error, and memory is bounded by the file's length or by a limit in the options (of Parquet's pages by 2 GiB).
+//! The crate reads; it does not know ranks.
 //!
 //! ```
 //! use oflow::data::{Dataset, Loader};

@@ -59,7 +59,8 @@ impl ChunkReader for Chunks {
 /// The rows of a Parquet file with columns of numbers, bools and text. A group of rows is decoded when one of its rows is asked for, and the
 /// last few groups stay in memory: read such a file in its order, or shuffle a stream of it.
 ///
-/// Columns of lists or structs are refused, and so are nulls.
+/// Columns of lists or structs are refused, and so are nulls. The limit is one of the sizes that the file's end tells; a page of a hostile file
+/// may claim more, up to 2 GiB.
 pub struct Parquet {
     source: Arc<Source>,
     reader: SerializedFileReader<Chunks>,

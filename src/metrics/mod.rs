@@ -2,7 +2,7 @@
 //!
 //! A metric takes batches with `update` and keeps sums. Tensors may be global in any layout: then every rank has the same sums. Of local
 //! tensors each rank has sums of its own until [`Metric::sync`] adds them up over the world. Metrics are
-//! [`Stateful`](crate::state::Stateful): checkpoints save them. [The page on data](crate::docs::data) has a table of them.
+//! [`Stateful`]: checkpoints save them. [The page on data](crate::docs::data) has a table of them.
 
 mod auc;
 mod classes;

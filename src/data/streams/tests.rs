@@ -5,12 +5,14 @@ use crate::data::{Dataset, Sampler, in_memory};
 
 type Boxed = Box<dyn DataStream<Item = i64>>;
 
+/// A stream by name, with the items that it must give; `None` where the order is by chance.
+type Case = (&'static str, fn() -> Boxed, Option<Vec<i64>>);
+
 fn numbers(n: i64) -> impl DataStream<Item = i64> {
     from_fn(move || (0..n).map(Ok))
 }
 
-/// Streams, each with the items that it must give; `None` where the order is by chance.
-fn cases() -> Vec<(&'static str, fn() -> Boxed, Option<Vec<i64>>)> {
+fn cases() -> Vec<Case> {
     vec![
         ("map", || Box::new(numbers(9).map(|n| Ok(n * n))), Some((0..9).map(|n| n * n).collect())),
         ("filter", || Box::new(numbers(9).filter(|n| n % 3 == 1)), Some(vec![1, 4, 7])),
@@ -63,12 +65,11 @@ fn streams_give_what_iterators_do_and_go_on_at_every_item() {
         }
         for at in 0..=all.len() {
             let mut s = make();
-            for i in 0..at {
+            for (i, want) in all[..at].iter().enumerate() {
                 // What is passed over is the same as what is taken.
-                if i % 2 == 0 {
-                    s.pass().unwrap().unwrap()
-                } else {
-                    assert_eq!(s.next().unwrap().unwrap(), all[i], "{name}")
+                match i % 2 {
+                    0 => s.pass().unwrap().unwrap(),
+                    _ => assert_eq!(s.next().unwrap().unwrap(), *want, "{name}"),
                 }
             }
             // A position is saved as text.
