@@ -23,6 +23,10 @@ NOT_FOR_PYTHON = (
     " in Python, `cast(DType::",  # Says both.
     "`Backend::copy`",  # A backend is written in Rust.
     "`GradWire::output`",  # Gradient rules of Rust; those of Python have texts of their own.
+    "`Row::select`",  # Data sets and metrics of Rust.
+    "`Feed::new`",
+    "`Loader::new`",
+    "`Auc::new`",
     "`FnBody::Value`",  # A function that is registered in Rust.
     "`let _guard",  # What the compiler of Rust says of a guard that nothing holds.
     "oracle.rs",
