@@ -53,6 +53,16 @@ struct Target {
     kind: Vec<String>,
 }
 
+impl Message {
+    /// The file of the library oflow, if the message is about it: beside its metadata, under a name that no build with other features takes.
+    fn library(&self) -> Option<PathBuf> {
+        let target = self.target.as_ref()?;
+        let ours = target.name == "oflow" && target.kind.iter().any(|kind| kind == "lib");
+        let metadata = self.filenames.iter().find(|file| file.extension().is_some_and(|e| e == "rmeta"))?;
+        ours.then(|| metadata.with_extension("rlib"))
+    }
+}
+
 /// A crate as cargo has built it.
 #[derive(Debug, PartialEq)]
 struct Crate {
@@ -123,14 +133,10 @@ impl Library {
         let (mut rlib, mut native, mut crates) = (None, Vec::new(), Vec::new());
         for message in messages(printed) {
             crates.extend(Crate::of(&message, &[&SHARED[..], &OF_MACROS].concat()));
-            let Message { target, filenames, linked_paths, .. } = message;
-            native.extend(linked_paths);
-            let ours = |t: Target| t.name == "oflow" && t.kind.iter().any(|kind| kind == "lib");
-            if target.is_some_and(ours) {
-                // Beside its metadata, under a name that no build with other features takes.
-                let metadata = filenames.into_iter().find(|file| file.extension().is_some_and(|e| e == "rmeta"));
-                rlib = metadata.map(|file| file.with_extension("rlib"));
+            if let Some(file) = message.library() {
+                rlib = Some(file);
             }
+            native.extend(message.linked_paths);
         }
         let rlib: PathBuf = rlib?;
         let metadata = fs::metadata(&rlib).ok()?;
@@ -166,8 +172,12 @@ path = \"lib.rs\"
         )
     }
 
-    /// The first shared crate of a build that is not the library's own.
+    /// The first shared crate of a build that is not the library's own, or the library itself: a crate that a script names may depend on it,
+    /// as `oflow-readers` does, and must have the same.
     pub fn differs(&self, printed: &[u8]) -> Option<String> {
+        if messages(printed).filter_map(|m| m.library()).any(|file| file != self.rlib) {
+            return Some("oflow itself, built with other features".to_string());
+        }
         let built = messages(printed).filter_map(|m| Crate::of(&m, &SHARED));
         let own = |c: &Crate| self.crates.iter().any(|ours| ours.file == c.file);
         built
@@ -230,6 +240,11 @@ mod tests {
         // Another copy of what is not shared does not matter.
         assert_eq!(library.differs(line("anyhow", "1.0.0", "", "9").as_bytes()), None);
         let other = line("half", "2.7.1", r#""std","serde""#, "8");
+        // A dependency that depends on the library has this one, or another.
+        let depends = oflow.replace("/proc/self/", "deps/");
+        assert_eq!(library.differs(depends.as_bytes()), None);
+        let another = depends.replace("liboflow-1", "liboflow-2");
+        assert!(library.differs(another.as_bytes()).is_some_and(|text| text.contains("oflow itself")));
         assert_eq!(library.differs(other.as_bytes()).as_deref(), Some("half 2.7.1 with features [std, serde]"));
     }
 
