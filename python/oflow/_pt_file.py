@@ -269,16 +269,16 @@ def _size(sizes=()):
 def _encoded(text="", coding=""):
     # How protocol 2 writes bytes.
     if not isinstance(text, str) or coding != "latin1":
-        raise Refused("the pickle has bytes that are no text of latin1")
+        raise Refused("the pickle has bytes where text of latin1 was expected")
     try:
         return text.encode("latin1")
     except UnicodeEncodeError:
-        raise Refused("the pickle has bytes that are no text of latin1") from None
+        raise Refused("the pickle has bytes where text of latin1 was expected") from None
 
 
 def _complex(real=0.0, imag=0.0):
     if not all(type(part) in (int, float) for part in (real, imag)):
-        raise Refused("a complex number has parts that are no numbers")
+        raise Refused("a complex number has parts of another type than numbers")
     return complex(real, imag)
 
 

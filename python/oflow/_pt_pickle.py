@@ -167,20 +167,20 @@ class _Machine:
     def stack_name(self):
         name, module = self.pop(), self.pop()
         if not isinstance(name, str) or not isinstance(module, str):
-            raise Refused("the pickle has a name that is no text")
+            raise Refused("the pickle has a name of another type than text")
         self.name(module, name)
 
     def call(self):
         given, function = self.pop(), self.pop()
         if not isinstance(function, Global) or function.make is None or not isinstance(given, tuple):
-            raise Refused("the pickle calls what is no function")
+            raise Refused("the pickle calls an object where a function was expected")
         self.push(function.make(*[v.value if isinstance(v, Global) and v.make is None else v for v in given]))
 
     def build(self):
         state = self.pop()
         target = self.top(OrderedDict)
         if not isinstance(state, dict):
-            raise Refused("an OrderedDict has a state that is no dict")
+            raise Refused("an OrderedDict has a state of another type than dict")
         # State dicts have the versions of their modules.
         if isinstance(state.get("_metadata"), dict):
             target._metadata = state["_metadata"]
@@ -188,7 +188,7 @@ class _Machine:
     def persistent(self):
         said = self.pop()
         if not (isinstance(said, tuple) and len(said) == 5 and said[0] == "storage" and isinstance(said[1], Global)):
-            raise Refused("the pickle refers to an object that is no storage")
+            raise Refused("the pickle refers to an object where a storage was expected")
         self.push(self.storage(said[1].value, said[2], said[4]))
 
 

@@ -145,7 +145,10 @@ fn kind_of(object: Borrowed<'_, '_, PyAny>) -> PyResult<String> {
     }
     let name = object.get_type().name()?.to_string();
     match name.as_str() {
-        "Tensor" | "dtype" | "device" | "Generator" => read::class_of(&object.get_type()),
+        "Tensor" | "dtype" | "device" | "Generator" => {
+            let class = read::class_of(&object.get_type())?;
+            Ok(if class.starts_with("oflow.") { name } else { class })
+        }
         _ => Ok(name),
     }
 }

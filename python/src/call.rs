@@ -110,8 +110,11 @@ fn stages<'py>(
             return Ok(py.NotImplemented());
         }
         (Err(misfits), NoFit::Raise) => {
-            if let Some(result) = out::call_into(py, function, &overloads, given)? {
-                return Ok(result);
+            let into = if given.is_method { None } else { out::without(py, &overloads, &given.all, &keywords)? };
+            if let Some(call) = into {
+                let rest = Given { all: call.rest.into(), names: Some(call.names.as_borrowed()), is_method: false };
+                let result = stages(py, function, &rest, base, no_fit)?.into_bound(py);
+                return out::written(function, &result, call.out);
             }
             return Err(call_text::refused(py, function, &overloads, &misfits, &values));
         }

@@ -40,7 +40,7 @@ macro_rules! operators {
 }
 operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs bitwise_and bitwise_or bitwise_xor
 bitwise_left_shift bitwise_right_shift bitwise_not logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ bitwise_and_
-bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_put_ where_ copy_ }
+bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ index index_put_ where_ }
 
 /// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
 pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {

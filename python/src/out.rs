@@ -2,62 +2,70 @@
 //!
 //! A result is computed and then copied, so a tensor given for it may be one of the inputs.
 
-use crate::call::{self, Given};
 use crate::errors::OrRaise;
 use crate::function::{Function, Overload};
-use crate::operators::{Operator, call as operator};
+use crate::site;
 use crate::tensor::Tensor;
 use oflow::functional::FnReturn;
 use oflow::{Error, ErrorKind};
+use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// The argument `out`, and the other arguments.
-type Split<'a, 'py> = (Borrowed<'a, 'py, PyAny>, Vec<Borrowed<'a, 'py, PyAny>>, Bound<'py, PyTuple>);
+/// A call without its argument `out`.
+pub struct Without<'a, 'py> {
+    /// The tensor that the caller gives as `out`; a tuple of several; or None.
+    pub out: Borrowed<'a, 'py, PyAny>,
+    /// The other arguments: by position, then by name.
+    pub rest: Vec<Borrowed<'a, 'py, PyAny>>,
+    /// The names of the last of them.
+    pub names: Bound<'py, PyTuple>,
+}
 
-/// The argument `out` of a call that no overload takes, and the others; `None` where there is none, and for functions whose results
-/// are not new tensors.
-fn split<'a, 'py>(py: Python<'py>, overloads: &[Overload], given: &Given<'a, 'py>) -> PyResult<Option<Split<'a, 'py>>> {
+/// A call of a function without its argument `out`; `None` where there is none, and for functions whose results are not new tensors.
+///
+/// # Errors
+/// A name that is not text.
+pub fn without<'a, 'py>(
+    py: Python<'py>,
+    overloads: &[Overload],
+    all: &[Borrowed<'a, 'py, PyAny>],
+    names: &[&str],
+) -> PyResult<Option<Without<'a, 'py>>> {
     let makes_tensors = |o: &Overload| {
         let sig = &o.def.sig;
         let free = sig.params.iter().all(|p| p.name != "out");
         free && !sig.name.ends_with('_') && !matches!(sig.returns, FnReturn::Void | FnReturn::Value(_))
     };
-    let Some(names) = given.names.filter(|_| !given.is_method && overloads.iter().all(makes_tensors)) else {
+    let Some(at) = names.iter().position(|name| *name == "out").filter(|_| overloads.iter().all(makes_tensors)) else {
         return Ok(None);
     };
-    let Some(at) = names.iter_borrowed().position(|name| name.to_string() == "out") else { return Ok(None) };
-    let first_named = given.all.len() - names.len();
-    let mut rest = given.all.to_vec();
-    let out = rest.remove(first_named + at);
-    let others: Vec<_> = names.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, name)| name).collect();
-    Ok(Some((out, rest, PyTuple::new(py, others)?)))
+    let mut rest = all.to_vec();
+    let out = rest.remove(all.len() - names.len() + at);
+    let others = names.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, name)| *name);
+    Ok(Some(Without { out, rest, names: PyTuple::new(py, others.collect::<Vec<_>>())? }))
 }
 
-/// Runs a call that has `out`; `None` where it has none.
+/// Writes the result of a call over `out`, and returns that.
 ///
 /// # Errors
-/// Those of the call. Results that require gradients, are of another shape or of a kind of dtype that `out` cannot hold; not as many
-/// tensors as the function gives. Nothing is written then.
-pub fn call_into<'py>(
-    py: Python<'py>,
+/// Results that require gradients, are of another shape or of a kind of dtype that `out` cannot hold; not as many tensors as the function
+/// gives. Nothing is written then.
+pub fn written<'py>(
     function: &Function,
-    overloads: &[Overload],
-    given: &Given<'_, 'py>,
-) -> PyResult<Option<Py<PyAny>>> {
-    let Some((out, rest, names)) = split(py, overloads, given)? else { return Ok(None) };
-    let given = Given { all: rest.into(), names: Some(names.as_borrowed()), is_method: false };
-    let result = call::call(py, function, &given)?.into_bound(py);
+    result: &Bound<'py, PyAny>,
+    out: Borrowed<'_, 'py, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let (py, name) = (result.py(), function.name());
     if out.is_none() {
-        return Ok(Some(result.unbind()));
+        return Ok(result.clone().unbind());
     }
-    let name = function.name();
     if let Ok(made) = result.cast::<Tensor>() {
         let out = out.cast::<Tensor>().map_err(|_| PyTypeError::new_err(format!("{name}: `out` is a tensor")))?;
         fits(name, made, &out).or_raise(py)?;
-        operator(py, Operator::copy_, &[out.as_any().as_borrowed(), made.as_any().as_borrowed()])?;
-        return Ok(Some(out.to_owned().into_any().unbind()));
+        write(made, &out)?;
+        return Ok(out.to_owned().into_any().unbind());
     }
     let all = result.cast::<PyTuple>()?;
     let count = all.len();
@@ -75,13 +83,24 @@ pub fn call_into<'py>(
         fits(name, made, out).or_raise(py)?;
     }
     for (made, out) in made.iter().zip(&outs) {
-        operator(py, Operator::copy_, &[out.as_any().as_borrowed(), made.as_any().as_borrowed()])?;
+        write(made, out)?;
     }
     let outs = PyTuple::new(py, outs)?;
     // A named tuple takes its fields one by one.
     let class = all.get_type();
     let filled = if class.is(py.get_type::<PyTuple>()) { outs.into_any() } else { class.call1(outs)? };
-    Ok(Some(filled.unbind()))
+    Ok(filled.unbind())
+}
+
+/// Copies a result; between layouts a collective, for which other threads of Python need not wait.
+fn write(made: &Bound<'_, Tensor>, out: &Bound<'_, Tensor>) -> PyResult<()> {
+    let (py, site) = (made.py(), site::caller(made.py()));
+    let (made, out) = (made.get().inner(), out.get().inner());
+    py.detach(|| {
+        let _scope = site.scope();
+        out.copy_(made).map(drop)
+    })
+    .or_raise(py)
 }
 
 /// Whether a result may be written over `out`.

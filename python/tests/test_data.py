@@ -333,7 +333,7 @@ def test_global_batches():
     (lambda: data.DataLoader(Count(3), shuffle=True), "takes no shuffle"),
     (lambda: data.DataLoader(Squares(3), shuffle=True, sampler=[1]), "give it, or shuffle"),
     (lambda: data.DataLoader(Squares(3), 2, batch_sampler=[[1]]), "makes the batches"),
-    (lambda: data.DataLoader(Squares(3), None, drop_last=True), "no last one"),
+    (lambda: data.DataLoader(Squares(3), None, drop_last=True), "batch_size=None makes none"),
     (lambda: data.DataLoader(Squares(3), 0), "at least one sample, not 0"),
     (lambda: data.DataLoader(Squares(3), num_workers=-1), "not -1"),
     (lambda: data.DataLoader(Squares(3), prefetch_factor=2), "for num_workers above 0"),

@@ -264,7 +264,7 @@ HARM = {
     "no storage": (tensor([1], [1]), [], "lacks data/0"),
     "storage elsewhere": (tensor([1], [1]).replace(text("0"), text("../0")), FOUR, "no name or no size"),
     "no code": (b"\x80\x02cos\nsystem\n" + text("true") + b"\x85R.", [], "it holds os.system"),
-    "a call of a value": (b"\x80\x02" + text("a") + b")R.", [], "calls what is no function"),
+    "a call of a value": (b"\x80\x02" + text("a") + b")R.", [], "a function was expected"),
     "arguments": (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", [], "no storage"),
     "too many arguments": (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + b"N" * 20 + b"tR.", [], "do not fit"),
     "deep": (b"\x80\x02" + b"]" * 200_000 + b"a" * 199_999 + b".", [], "more than 100 levels"),

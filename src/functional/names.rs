@@ -6,7 +6,7 @@ use crate::placement::Device;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 
-/// What a tensor is converted to by [`Tensor::to`].
+/// Dtypes, devices and tensors to which [`Tensor::to`] converts.
 pub trait ToTarget {
     /// The converted tensor.
     ///
@@ -117,7 +117,12 @@ impl Tensor {
     #[track_caller]
     pub fn size(&self, dim: i64) -> Result<usize> {
         let site = CallSite::here();
-        let named = crate::error::Error::index(format!("size({}): there is no dim {dim}", self.short())).at(site);
+        let named = crate::error::Error::index(format!(
+            "size({}): dim {dim} is out of range for {} dims",
+            self.short(),
+            self.ndim()
+        ))
+        .at(site);
         let at = if dim < 0 { dim + self.ndim() as i64 } else { dim };
         usize::try_from(at).ok().and_then(|at| self.shape().get(at).copied()).ok_or(named)
     }

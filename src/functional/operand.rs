@@ -38,7 +38,7 @@ impl RightOperand<'_> {
 pub enum Operand<'a> {
     /// A tensor of a shape that broadcasts with the left operand.
     Tensor(&'a Tensor),
-    /// A number.
+    /// A number, which takes the dtype of the tensor unless its kind is above.
     Scalar(Scalar),
 }
 

@@ -73,7 +73,7 @@ class _Called:
         return list(v)
 
     def filled(self, found, tensors, what):
-        """Gradients, zeros where there is no influence."""
+        """Gradients; zeros of what has no influence on the outputs."""
         if self.strict and any(g is None for g in found):
             raise RuntimeError(f"{self.who}: {what} {found.index(None)} has no influence, which strict=True refuses")
         return zeros_for(found, tensors)

@@ -79,7 +79,7 @@ class DataLoader:
                 raise ValueError("a batch_sampler makes the batches: it takes no batch_size, shuffle, sampler or drop_last")
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError("without batches (batch_size=None) there is no last one to drop")
+            raise ValueError("drop_last asks for batches, and batch_size=None makes none")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.num_workers, self.timeout, self.worker_init_fn, self.generator = num_workers, timeout, worker_init_fn, generator
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor

@@ -15,7 +15,7 @@ mod keywords;
 
 use signature::{Parameter, is_int_list, parameters, plain, result};
 
-/// What PyTorch calls the parameters of its functions and methods: lists of overloads of [name, type, whether it is required].
+/// Names that PyTorch has for the parameters of its functions and methods: lists of overloads of [name, type, whether it is required].
 const PYTORCH: &str = include_str!("../../../python/tests/pytorch_signatures.json");
 
 /// The names of the parameters of PyTorch's functions, of all overloads and of methods.
