@@ -85,7 +85,7 @@ def test_distributions():
     assert abs(x.cauchy_(2.0, 0.5).median().item() - 2.0) < 0.05
     assert abs(x.log_normal_(1.0, 0.5).log().mean().item() - 1.0) < 0.02
     assert abs(x.geometric_(0.25).mean().item() - 4.0) < 0.15 and x.min().item() == 1.0
-    for bad in (lambda: x.cauchy_(0.0, 0.0), lambda: x.geometric_(1.0), lambda: x.log_normal_(0.0, -1.0)):
+    for bad in (lambda: x.cauchy_(0.0, 0.0), lambda: x.geometric_(1.0), lambda: x.log_normal_(0.0, -1.0), lambda: x.log_normal_(0.0, 0.0)):
         with pytest.raises(flow.ArgumentError):
             bad()
 

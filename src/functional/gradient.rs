@@ -18,9 +18,9 @@ by_name! {
     "gradient(Tensor x, *, FloatList spacing, IntList dim=[], Int edge_order=1) -> TensorTuple" = |b| {
         let all = b.floats(1)?;
         gradient(b, |i, dims| match all {
-            [one] => Ok(Spacing::Equal(*one)),
             all if all.len() == dims => Ok(Spacing::Equal(all[i])),
-            all => Err(Error::argument(format!("{} spacings for {dims} dims", all.len()))),
+            all => Err(Error::argument(format!("{} spacings for {dims} dims", all.len()))
+                .help("give one for each dim, or a number for all")),
         })
     };
     /// The gradient of values at these places: for each dim a list of coordinates.

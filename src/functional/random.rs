@@ -404,7 +404,11 @@ pub(super) fn log_normal_(
     generator: Option<&Generator>,
     site: CallSite,
 ) -> Result<()> {
-    filled("log_normal_", x, deviation(std), generator, site, |draw| draw(op!("randn"), &[mean, std])?.exp())
+    let right = match std > 0.0 {
+        true => Ok(()),
+        false => Err(Error::argument(format!("the standard deviation is {std}")).help("it is above 0")),
+    };
+    filled("log_normal_", x, right, generator, site, |draw| draw(op!("randn"), &[mean, std])?.exp())
 }
 
 pub(super) fn geometric_(x: &Tensor, p: f64, generator: Option<&Generator>, site: CallSite) -> Result<()> {
