@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import oflow
 
-from ._errors import UnsupportedError
+from ._errors import StorageError, UnsupportedError
 from ._pt_file import DTYPES, STORAGES, _numpy, e4m3fn_values
 from ._pt_pickle import DEEPEST
 
@@ -161,11 +161,19 @@ def save(value, path):
     writer = _Writer()
     writer.value(value, "the value", DEEPEST, ())
     together = any(tensor.is_global for _, tensor in writer.storages)
+    error = None
     if not together or oflow.rank() == 0:
-        _write(writer, path)
+        try:
+            _write(writer, path)
+        except OSError as e:
+            error = StorageError(f"cannot write {path}: {e.strerror or e}")
     if together:
-        # Every rank returns behind rank 0's write.
-        oflow.ones(1, placement=oflow.placement.all("cpu"), sbp="P").sum().item()
+        # Every rank returns behind rank 0's write, and hears whether it failed.
+        failed = oflow.tensor([0.0 if error is None else 1.0]).to_global(oflow.placement.all("cpu"), "P").sum().item()
+        if failed and error is None:
+            error = StorageError(f"rank 0 cannot write {path}")
+    if error is not None:
+        raise error
 
 
 def _write(writer, path):

@@ -11,6 +11,7 @@ import zipfile
 import numpy as np
 import oflow as flow
 import pytest
+from jobs import Job
 
 torch = pytest.importorskip("torch")
 
@@ -370,3 +371,34 @@ def mutated(rng, data):
         if not data:
             return b"PK\3\4"
     return bytes(data)
+
+
+def test_a_save_that_fails_under_oflaunch_fails_on_all_ranks(tmp_path):
+    """Rank 0 writes: the others hear that it could not, and all can go on."""
+    program = tmp_path / "save.py"
+    program.write_text(
+        """
+import oflow
+x = oflow.ones(4, placement=oflow.placement.all("cpu"), sbp="S(0)")
+try:
+    oflow.save({"x": x}, "no such folder/x.pt")
+except oflow.StorageError as error:
+    print("refused", "no such folder/x.pt" in str(error))
+print("goes on", x.sum().item())
+"""
+    )
+    job = Job(tmp_path, "-n", 2, "-t", 1, program).finish()
+    assert job.code == 0, job.out + job.err
+    assert job.out.count("refused True") == 2 and job.out.count("goes on 4.0") == 2
+
+
+def test_a_save_that_fails_leaves_the_file_that_was_there(tmp_path):
+    path = tmp_path / "x.pt"
+    flow.save({"a": flow.ones(2)}, path)
+    with pytest.raises(ValueError, match="contains itself"):
+        value = []
+        value.append(value)
+        flow.save(value, path)
+    with pytest.raises(flow.StorageError, match=r"cannot write .*no/x.pt"):
+        flow.save({"a": flow.ones(3)}, tmp_path / "no" / "x.pt")
+    assert flow.load(path)["a"].tolist() == [1, 1] and [p.name for p in tmp_path.iterdir()] == ["x.pt"]
