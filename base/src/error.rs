@@ -2,6 +2,7 @@
 
 pub use crate::site::{CallSite, NameGuard, NameScope, SiteGuard, name_scope};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::fmt;
 
 /// The result type of oflow.
@@ -298,6 +299,11 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().map(|s| s.as_ref() as &(dyn std::error::Error + 'static))
     }
+}
+
+/// The message of a panic, from its payload; `None` where it has another type than text.
+pub fn panic_text(payload: &(dyn Any + Send)) -> Option<&str> {
+    payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 impl From<std::io::Error> for Error {

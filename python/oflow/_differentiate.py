@@ -96,7 +96,7 @@ def columns(outputs, variables, create_graph):
                 column.append(oflow.zeros_like(y) if t is None else t)
         for k, y in enumerate(outputs):
             shape = (*y.shape, *x.shape)
-            column = oflow.stack(made[k], -1).reshape(shape) if made[k] else _empty(shape, y)
+            column = oflow.stack(made[k], -1).reshape(shape) if made[k] else y.new_zeros(shape)
             found[k].append(column)
     return found
 
@@ -105,9 +105,5 @@ def stacked(found, output, variables):
     """Rows of gradients, one tensor for each variable."""
     shapes = [(*output.shape, *x.shape) for x in variables]
     if not found:
-        return [_empty(shape, x) for shape, x in zip(shapes, variables)]
+        return [x.new_zeros(shape) for shape, x in zip(shapes, variables)]
     return [oflow.stack(column).reshape(shape) for column, shape in zip(zip(*found), shapes)]
-
-
-def _empty(shape, like):
-    return like.new_zeros(shape)

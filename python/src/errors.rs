@@ -2,6 +2,7 @@
 
 use crate::phrases::{at_line, in_python};
 use crate::site;
+use oflow::error::panic_text;
 use oflow::{Error, ErrorKind};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -88,7 +89,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
 
 /// The exception of a panic.
 pub fn panicked(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic_text(panic);
     let text = format!("oflow has a fault, it panicked: {}", text.unwrap_or("without a message"));
     match classes(py).and_then(|m| m.getattr("InternalError")).and_then(|class| class.call1((text.as_str(),))) {
         Ok(e) => PyErr::from_value(e),

@@ -325,7 +325,10 @@ fn index_member(o: Object<'_, '_>) -> Result<Member, Unfit> {
     if let Ok(t) = o.cast::<Tensor>() {
         return plain(TensorIndex::Tensor(t.get().inner().clone()));
     }
-    if let Some(class) = of_another_library(&o)? {
+    // It may be read as a number too; a number of Python is asked no more.
+    if !o.is_instance_of::<PyInt>()
+        && let Some(class) = of_another_library(&o)?
+    {
         return Err(Unfit::Raise(foreign(&class)));
     }
     match int(o).map(Scalar::Int).or_else(|no| if let Unfit::Type = no { scalar(o) } else { Err(no) }) {

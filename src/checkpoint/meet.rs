@@ -4,7 +4,7 @@
 use crate::comm::Group;
 use crate::context::RankCtx;
 use crate::control::ControlClient;
-use crate::error::{CallSite, Error, Result};
+use crate::error::{CallSite, Error, Result, panic_text};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ impl Agreement {
 pub fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
     caught.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+        let text = panic_text(&*panic);
         Err(Error::storage(format!("writing panicked: {}", text.unwrap_or("without a text")))
             .help("this is a bug in oflow; earlier checkpoints are complete"))
     })

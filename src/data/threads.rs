@@ -4,7 +4,7 @@
 //! thread, `taken` were returned; `taken <= begun <= taken + ahead`. A thread waits while `begun == taken + ahead`; the caller waits while
 //! the job `taken` is not in `made`. All of it is under one lock; each change wakes all that wait.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, panic_text};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,7 @@ pub(super) fn spawn<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send 
 /// Runs users' code. A panic becomes an error.
 pub(super) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)");
+        let text = panic_text(&*payload).unwrap_or("(no message)");
         Error::value(format!("panic on a thread that reads data: {text}"))
             .help("return an error from the closure where a row cannot be made")
     })

@@ -66,11 +66,12 @@ fn classes_last(call: &Loss<'_>, x: &Tensor, dim: i64) -> Result<Tensor> {
 /// Targets have the dims of the rows.
 /// Indices of classes as i64: those of other integers are converted.
 fn indices(target: &Tensor, site: CallSite) -> Result<Cow<'_, Tensor>> {
-    match target.dtype() {
-        DType::I64 => Ok(Cow::Borrowed(target)),
-        d if d.kind() == DType::I64.kind() => Ok(Cow::Owned(target.cast_at(DType::I64, site)?)),
-        _ => Ok(Cow::Borrowed(target)),
-    }
+    let dtype = target.dtype();
+    Ok(if dtype != DType::I64 && dtype.kind() == DType::I64.kind() {
+        Cow::Owned(target.cast_at(DType::I64, site)?)
+    } else {
+        Cow::Borrowed(target)
+    })
 }
 
 fn of_rows(call: &Loss<'_>, x: &Tensor, target: &Tensor) -> Result<()> {

@@ -116,15 +116,7 @@ impl Tensor {
     /// There is no such dim.
     #[track_caller]
     pub fn size(&self, dim: i64) -> Result<usize> {
-        let site = CallSite::here();
-        let named = crate::error::Error::index(format!(
-            "size({}): dim {dim} is out of range for {} dims",
-            self.short(),
-            self.ndim()
-        ))
-        .at(site);
-        let at = if dim < 0 { dim + self.ndim() as i64 } else { dim };
-        usize::try_from(at).ok().and_then(|at| self.shape().get(at).copied()).ok_or(named)
+        super::values::size(self, dim).map_err(super::shape::in_method("size", self, CallSite::here()))
     }
     /// Swaps the last two dims, as PyTorch's `mT`.
     ///

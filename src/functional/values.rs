@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, TensorType, broadcast_shapes, normalize_dim, promote_types, promoted};
+use crate::tensor::Tensor;
 use oflow_kernels::{DType, Dims, Scalar};
 
 fn is_signed(d: DType) -> bool {
@@ -36,6 +37,12 @@ by_name! {
     };
 }
 
+/// The size of a dim. A tensor without dims has dims 0 and -1 of size 1, as in PyTorch.
+pub(super) fn size(x: &Tensor, dim: i64) -> Result<usize> {
+    let dim = normalize_dim(dim, x.ndim())?;
+    Ok(x.shape().get(dim).copied().unwrap_or(1))
+}
+
 by_name! {
     VALUES, "Properties", Value;
     /// The value of a tensor of one element. On a global tensor a collective of the world.
@@ -59,10 +66,7 @@ by_name! {
     "ndim(Tensor x) -> Int" = |b| Ok(b.given(0)?.ndim().into());
     /// The size of a dim. Negative dims count from the end.
     "size(Tensor x, Int dim) -> Int" = |b| {
-        let shape = b.given(0)?.shape();
-        let dim = normalize_dim(b.int(1)?, shape.len())?;
-        // A tensor without dims has dims 0 and -1 of size 1, as in PyTorch.
-        Ok(shape.get(dim).copied().unwrap_or(1).into())
+        Ok(size(b.given(0)?, b.int(1)?)?.into())
     };
     /// The logical shape.
     "size(Tensor x) -> Shape" = |b| Ok(b.given(0)?.shape().into());

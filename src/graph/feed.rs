@@ -3,7 +3,7 @@
 use super::GraphOutput;
 use crate::context::{RankCtx, current};
 use crate::data::{Loader, Stream};
-use crate::error::{CallSite, Error, Result};
+use crate::error::{CallSite, Error, Result, panic_text};
 use crate::interpreter::source_thread;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
@@ -118,7 +118,7 @@ fn give(feed: &mut dyn Feed, ctx: &Arc<RankCtx>, (names, site): (&str, CallSite)
 }
 
 fn panicked(panic: &(dyn Any + Send), names: &str) -> Error {
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic_text(panic);
     Error::io(format!("the source of {names} panicked: {}", text.unwrap_or("without a text")))
 }
 

@@ -1,11 +1,9 @@
 //! The confusion matrix, and what follows from it: precision, recall, F1.
 
-use super::Metric;
-use super::totals::{Totals, check_labels, sync};
+use super::totals::{Totals, check_labels, of_totals};
 use crate::context::{inner_calls, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::BincountOptions;
-use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 
@@ -185,25 +183,5 @@ impl ConfusionMatrix {
     }
 }
 
-/// The value is the accuracy.
-impl Metric for ConfusionMatrix {
-    fn value(&self) -> f64 {
-        self.accuracy()
-    }
-    #[track_caller]
-    fn sync(&mut self) -> Result<()> {
-        sync(&mut [&mut self.totals])
-    }
-    fn reset(&mut self) {
-        self.totals.reset();
-    }
-}
-
-impl Stateful for ConfusionMatrix {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.totals.save("counts", to)
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.totals.load("counts", from)
-    }
-}
+// The value is the accuracy.
+of_totals!(ConfusionMatrix, totals, "counts", |metric| metric.accuracy());

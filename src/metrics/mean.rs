@@ -1,7 +1,7 @@
 //! Means, and the perplexity.
 
 use super::Metric;
-use super::totals::{Totals, check_labels, sync};
+use super::totals::{Totals, check_labels, of_totals, sync};
 use crate::context::{inner_calls, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::CrossEntropyOptions;
@@ -47,28 +47,7 @@ impl Mean {
     }
 }
 
-impl Metric for Mean {
-    fn value(&self) -> f64 {
-        let all = self.0.all();
-        all[0] / all[1]
-    }
-    #[track_caller]
-    fn sync(&mut self) -> Result<()> {
-        sync(&mut [&mut self.0])
-    }
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-}
-
-impl Stateful for Mean {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.0.save("sums", to)
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.0.load("sums", from)
-    }
-}
+of_totals!(Mean, 0, "sums", |metric| metric.0.ratio());
 
 /// The mean over the last updates, such as the loss of the last 100 steps.
 ///
@@ -206,25 +185,4 @@ impl Perplexity {
     }
 }
 
-impl Metric for Perplexity {
-    fn value(&self) -> f64 {
-        let all = self.totals.all();
-        (all[0] / all[1]).exp()
-    }
-    #[track_caller]
-    fn sync(&mut self) -> Result<()> {
-        sync(&mut [&mut self.totals])
-    }
-    fn reset(&mut self) {
-        self.totals.reset();
-    }
-}
-
-impl Stateful for Perplexity {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.totals.save("sums", to)
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.totals.load("sums", from)
-    }
-}
+of_totals!(Perplexity, totals, "sums", |metric| metric.totals.ratio().exp());

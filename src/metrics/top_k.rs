@@ -1,12 +1,10 @@
 //! The accuracy of scores.
 
-use super::Metric;
-use super::totals::{Totals, check_labels, sync};
+use super::totals::{Totals, check_labels, of_totals};
 use crate::context::{inner_calls, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{arange, stack};
 use crate::sbp::NdSbp;
-use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 
@@ -65,10 +63,10 @@ impl Accuracy {
         }
         let (_inner, _no_grad) = (inner_calls(), no_grad());
         let targets = targets.cast(DType::I64)?;
-        let mut counted = targets.eq(&targets)?;
-        if let Some(ignored) = self.ignore_index {
-            counted = targets.ne(ignored)?;
-        }
+        let counted = match self.ignore_index {
+            Some(ignored) => targets.ne(ignored)?,
+            None => targets.eq(&targets)?,
+        };
         let bad = targets.lt(0)?.logical_or(&targets.ge(classes as i64)?)?.logical_and(&counted)?;
         let known = targets.clamp(0, classes as i64 - 1)?.unsqueeze(-1)?;
         // The target is right if fewer than k classes are before it. `le` is false for NaN, which is so before everything.
@@ -94,25 +92,4 @@ impl Accuracy {
     }
 }
 
-impl Metric for Accuracy {
-    fn value(&self) -> f64 {
-        let all = self.totals.all();
-        all[0] / all[1]
-    }
-    #[track_caller]
-    fn sync(&mut self) -> Result<()> {
-        sync(&mut [&mut self.totals])
-    }
-    fn reset(&mut self) {
-        self.totals.reset();
-    }
-}
-
-impl Stateful for Accuracy {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.totals.save("sums", to)
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.totals.load("sums", from)
-    }
-}
+of_totals!(Accuracy, totals, "sums", |metric| metric.totals.ratio());

@@ -25,6 +25,11 @@ impl Totals {
         let to = if of_all { &mut self.shared } else { &mut self.own };
         to.iter_mut().zip(sums).for_each(|(t, s)| *t += s);
     }
+    /// The first sum over the second, of a metric that has two.
+    pub fn ratio(&self) -> f64 {
+        let all = self.all();
+        all[0] / all[1]
+    }
     /// The sums that this rank knows.
     pub fn all(&self) -> Vec<f64> {
         self.shared.iter().zip(&self.own).map(|(s, o)| s + o).collect()
@@ -50,6 +55,36 @@ impl Totals {
         Ok(())
     }
 }
+
+/// Implements [`Metric`](super::Metric) and [`Stateful`](crate::state::Stateful) for a metric that keeps [`Totals`] alone: in which field,
+/// their name in a checkpoint, and the value.
+macro_rules! of_totals {
+    ($metric:ty, $totals:tt, $name:literal, |$this:ident| $value:expr) => {
+        impl $crate::metrics::Metric for $metric {
+            fn value(&self) -> f64 {
+                let $this = self;
+                $value
+            }
+            #[track_caller]
+            fn sync(&mut self) -> $crate::error::Result<()> {
+                $crate::metrics::totals::sync(&mut [&mut self.$totals])
+            }
+            fn reset(&mut self) {
+                self.$totals.reset();
+            }
+        }
+
+        impl $crate::state::Stateful for $metric {
+            fn save_state(&self, to: &mut $crate::state::SaveState) -> $crate::error::Result<()> {
+                self.$totals.save($name, to)
+            }
+            fn load_state(&mut self, from: &mut $crate::state::LoadState<'_>) -> $crate::error::Result<()> {
+                self.$totals.load($name, from)
+            }
+        }
+    };
+}
+pub(super) use of_totals;
 
 /// Adds up over all ranks what is of single ranks. A collective of the world.
 #[track_caller]

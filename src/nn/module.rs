@@ -10,12 +10,13 @@ use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::iter::once;
 
 /// A field of a module: a parameter, a [`Buffer`], a module, or a constant (a number, a bool, a string); or an `Option`, `Box`, `Vec`,
 /// array, tuple or `BTreeMap` of these. Constants are neither trained nor saved.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no part of a module: it has no parameters",
-    note = "a field that is no parameter, buffer, module or constant says `#[module(skip)]`; it is neither trained nor saved",
+    message = "a field of a module has the type `{Self}`: expected a parameter, a buffer, a module or a constant",
+    note = "a field of another type says `#[module(skip)]`; it is neither trained nor saved",
     note = "maps are `BTreeMap`s, whose order is the same on every rank"
 )]
 pub trait Part {
@@ -242,48 +243,6 @@ impl Part for Buffer {
     fn set_training(&mut self, _: bool) {}
 }
 
-impl<P: Part + ?Sized> Part for Box<P> {
-    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
-        (**self).visit(name, f);
-    }
-    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
-        (**self).visit_mut(name, f)
-    }
-    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
-        (**self).visit_buffers(name, f);
-    }
-    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
-        (**self).visit_buffers_mut(name, f)
-    }
-    fn set_training(&mut self, on: bool) {
-        (**self).set_training(on);
-    }
-}
-
-impl<P: Part> Part for Option<P> {
-    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
-        if let Some(p) = self {
-            p.visit(name, f);
-        }
-    }
-    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
-        self.as_mut().map_or(Ok(()), |p| p.visit_mut(name, f))
-    }
-    fn visit_buffers<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Buffer)) {
-        if let Some(p) = self {
-            p.visit_buffers(name, f);
-        }
-    }
-    fn visit_buffers_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Buffer) -> Result<()>) -> Result<()> {
-        self.as_mut().map_or(Ok(()), |p| p.visit_buffers_mut(name, f))
-    }
-    fn set_training(&mut self, on: bool) {
-        if let Some(p) = self {
-            p.set_training(on);
-        }
-    }
-}
-
 /// Implements [`Part`] for types whose values are part of no state: they are neither trained nor saved.
 macro_rules! constants {
     ($([$($generics:tt)*] $of:ty),* $(,)?) => {
@@ -300,7 +259,7 @@ macro_rules! constants {
 constants! { [] (), [] bool, [] char, [] f32, [] f64, [] i8, [] i16, [] i32, [] i64, [] isize, [] u8, [] u16, [] u32, [] u64, [] usize,
 [] String, [] &'static str, [T: ?Sized] std::marker::PhantomData<T> }
 
-/// Implements [`Part`] for containers, whose parts have names of their own.
+/// Implements [`Part`] for containers, from their parts with names.
 macro_rules! container {
     ([$($generics:tt)*] $of:ty, |$this:ident, $name:ident| $parts:expr, $parts_mut:expr) => {
         impl<$($generics)*> Part for $of {
@@ -336,10 +295,16 @@ macro_rules! container {
     };
 }
 
-container! { [P: Part] Vec<P>, |this, name| this.iter().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)),
-this.iter_mut().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)) }
-container! { [P: Part, const N: usize] [P; N], |this, name| this.iter().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)),
-this.iter_mut().enumerate().map(|(i, p)| (dotted(name, &i.to_string()), p)) }
+/// Numbered parts of a list.
+fn numbered<P>(name: &str, parts: impl Iterator<Item = P>) -> impl Iterator<Item = (String, P)> {
+    parts.enumerate().map(move |(i, p)| (dotted(name, &i.to_string()), p))
+}
+
+// What holds at most one part gives it its own name.
+container! { [P: Part + ?Sized] Box<P>, |this, name| once((name, &**this)), once((name, &mut **this)) }
+container! { [P: Part] Option<P>, |this, name| this.iter().map(|p| (name, p)), this.iter_mut().map(|p| (name, p)) }
+container! { [P: Part] Vec<P>, |this, name| numbered(name, this.iter()), numbered(name, this.iter_mut()) }
+container! { [P: Part, const N: usize] [P; N], |this, name| numbered(name, this.iter()), numbered(name, this.iter_mut()) }
 container! { [K: Ord + Display, P: Part] BTreeMap<K, P>, |this, name| this.iter().map(|(k, p)| (dotted(name, &k.to_string()), p)),
 this.iter_mut().map(|(k, p)| (dotted(name, &k.to_string()), p)) }
 

@@ -46,7 +46,7 @@ pub use signatures::{mixed_cases, nd_signatures, signature_cases};
 pub use special::{SETS, Set, SpecialTrial, special_trials};
 
 use crate::context::run_ranks;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, panic_text};
 use crate::ops::Op;
 use crate::placement::{Device, Placement};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -101,8 +101,7 @@ fn mesh_of(device: Device, dims: &[usize]) -> Result<Placement> {
 /// Runs code of the op's author. A panic there is a finding about the op, and must not end the check of the others.
 fn guarded<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)");
+        let text = panic_text(&*payload).unwrap_or("(no message)");
         Err(Error::registry(format!("{PANICKED}: {text}")).help("return an error where the op refuses its arguments"))
     })
 }

@@ -137,9 +137,7 @@ def hessian(
     values, is_one = _tuple("hessian", "inputs", inputs)
 
     def gradients(*xs):
-        c = _Called("hessian", func, xs, True, strict)
-        y = c.one_number()
-        return tuple(c.filled(pulled([y], c.variables, [oflow.ones_like(y)], True), c.variables, "input"))
+        return tuple(_gradient("hessian", func, xs, True, strict)[1])
 
     found = jacobian(gradients, values, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found[0][0] if is_one else found

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import oflow
 
 from .. import _oflow
+from .._differentiate import zeros_for
 from .._oflow import Tensor
 
 
@@ -41,7 +42,7 @@ def grad(
     else:
         found = _oflow.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
-        found = tuple(oflow.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+        found = tuple(zeros_for(found, inputs))
     return found
 
 

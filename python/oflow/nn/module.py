@@ -296,18 +296,17 @@ class Module(Hooked, Stateful):
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name."""
-        path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._parameters.get(name)
-        if found is None:
-            raise AttributeError(f"{type(self).__name__} has no parameter '{target}'")
-        return found
+        return self._get("_parameters", "parameter", target)
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer of a dotted name."""
+        return self._get("_buffers", "buffer", target)
+
+    def _get(self, table, what, target):
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._buffers.get(name)
+        found = getattr(self.get_submodule(path), table).get(name)
         if found is None:
-            raise AttributeError(f"{type(self).__name__} has no buffer '{target}'")
+            raise AttributeError(f"{type(self).__name__} has no {what} '{target}'")
         return found
 
     def apply(self, function: Callable[["Module"], object]):

@@ -5,7 +5,7 @@
 //! for ever; whoever waits is told of the failure.
 
 use crate::comm::Communicator;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, panic_text};
 use crate::memory::{Allocator, Line, Ticket, Tickets};
 use crate::vm::Instruction;
 use std::any::Any;
@@ -127,7 +127,7 @@ impl StreamThread {
 
 /// A panic as the error of the instruction that it happened in.
 fn panicked(panic: &(dyn Any + Send), i: &Instruction) -> Error {
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic_text(panic);
     let (op, site) = i.origin();
     Error::device(format!("panicked: {}", text.unwrap_or("without a text"))).in_call(|| op.to_string()).at(site)
 }
