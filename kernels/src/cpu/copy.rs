@@ -107,7 +107,16 @@ pub(super) fn for_segments(walk: &Walk, f: &(dyn Fn(&[isize], usize) + Sync)) {
 
 /// # Safety
 /// `n` elements from `dst` with `stride` may be written.
+#[inline(always)]
 pub(super) unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, value: T) {
+    if stride == 1 {
+        // A loop of its own, which is vectors.
+        for i in 0..n {
+            // SAFETY: by the contract of this function.
+            unsafe { dst.add(i).write(value) };
+        }
+        return;
+    }
     for i in 0..n {
         // SAFETY: by the contract of this function.
         unsafe { dst.wrapping_offset(i as isize * stride).write(value) };
@@ -138,6 +147,10 @@ pub(super) unsafe fn move_run(
         unsafe {
             if src_stride == 0 {
                 fill_run(to, dst_stride, n, from.read());
+            } else if src_stride == -1 && dst_stride == 1 {
+                for i in 0..n {
+                    to.add(i).write(from.sub(i).read());
+                }
             } else {
                 for i in 0..n as isize {
                     to.wrapping_offset(i * dst_stride).write(from.wrapping_offset(i * src_stride).read());
@@ -145,6 +158,32 @@ pub(super) unsafe fn move_run(
             }
         }
     });
+}
+
+/// Copies 1 to 63 bytes: the first and the last of a power of two, which may share some. A call for so few would cost more.
+///
+/// # Safety
+/// The bytes are valid for reading and writing and either do not overlap or are the same.
+#[inline(always)]
+unsafe fn move_short(from: *const u8, to: *mut u8, n: usize) {
+    macro_rules! ends {
+        ($($bytes:literal)*) => {
+            // SAFETY: both ends lie inside the bytes, and are read before they are written.
+            unsafe {
+                match n {
+                    $($bytes.. => {
+                        type Piece = [u8; $bytes];
+                        let first = from.cast::<Piece>().read_unaligned();
+                        let last = from.add(n - $bytes).cast::<Piece>().read_unaligned();
+                        to.cast::<Piece>().write_unaligned(first);
+                        to.add(n - $bytes).cast::<Piece>().write_unaligned(last);
+                    })*
+                    0 => {}
+                }
+            }
+        };
+    }
+    ends!(32 16 8 4 2 1)
 }
 
 /// Up to how many bytes a row is moved without a call for it.
@@ -172,7 +211,7 @@ unsafe fn move_rows(mut cursor: Cursor, rows: usize, bytes: usize, src: &View, d
                     to.add(at).cast::<Line>().write_unaligned(from.add(at).cast::<Line>().read_unaligned());
                 }
                 if whole < bytes {
-                    std::ptr::copy(from.add(whole), to.add(whole), bytes - whole);
+                    move_short(from.add(whole), to.add(whole), bytes - whole);
                 }
             }
             (from, to) = (from.wrapping_offset(steps[1] * size), to.wrapping_offset(steps[0] * size));

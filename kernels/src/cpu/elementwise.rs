@@ -20,7 +20,7 @@ use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use compile::Compiler;
 pub(crate) use computed::Computed;
-use loops::{Basic, Block, Lanes};
+use loops::{Basic, Block, Compare, Lanes, Power};
 use operands::{Chunk, Flat, OperandWalk, Operands};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -29,8 +29,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::LocalKey;
 
-/// Elements per chunk: a register of f32 is 2 KiB.
-const CHUNK: usize = 512;
+/// Bytes of a thread's registers, with which a chunk's operands stay in the first-level cache.
+const REGISTER_BYTES: usize = 24 << 10;
+/// Least and most elements per chunk: with few of them, a loop costs less than its call.
+const CHUNKS: [usize; 2] = [512, 4096];
 /// Programs of so many inputs take nothing from the heap: graphs make none of more.
 pub(super) const MOST: usize = 12;
 /// Programs at least this long fetch the elements of the next chunk into the cache while they compute: by itself the CPU
@@ -47,17 +49,37 @@ enum Op {
     Binary(BinaryOp),
     /// `second(first(a, b), c)`: two instructions that take one way through the cache.
     Pair(Basic, Basic),
+    /// The smaller of `c` and the larger of `a` and `b`.
+    Clamp,
     Select,
+    /// `c` where `a` and `b` compare so, else `d`.
+    SelectBy(Compare),
+    /// A power with an exponent that needs no logarithm.
+    Power(Power),
     /// The number of this dtype that the operand is stored as.
     Rounded(Builtin),
 }
 
-/// `dst = op(a, b, c)` on slots; operands an op does not have repeat `a`.
+impl Op {
+    /// Number of operands.
+    fn arity(self) -> usize {
+        match self {
+            Op::Copy | Op::Unary(_) | Op::Power(_) | Op::Rounded(_) => 1,
+            Op::Binary(_) => 2,
+            Op::Pair(..) | Op::Clamp | Op::Select => 3,
+            Op::SelectBy(_) => 4,
+        }
+    }
+}
+
+/// `dst = op(a, b, c, d)` on slots; operands an op does not have repeat `a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Instruction {
     op: Op,
-    operands: [u16; 3],
+    operands: [u16; 4],
     dst: u16,
+    /// Whether it is a power with one exponent for all elements.
+    power: bool,
     /// Whether a 0 of the second operand is an error: integers have no quotient by 0.
     divides: bool,
 }
@@ -80,6 +102,9 @@ pub struct Program {
     /// Slots are the inputs, then the uniforms, then temporaries; the last instruction writes the slot after those.
     uniforms: Vec<Uniform>,
     temporaries: usize,
+    /// Instructions whose results are the same for all elements.
+    once: Vec<Instruction>,
+    /// Instructions that are run for each chunk.
     instructions: Vec<Instruction>,
     scalars: Entries,
     used: Vec<bool>,
@@ -160,31 +185,26 @@ impl Program {
         chain.links().iter().for_each(|l| c.collect_uniforms(&l.expr));
         let mut last = c.chain(chain);
         if last < c.first_value() {
-            last = c.instruction(Op::Copy, [last; 3]);
+            last = c.instruction(Op::Copy, [last; 4]);
         }
         let fused = c.fuse(last);
-        let (instructions, temporaries) = c.allocate(last, &fused);
+        let (once, instructions, temporaries) = c.allocate(last, &fused);
         if c.first_value() + temporaries >= u16::MAX as usize {
             return Err(KernelError::new("expression too large"));
         }
         let used = (0..inputs.len()).map(|i| chain.uses_input(i)).collect();
-        let native = match class {
-            Class::F32 => Builtin::F32,
-            Class::F64 => Builtin::F64,
-            Class::I64 => Builtin::I64,
-            Class::C64 => Builtin::C64,
-            Class::C128 => Builtin::C128,
-        };
+        let native = class.dtype();
         let is_native = |slot: &u16| inputs.get(*slot as usize) == Some(&native);
         let plain = |i: &Instruction| !matches!(i.op, Op::Rounded(_)) && i.operands.iter().all(is_native);
         let plain = out == native && matches!(&instructions[..], [only] if plain(only));
         Ok(Program {
             class,
             plain,
-            divides: instructions.iter().any(|i| i.divides),
+            divides: once.iter().chain(&instructions).any(|i| i.divides),
             inputs,
             out,
             temporaries,
+            once,
             instructions,
             scalars: Entries::of(chain, compute),
             used,
@@ -230,6 +250,7 @@ impl Program {
         if let Some(flat) = Flat::of(inputs, out, n) {
             match &self.instructions[..] {
                 [only] if self.plain && flat.repeated == 0 => self.straight(only, inputs, out, zero),
+                [only] if flat.repeated == 0 && self.once.is_empty() && self.as_stored(only, inputs, out) => {}
                 _ => self.dispatch(&Operands::new(flat, inputs, out, zero), scalars, n),
             }
             return Ok(());
@@ -264,6 +285,36 @@ impl Program {
             Class::C128 => line::<Complex<f64>, V>(only, inputs, out, range, zero),
         };
         parallel_for(out.len(), GRAIN, &job);
+    }
+
+    /// Computes everything without the arithmetic's type between, where that gives the same: conversions from it or to it, and sums,
+    /// differences and products of small integers of one dtype, which wrap in any type.
+    fn as_stored<V: Borrow<View> + Sync>(&self, only: &Instruction, inputs: &[V], out: &View) -> bool {
+        let [a, b] = [0, 1].map(|o| inputs.get(only.operands[o] as usize).map(|v| v.borrow()));
+        let (Some(a), Some(b)) = (a, b) else { return false };
+        let dtype = |o: usize| self.inputs[only.operands[o] as usize];
+        let (size, bytes) = (dtype(0).size(), self.out.size());
+        let job = |f: &(dyn Fn([*const u8; 2], *mut u8, usize) + Sync)| {
+            parallel_for(out.len(), GRAIN, &|range| {
+                let from = [a, b].map(|v| v.ptr().wrapping_add(range.start * size).cast_const());
+                f(from, out.ptr().wrapping_add(range.start * bytes), range.len());
+            });
+            true
+        };
+        match only.op {
+            Op::Copy if [dtype(0), self.out].contains(&self.class.dtype()) => job(&|[from, _], to, n| {
+                // SAFETY: the views have these elements side by side.
+                unsafe { convert_run(from, dtype(0), 1, to, self.out, 1, n) };
+            }),
+            Op::Binary(op) if loops::is_small_integer(self.out) && dtype(0) == self.out && dtype(1) == self.out => {
+                let Some(op) = Basic::of(op) else { return false };
+                job(&|[a, b], dst, n| {
+                    // SAFETY: the views have these elements side by side; an input that overlaps the output is the very same window.
+                    unsafe { loops::wrapping(op, bytes, Block { a, b, dst, n }) };
+                })
+            }
+            _ => false,
+        }
     }
 
     /// The input of which the output is a plain copy.
@@ -309,8 +360,9 @@ impl Program {
         let inputs = || self.inputs.iter().enumerate().map(|(i, dtype)| (i, (operands.ptrs[i + 1], *dtype)));
         let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
         // Whole cache lines per register.
-        let step = range.len().next_multiple_of(64).min(CHUNK);
-        with_scratch(&REGISTERS, registers * CHUNK, |scratch: *mut T| {
+        let most = (REGISTER_BYTES / (registers * size_of::<T>())).clamp(CHUNKS[0], CHUNKS[1]) / 64 * 64;
+        let step = range.len().next_multiple_of(64).min(most);
+        with_scratch(&REGISTERS, registers * step, |scratch: *mut T| {
             let register = |slot: usize| scratch.wrapping_add(slot * step);
             let mut slots: SmallVec<[*const T; 3 * MOST]> = SmallVec::new();
             for s in 0..registers {
@@ -324,6 +376,23 @@ impl Program {
                 // SAFETY: the register has `step` elements.
                 unsafe { T::fill(register(self.inputs.len() + i), value, step) };
             }
+            for i in &self.once {
+                // SAFETY: all operands are registers that were filled before, with `step` elements.
+                unsafe { execute(i, i.operands.map(|s| slots[s as usize]), register(i.dst as usize), step, operands.zero) };
+            }
+            let mut instructions: SmallVec<[Instruction; 8]> = SmallVec::new();
+            let instructions = match self.instructions.iter().any(|i| i.power) {
+                false => &self.instructions[..],
+                true => {
+                    // SAFETY: the register of an exponent for all elements was filled before.
+                    let exponent = |i: &Instruction| unsafe { slots[i.operands[1] as usize].read() };
+                    instructions.extend(self.instructions.iter().map(|i| match i.power {
+                        true => Instruction { op: T::power(exponent(i)), ..*i },
+                        false => *i,
+                    }));
+                    &instructions[..]
+                }
+            };
             let mut repeated: SmallVec<[bool; MOST]> = SmallVec::new();
             for (i, (from, dtype)) in inputs() {
                 let same = way.repeats(i + 1);
@@ -363,7 +432,7 @@ impl Program {
                 }
                 let direct = chunk.direct(0, out, T::DTYPE);
                 let target = direct.map_or(register(registers - 1), |p| p.cast());
-                if self.instructions.len() >= LONG_PROGRAM {
+                if instructions.len() >= LONG_PROGRAM {
                     for (i, p) in slots[..self.inputs.len()].iter().enumerate() {
                         if self.used[i] && !repeated[i] {
                             prefetch(p.wrapping_add(n), n, true);
@@ -372,7 +441,7 @@ impl Program {
                     prefetch(target.wrapping_add(n), n, true);
                 }
                 let from = |i: &Instruction| i.operands.map(|s| slots[s as usize]);
-                let (last, before) = self.instructions.split_last().expect("a program has an instruction");
+                let (last, before) = instructions.split_last().expect("a program has an instruction");
                 for i in before {
                     // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
                     unsafe { execute(i, from(i), register(i.dst as usize), n, operands.zero) };
@@ -406,7 +475,7 @@ fn line<T: Lanes, V: Borrow<View>>(
 
 /// # Safety
 /// The operands are readable for `n` elements, `dst` is writable for as many, and they overlap only where equal.
-unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c]: [*const T; 3], dst: *mut T, n: usize, zero: &AtomicBool) {
+unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c, d]: [*const T; 4], dst: *mut T, n: usize, zero: &AtomicBool) {
     // SAFETY: by the contract of this function. The divisors are read before the destination, which may be the same, is
     // written.
     unsafe {
@@ -418,7 +487,10 @@ unsafe fn execute<T: Lanes>(i: &Instruction, [a, b, c]: [*const T; 3], dst: *mut
             Op::Unary(op) => T::unary(op, Block { a, b: a, dst, n }),
             Op::Binary(op) => T::binary(op, Block { a, b, dst, n }),
             Op::Pair(first, second) => T::pair(first, second, c, Block { a, b, dst, n }),
+            Op::Clamp => T::clamp(c, Block { a, b, dst, n }),
             Op::Select => T::select(a, Block { a: b, b: c, dst, n }),
+            Op::SelectBy(by) => T::select_by(by, [c, d], Block { a, b, dst, n }),
+            Op::Power(power) => T::raised(power, Block { a, b, dst, n }),
             Op::Rounded(to) => T::rounded(to, Block { a, b: a, dst, n }),
         }
     }

@@ -79,6 +79,17 @@ impl Class {
         }
     }
 
+    /// The dtype whose elements the arithmetic computes with.
+    pub fn dtype(self) -> Builtin {
+        match self {
+            Class::F32 => Builtin::F32,
+            Class::F64 => Builtin::F64,
+            Class::I64 => Builtin::I64,
+            Class::C64 => Builtin::C64,
+            Class::C128 => Builtin::C128,
+        }
+    }
+
     /// Whether it computes with complex numbers.
     pub fn is_complex(self) -> bool {
         matches!(self, Class::C64 | Class::C128)

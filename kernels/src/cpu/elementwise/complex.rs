@@ -1,7 +1,8 @@
 //! The inner loops of complex arithmetic. What is a few operations on parts has a loop of its own; other functions are called element
 //! by element.
 
-use super::loops::{Basic, Block, Lanes, map1, map2, map3, pairs, select};
+use super::Op;
+use super::loops::{Basic, Block, Compare, Lanes, Power, map1, map2, map3, pairs, select};
 use crate::cmath::{add, binary, mul, real, sub, unary};
 use crate::cpu::lane::Lane;
 use crate::expr::{BinaryOp, UnaryOp};
@@ -71,6 +72,18 @@ macro_rules! lanes {
             unsafe fn select(condition: *const Self, x: Block<Self>) {
                 // SAFETY: by the contract of this function.
                 unsafe { select(condition, x, Complex { re: 0.0, im: 0.0 }) }
+            }
+            unsafe fn clamp(_: *const Self, _: Block<Self>) {
+                unreachable!("complex numbers have no order; programs of them are compiled without it")
+            }
+            unsafe fn select_by(_: Compare, _: [*const Self; 2], _: Block<Self>) {
+                unreachable!("programs of complex numbers are compiled without it")
+            }
+            fn power(_: Self) -> Op {
+                Op::Binary(BinaryOp::Pow)
+            }
+            unsafe fn raised(_: Power, _: Block<Self>) {
+                unreachable!("the power of a complex number is no product of its own")
             }
         }
     };

@@ -3,6 +3,7 @@
 //! A destination may be one of the sources (in place). Each such case is a loop of its own, because the vectoriser's own
 //! check would send it down the scalar path.
 
+use super::Op;
 use crate::cpu::copy::convert_run;
 use crate::cpu::lane::{Lane, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::expr::{BinaryOp, UnaryOp, binary_functions, floor_div, integers, remainder, truth, unary_functions};
@@ -40,6 +41,53 @@ impl Basic {
     }
 }
 
+/// The comparisons that selections are made by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Compare {
+    pub(super) fn of(op: BinaryOp) -> Option<Compare> {
+        match op {
+            BinaryOp::Eq => Some(Compare::Eq),
+            BinaryOp::Ne => Some(Compare::Ne),
+            BinaryOp::Lt => Some(Compare::Lt),
+            BinaryOp::Le => Some(Compare::Le),
+            BinaryOp::Gt => Some(Compare::Gt),
+            BinaryOp::Ge => Some(Compare::Ge),
+            _ => None,
+        }
+    }
+}
+
+/// Exponents whose powers are products, quotients or roots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Power {
+    Two,
+    Three,
+    Half,
+    MinusOne,
+}
+
+impl Power {
+    /// The exponent where it is one of these.
+    fn of_float(exponent: f64) -> Option<Power> {
+        match exponent {
+            2.0 => Some(Power::Two),
+            3.0 => Some(Power::Three),
+            0.5 => Some(Power::Half),
+            -1.0 => Some(Power::MinusOne),
+            _ => None,
+        }
+    }
+}
+
 /// A type of arithmetic.
 pub(super) trait Lanes: Lane {
     /// The scalar in this arithmetic.
@@ -62,6 +110,23 @@ pub(super) trait Lanes: Lane {
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn select(condition: *const Self, x: Block<Self>);
+    /// The smaller of `high` and the larger of `x.a` and `x.b`; NaN where one of them is.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn clamp(high: *const Self, x: Block<Self>);
+    /// Of two `arms` the first where `x.a` and `x.b` compare so, else the second.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn select_by(by: Compare, arms: [*const Self; 2], x: Block<Self>);
+    /// How an element is raised to an exponent that is the same for all.
+    fn power(exponent: Self) -> Op;
+    /// `x.a` to the power.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn raised(power: Power, x: Block<Self>);
     /// The numbers of a dtype that the elements are stored as.
     ///
     /// # Safety
@@ -95,7 +160,7 @@ pub(super) trait Lanes: Lane {
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
-pub(super) unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
+pub(super) unsafe fn map2<T: Copy>(x: Block<T>, f: impl Fn(T, T) -> T) {
     let Block { a, b, dst, n } = x;
     // SAFETY: `i < n` throughout.
     unsafe {
@@ -257,6 +322,104 @@ macro_rules! pairs {
 }
 pub(super) use pairs;
 
+/// Elements of four sources that are read before they are written; fewer than of three, so that all stay in registers.
+const WIDTH_OF_FOUR: usize = 32;
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn selected<T: Lane>([c, d]: [*const T; 2], x: Block<T>, holds: impl Fn(&T, &T) -> bool) {
+    let blocks = x.n / WIDTH_OF_FOUR;
+    for block in 0..blocks {
+        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
+        unsafe {
+            let read = |p: *const T| p.cast::<[T; WIDTH_OF_FOUR]>().add(block).read_unaligned();
+            let (a, b, c, d) = (read(x.a), read(x.b), read(c), read(d));
+            let mut out = [T::default(); WIDTH_OF_FOUR];
+            for i in 0..WIDTH_OF_FOUR {
+                out[i] = if holds(&a[i], &b[i]) { c[i] } else { d[i] };
+            }
+            x.dst.cast::<[T; WIDTH_OF_FOUR]>().add(block).write_unaligned(out);
+        }
+    }
+    for i in blocks * WIDTH_OF_FOUR..x.n {
+        // SAFETY: `i < n`.
+        unsafe {
+            let holds = holds(&x.a.add(i).read(), &x.b.add(i).read());
+            x.dst.add(i).write(if holds { c.add(i).read() } else { d.add(i).read() });
+        }
+    }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn select_by<T: Lane + PartialOrd>(by: Compare, arms: [*const T; 2], x: Block<T>) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match by {
+            Compare::Eq => selected(arms, x, T::eq),
+            Compare::Ne => selected(arms, x, T::ne),
+            Compare::Lt => selected(arms, x, T::lt),
+            Compare::Le => selected(arms, x, T::le),
+            // Of two operands the other way around.
+            Compare::Gt => selected(arms, Block { a: x.b, b: x.a, ..x }, T::lt),
+            Compare::Ge => selected(arms, Block { a: x.b, b: x.a, ..x }, T::le),
+        }
+    }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn raised<T: Lane + Real>(power: Power, x: Block<T>) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match power {
+            Power::Two => map1(x, |v| v * v),
+            Power::Three => map1(x, |v| v * v * v),
+            // The power of -0 is 0, and that of minus infinity is infinity.
+            Power::Half => map1(x, |v| {
+                let root = v.sqrt() + T::ZERO;
+                if v == -T::INFINITY { T::INFINITY } else { root }
+            }),
+            Power::MinusOne => map1(x, |v| T::ONE / v),
+        }
+    }
+}
+
+/// Whether a dtype is one of integers smaller than i64.
+pub(super) fn is_small_integer(dtype: Builtin) -> bool {
+    use Builtin::{I8, I16, I32, U8, U16, U32};
+    matches!(dtype, U8 | I8 | I16 | U16 | I32 | U32)
+}
+
+/// Sums, differences or products of integers of 1, 2 or 4 bytes, which wrap.
+///
+/// # Safety
+/// See [`Lanes::unary`], for elements of that many bytes.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+pub(super) unsafe fn wrapping(op: Basic, bytes: usize, x: Block<u8>) {
+    macro_rules! of {
+        ($t:ident) => {{
+            let x = Block::<$t> { a: x.a.cast(), b: x.b.cast(), dst: x.dst.cast(), n: x.n };
+            match op {
+                Basic::Add => map2(x, $t::wrapping_add),
+                Basic::Sub => map2(x, $t::wrapping_sub),
+                Basic::Mul => map2(x, $t::wrapping_mul),
+            }
+        }};
+    }
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match bytes {
+            1 => of!(u8),
+            2 => of!(u16),
+            _ => of!(u32),
+        }
+    }
+}
+
 /// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
 /// it does not depend on the neighbours.
 ///
@@ -380,7 +543,7 @@ macro_rules! binary_loops {
 binary_functions!(binary_loops);
 
 macro_rules! real_lanes {
-    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident $rounded:ident |$s:ident| $scalar:expr) => {
+    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident $clamp:ident $by:ident $raised:ident $rounded:ident |$s:ident| $scalar:expr) => {
         /// # Safety
         /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
@@ -409,6 +572,27 @@ macro_rules! real_lanes {
             // SAFETY: by the contract of this function.
             unsafe { select(condition, x, 0.0) }
         }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $clamp(high: *const $t, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { map3(high, x, |v, low, high| v.max_nan(low).min_nan(high)) }
+        }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $by(by: Compare, arms: [*const $t; 2], x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { select_by(by, arms, x) }
+        }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $raised(power: Power, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { raised(power, x) }
+        }
         impl Lanes for $t {
             fn from_scalar($s: Scalar) -> Self {
                 $scalar
@@ -429,6 +613,21 @@ macro_rules! real_lanes {
                 // SAFETY: by the contract of this function.
                 unsafe { $select(condition, x) }
             }
+            unsafe fn clamp(high: *const Self, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $clamp(high, x) }
+            }
+            unsafe fn select_by(by: Compare, arms: [*const Self; 2], x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $by(by, arms, x) }
+            }
+            fn power(exponent: Self) -> Op {
+                Power::of_float(exponent.into()).map_or(Op::Binary(BinaryOp::Pow), Op::Power)
+            }
+            unsafe fn raised(power: Power, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $raised(power, x) }
+            }
             unsafe fn rounded(to: Builtin, x: Block<Self>) {
                 // SAFETY: by the contract of this function.
                 unsafe { $rounded(to, x) }
@@ -436,8 +635,8 @@ macro_rules! real_lanes {
         }
     };
 }
-real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 rounded_f32 |s| s.to_f64() as f32);
-real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 rounded_through |s| s.to_f64());
+real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 clamp_f32 select_by_f32 raised_f32 rounded_f32 |s| s.to_f64() as f32);
+real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 clamp_f64 select_by_f64 raised_f64 rounded_through |s| s.to_f64());
 
 /// # Safety
 /// See [`Lanes::unary`].
@@ -445,6 +644,35 @@ real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 rounded_through |s| s.t
 unsafe fn pair_i64(first: Basic, second: Basic, c: *const i64, x: Block<i64>) {
     // SAFETY: by the contract of this function.
     unsafe { pairs!(first, second, c, x, i64::wrapping_add, i64::wrapping_sub, i64::wrapping_mul) }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn clamp_i64(high: *const i64, x: Block<i64>) {
+    // SAFETY: by the contract of this function.
+    unsafe { map3(high, x, |v, low, high| v.max(low).min(high)) }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn select_by_i64(by: Compare, arms: [*const i64; 2], x: Block<i64>) {
+    // SAFETY: by the contract of this function.
+    unsafe { select_by(by, arms, x) }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn raised_i64(power: Power, x: Block<i64>) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match power {
+            Power::Three => map1(x, |v| v.wrapping_mul(v).wrapping_mul(v)),
+            _ => map1(x, |v| v.wrapping_mul(v)),
+        }
+    }
 }
 
 impl Lanes for i64 {
@@ -466,5 +694,25 @@ impl Lanes for i64 {
     unsafe fn select(condition: *const Self, x: Block<Self>) {
         // SAFETY: by the contract of this function.
         unsafe { select(condition, x, 0) }
+    }
+    unsafe fn clamp(high: *const Self, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { clamp_i64(high, x) }
+    }
+    unsafe fn select_by(by: Compare, arms: [*const Self; 2], x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { select_by_i64(by, arms, x) }
+    }
+    fn power(exponent: Self) -> Op {
+        match exponent {
+            2 => Op::Power(Power::Two),
+            3 => Op::Power(Power::Three),
+            // Roots and quotients are no integers.
+            _ => Op::Binary(BinaryOp::Pow),
+        }
+    }
+    unsafe fn raised(power: Power, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { raised_i64(power, x) }
     }
 }

@@ -29,6 +29,14 @@ trait Foldable: Copy {
     fn times(self, other: Self) -> Self;
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
+    /// The larger, where neither is NaN.
+    fn larger_number(self, other: Self) -> Self;
+    /// The smaller, where neither is NaN.
+    fn smaller_number(self, other: Self) -> Self;
+    /// Whether one of both is NaN.
+    fn unordered(self, other: Self) -> bool;
+    /// NaN where `nan` says so.
+    fn or_nan(self, nan: bool) -> Self;
     fn load<S: Lane>(x: S) -> Self;
 }
 
@@ -62,13 +70,27 @@ macro_rules! float_part {
             #[inline(always)]
             fn larger(self, other: Self) -> Self {
                 // One instruction where `self` is NaN already, and whether `other` is one is known before `self` is.
-                let extreme = if other > self { other } else { self };
-                if other.is_nan() { other } else { extreme }
+                if other.is_nan() { other } else { self.larger_number(other) }
             }
             #[inline(always)]
             fn smaller(self, other: Self) -> Self {
-                let extreme = if other < self { other } else { self };
-                if other.is_nan() { other } else { extreme }
+                if other.is_nan() { other } else { self.smaller_number(other) }
+            }
+            #[inline(always)]
+            fn larger_number(self, other: Self) -> Self {
+                if other > self { other } else { self }
+            }
+            #[inline(always)]
+            fn smaller_number(self, other: Self) -> Self {
+                if other < self { other } else { self }
+            }
+            #[inline(always)]
+            fn unordered(self, other: Self) -> bool {
+                self.is_nan() | other.is_nan()
+            }
+            #[inline(always)]
+            fn or_nan(self, nan: bool) -> Self {
+                if nan { $t::NAN } else { self }
             }
             #[inline(always)]
             fn load<S: Lane>(x: S) -> Self {
@@ -114,6 +136,22 @@ impl Foldable for i64 {
         self.min(other)
     }
     #[inline(always)]
+    fn larger_number(self, other: Self) -> Self {
+        self.max(other)
+    }
+    #[inline(always)]
+    fn smaller_number(self, other: Self) -> Self {
+        self.min(other)
+    }
+    #[inline(always)]
+    fn unordered(self, _: Self) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn or_nan(self, _: bool) -> Self {
+        self
+    }
+    #[inline(always)]
     fn load<S: Lane>(x: S) -> Self {
         x.to_i64()
     }
@@ -144,10 +182,14 @@ trait Fold {
     type Part<S: FloatLane>: Foldable + Into<f64>;
     fn identity<P: Foldable>() -> P;
     fn apply<P: Foldable>(a: P, b: P) -> P;
+    /// [`Fold::apply`] of numbers other than NaN.
+    fn apply_numbers<P: Foldable>(a: P, b: P) -> P;
+    /// Whether [`Fold::apply_numbers`] can lose a NaN. Whoever calls it looks for NaN itself, two elements at a time.
+    const LOSES_NAN: bool;
 }
 
 macro_rules! folds {
-    ($($name:ident $identity:ident $apply:ident $part:ty),*) => {$(
+    ($($name:ident $identity:ident $apply:ident $numbers:ident $loses:literal $part:ty),*) => {$(
         struct $name;
         impl Fold for $name {
             type Part<S: FloatLane> = $part;
@@ -155,11 +197,19 @@ macro_rules! folds {
             fn identity<P: Foldable>() -> P { P::$identity() }
             #[inline(always)]
             fn apply<P: Foldable>(a: P, b: P) -> P { a.$apply(b) }
+            #[inline(always)]
+            fn apply_numbers<P: Foldable>(a: P, b: P) -> P { a.$numbers(b) }
+            const LOSES_NAN: bool = $loses;
         }
     )*};
 }
 // Products of f32 overflow and lose digits too early.
-folds!(Sum zero plus S::Part, Prod one times f64, Max lowest larger S::Part, Min highest smaller S::Part);
+folds!(
+    Sum zero plus plus false S::Part,
+    Prod one times times false f64,
+    Max lowest larger larger_number true S::Part,
+    Min highest smaller smaller_number true S::Part
+);
 
 macro_rules! with_fold {
     ($op:expr, $F:ident => $body:expr) => {
@@ -191,11 +241,25 @@ fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut
     let (vectors, rest) = x.as_chunks::<VECTOR>();
     let (blocks, vectors) = vectors.as_chunks::<G>();
     let step = |a: [P; VECTOR], x: &[S; VECTOR]| std::array::from_fn(|l| F::apply(a[l], P::load(x[l])));
+    let quick = |a: [P; VECTOR], x: &[S; VECTOR]| std::array::from_fn(|l| F::apply_numbers(a[l], P::load(x[l])));
     let mut groups = [[F::identity::<P>(); VECTOR]; G];
+    // All ones in the lanes that met a NaN.
+    let mut nan = [0u32; VECTOR];
     for block in blocks {
         for g in 0..G {
-            groups[g] = step(groups[g], &block[g]);
+            groups[g] = quick(groups[g], &block[g]);
         }
+        if F::LOSES_NAN {
+            for [a, b] in block.as_chunks::<2>().0 {
+                nan = std::array::from_fn(|l| if P::unordered(P::load(a[l]), P::load(b[l])) { u32::MAX } else { nan[l] });
+            }
+            if let [last] = block.as_chunks::<2>().1 {
+                nan = std::array::from_fn(|l| if P::unordered(P::load(last[l]), P::load(last[l])) { u32::MAX } else { nan[l] });
+            }
+        }
+    }
+    if F::LOSES_NAN {
+        groups[0] = std::array::from_fn(|l| groups[0][l].or_nan(nan[l] != 0));
     }
     let mut lanes = vectors.iter().fold(groups[0], step);
     for group in &groups[1..] {
