@@ -261,7 +261,11 @@ fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut
     if F::LOSES_NAN {
         groups[0] = std::array::from_fn(|l| groups[0][l].or_nan(nan[l] != 0));
     }
-    let mut lanes = vectors.iter().fold(groups[0], step);
+    // `fold` of an iterator is compiled as a function of its own; a loop here would be compiled with the one above, to shorter vectors.
+    let mut lanes = groups[0];
+    if !vectors.is_empty() {
+        lanes = vectors.iter().fold(lanes, step);
+    }
     for group in &groups[1..] {
         lanes = std::array::from_fn(|l| F::apply(lanes[l], group[l]));
     }
