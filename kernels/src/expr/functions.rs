@@ -8,6 +8,7 @@
 //! | `real \|x\| ..` | the value in f32 and f64, generic over `T:`[`Real`](crate::vmath::Real); the CPU's loop is made of it. Left out if floats have none |
 //! | `, near ..` | the same without branches, for blocks of numbers up to [`Real::SIN_LIMIT`](crate::vmath::Real::SIN_LIMIT) only |
 //! | `wide f` | instead of `real`: the value in f64, by a function of [`crate::special`]. f32 numbers are rounded once from it |
+//! | `, single f` | behind one of the two: a function of [`crate::single`], of which the loop of f32 is made instead |
 //! | `int \|x\| ..` | the value in i64. Left out, integers are converted to a float first |
 //! | `complex \|z\| ..` | the value in complex numbers, by the functions of [`crate::cmath`]. Left out, complex numbers are refused |
 //! | `range \|a\| ..` | bounds of the value for an argument within `a`; any number if left out |
@@ -233,7 +234,7 @@ macro_rules! unary_functions {
             slope |x, y, dx| times(bin(Polygamma, constant(1.0), x()), dx);
         }
         Erfcx "erfcx" "`exp(x²) erfc(x)`" {
-            wide special::erfcx;
+            wide special::erfcx, single single::erfcx;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |_a| Decreasing;
             slope |x, y, dx| {
                 let by_square = bin(Mul, constant(2.0), bin(Mul, x(), y()));
@@ -241,7 +242,7 @@ macro_rules! unary_functions {
             };
         }
         Erfinv "erfinv" "Inverse of `erf`; NaN outside -1 to 1." {
-            wide special::erfinv;
+            wide special::erfinv, single single::erfinv;
             monotony |a| claim(a.low >= -1.0 && a.high <= 1.0, Increasing);
             slope |x, y, dx| {
                 let half_root_pi = 1.0 / std::f64::consts::FRAC_2_SQRT_PI;
@@ -249,7 +250,7 @@ macro_rules! unary_functions {
             };
         }
         Ndtri "ndtri" "Inverse of the normal distribution function; NaN outside 0 to 1." {
-            wide special::ndtri;
+            wide special::ndtri, single single::ndtri;
             monotony |a| claim(a.low >= 0.0 && a.high <= 1.0, Increasing);
             slope |x, y, dx| {
                 let bell = un(Exp, bin(Mul, constant(0.5), un(Square, y())));

@@ -18,7 +18,7 @@ macro_rules! has {
 macro_rules! unary_ops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
-            $(wide $wide:path;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -83,8 +83,8 @@ impl UnaryOp {
 
 macro_rules! binary_ops {
     ($($name:ident $text:literal $doc:literal {
-            $(real |$a:ident, $b:ident| $real:expr;)?
-            $(wide $wide:path;)?
+            $(real |$a:ident, $b:ident| $real:expr $(, single $one:path)?;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
