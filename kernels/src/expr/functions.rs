@@ -258,22 +258,22 @@ macro_rules! unary_functions {
             };
         }
         I0 "i0" "Modified Bessel function of the first kind of order 0." {
-            wide special::i0;
+            wide special::i0, single single::i0;
             range |_a| Range::new(1.0, f64::INFINITY); monotony |a| a.away_from_zero();
             slope |x, y, dx| times(un(I1, x()), dx);
         }
         I0e "i0e" "`exp(-abs(x)) i0(x)`" {
-            wide special::i0e;
+            wide special::i0e, single single::i0e;
             range |_a| Range::new(0.0, 1.0);
             slope |x, y, dx| times(bin(Sub, un(I1e, x()), bin(Mul, un(Sign, x()), y())), dx);
         }
         I1 "i1" "Modified Bessel function of the first kind of order 1." {
-            wide special::i1;
+            wide special::i1, single single::i1;
             monotony |_a| Increasing;
             slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(I0, x()), bin(Div, y(), x()))), dx);
         }
         I1e "i1e" "`exp(-abs(x)) i1(x)`" {
-            wide special::i1e;
+            wide special::i1e, single single::i1e;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| {
                 let by = bin(Add, un(Sign, x()), un(Reciprocal, x()));
@@ -281,21 +281,21 @@ macro_rules! unary_functions {
             };
         }
         BesselJ0 "bessel_j0" "Bessel function of the first kind of order 0." {
-            wide special::bessel_j0;
+            wide special::bessel_j0, single single::bessel_j0;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| times(un(Neg, un(BesselJ1, x())), dx);
         }
         BesselJ1 "bessel_j1" "Bessel function of the first kind of order 1." {
-            wide special::bessel_j1;
+            wide special::bessel_j1, single single::bessel_j1;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(BesselJ0, x()), bin(Div, y(), x()))), dx);
         }
         BesselY0 "bessel_y0" "Bessel function of the second kind of order 0; NaN below 0." {
-            wide special::bessel_y0;
+            wide special::bessel_y0, single single::bessel_y0;
             slope |x, y, dx| times(un(Neg, un(BesselY1, x())), dx);
         }
         BesselY1 "bessel_y1" "Bessel function of the second kind of order 1; NaN below 0." {
-            wide special::bessel_y1;
+            wide special::bessel_y1, single single::bessel_y1;
             slope |x, y, dx| {
                 // At zero the two terms are infinities of one sign, of which the second is larger.
                 let slope = bin(Sub, un(BesselY0, x()), bin(Div, y(), x()));
@@ -303,27 +303,27 @@ macro_rules! unary_functions {
             };
         }
         BesselK0 "bessel_k0" "Modified Bessel function of the second kind of order 0; NaN below 0." {
-            wide special::bessel_k0;
+            wide special::bessel_k0, single single::bessel_k0;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(un(Neg, un(BesselK1, x())), dx);
         }
         BesselK1 "bessel_k1" "Modified Bessel function of the second kind of order 1; NaN below 0." {
-            wide special::bessel_k1;
+            wide special::bessel_k1, single single::bessel_k1;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(un(Neg, bin(Add, un(BesselK0, x()), bin(Div, y(), x()))), dx);
         }
         BesselK0e "bessel_k0e" "`exp(x) bessel_k0(x)`" {
-            wide special::bessel_k0e;
+            wide special::bessel_k0e, single single::bessel_k0e;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(bin(Sub, y(), un(BesselK1e, x())), dx);
         }
         BesselK1e "bessel_k1e" "`exp(x) bessel_k1(x)`" {
-            wide special::bessel_k1e;
+            wide special::bessel_k1e, single single::bessel_k1e;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(bin(Sub, bin(Sub, y(), un(BesselK0e, x())), bin(Div, y(), x())), dx);
         }
         SphericalJ0 "spherical_j0" "`sin(x) / x`, and 1 of 0." {
-            wide special::spherical_j0;
+            wide special::spherical_j0, single single::spherical_j0;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| {
                 // Digits cancel near zero: there Taylor's series.
