@@ -12,10 +12,12 @@
 
 mod bessel;
 mod error;
+mod gamma;
 
 pub(crate) use bessel::{bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e, bessel_y0, bessel_y1};
 pub(crate) use bessel::{i0, i0e, i1, i1e, spherical_j0};
 pub(crate) use error::{erfcx, erfinv, ndtri};
+pub(crate) use gamma::{digamma, lgamma, polygamma};
 
 use crate::vmath::Real;
 

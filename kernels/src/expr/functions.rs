@@ -225,11 +225,11 @@ macro_rules! unary_functions {
             slope |x, y, dx| constant(0.0);
         }
         Lgamma "lgamma" "Logarithm of the absolute value of the gamma function." {
-            wide special::lgamma;
+            wide special::lgamma, single single::lgamma;
             slope |x, y, dx| times(un(Digamma, x()), dx);
         }
         Digamma "digamma" "Derivative of `lgamma`." {
-            wide special::digamma;
+            wide special::digamma, single single::digamma;
             monotony |a| claim(a.low > 0.0, Increasing);
             slope |x, y, dx| times(bin(Polygamma, constant(1.0), x()), dx);
         }
@@ -480,7 +480,7 @@ macro_rules! binary_functions {
             };
         }
         Polygamma "polygamma" "Derivative of order `a`, a whole number, of `digamma` at `b`." {
-            wide special::polygamma;
+            wide special::polygamma, single single::polygamma;
             slope |a, b, da, db| {
                 let next = bin(Polygamma, bin(Add, a(), constant(1.0)), b());
                 bin(Add, unknown(da), times(next, db))

@@ -22,6 +22,12 @@ const ROWS: &[(&str, f64)] = &[
     ("bessel_k0e(a)", 0.51),
     ("bessel_k1e(a)", 0.51),
     ("spherical_j0(a)", 2.5),
+    // The neighbours of the zeros 1 and 2 lose the most.
+    ("lgamma(a)", 1.5),
+    ("digamma(a)", 0.52),
+    ("polygamma(1, a)", 0.51),
+    // Not of order 1: the f64 function.
+    ("polygamma(2, a)", 0.5),
 ];
 
 /// Near their zeros, other than those that are factors: the error that f64 leaves there.

@@ -342,6 +342,13 @@ fn slow(x: f32, f: fn(f64) -> f64) -> f32 {
     wide(x, f)
 }
 
+/// The same for two numbers.
+#[cold]
+#[inline(never)]
+fn slow_of_two(a: f32, b: f32, f: fn(f64, f64) -> f64) -> f32 {
+    wide_of_two(a, b, f)
+}
+
 macro_rules! unary_loops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
