@@ -10,10 +10,12 @@
 //!
 //! Polynomials interpolate at Chebyshev nodes, computed with 40 digits, in `t` of -1 to 1, coefficients from the constant term up.
 
+mod arithmetic;
 mod bessel;
 mod error;
 mod gamma;
 
+pub(crate) use arithmetic::{floor_div, fmod, remainder};
 pub(crate) use bessel::{bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e, bessel_y0, bessel_y1};
 pub(crate) use bessel::{i0, i0e, i1, i1e, spherical_j0};
 pub(crate) use error::{erfcx, erfinv, ndtri};

@@ -442,15 +442,15 @@ macro_rules! binary_functions {
             slope |a, b, da, db| constant(0.0);
         }
         Fmod "fmod" "Remainder with the sign of `a` (C)." {
-            real |a, b| a.fmod(b); int |a, b| integers::fmod(a, b);
+            real |a, b| a.fmod(b), single single::fmod; int |a, b| integers::fmod(a, b);
             slope |a, b, da, db| bin(Sub, da, times(un(Trunc, bin(Div, a(), b())), db));
         }
         Remainder "remainder" "Remainder with the sign of `b` (Python)." {
-            real |a, b| remainder(a, b); int |a, b| integers::remainder(a, b);
+            real |a, b| remainder(a, b), single single::remainder; int |a, b| integers::remainder(a, b);
             slope |a, b, da, db| bin(Sub, da, times(bin(FloorDiv, a(), b()), db));
         }
         FloorDiv "floordiv" "Quotient rounded down (Python)." {
-            real |a, b| floor_div(a, b); int |a, b| integers::floor_div(a, b);
+            real |a, b| floor_div(a, b), single single::floor_div; int |a, b| integers::floor_div(a, b);
             slope |a, b, da, db| constant(0.0);
         }
         Atan2 "atan2" "The angle of the point (b, a), in -pi to pi (C)." {

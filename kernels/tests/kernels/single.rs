@@ -91,12 +91,65 @@ fn values_are_those_of_f64() {
     }
 }
 
+/// Remainders are exact: C's is the standard library's, the others have their definition by it.
+#[test]
+fn remainders_are_exact() {
+    let mut xs = arguments();
+    xs.truncate(60_000);
+    let ends = [
+        0.0,
+        -0.0,
+        1.0,
+        -3.0,
+        0.1,
+        1e-45,
+        -1e-38,
+        f32::MAX,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        268_435_456.0,
+        -268_435_450.0,
+    ];
+    let pairs: Vec<(f32, f32)> = (0..xs.len())
+        .map(|i| (xs[i], xs[(i * 7919 + 13) % xs.len()]))
+        // Quotients of moderate size, whole and nearly so.
+        .chain((0..60_000u32).map(|i| (f32::from_bits(0x3f80_0000 + i * 7919), 1.0 + (i % 97) as f32 * 0.173)))
+        .chain((1..40_000u32).map(|i| {
+            let b = 1.0 + (i % 97) as f32 * 0.173;
+            (b * i as f32, -b)
+        }))
+        .chain(ends.iter().flat_map(|a| ends.iter().map(move |b| (*a, *b))))
+        .collect();
+    let (a, b): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+    let (fmod, remainder) = (run("fmod(a, b)", &[&a, &b]), run("remainder(a, b)", &[&a, &b]));
+    let floor = run("floordiv(a, b)", &[&a, &b]);
+    let same = |got: f32, want: f32| got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+    for (i, (a, b)) in pairs.into_iter().enumerate() {
+        let r = a % b;
+        assert!(same(fmod[i], r), "fmod({a:e}, {b:e}) is {:e}, not {r:e}", fmod[i]);
+        let turned = r != 0.0 && ((r < 0.0) != (b < 0.0));
+        let want = if turned { r + b } else { r };
+        assert!(same(remainder[i], want), "remainder({a:e}, {b:e}) is {:e}, not {want:e}", remainder[i]);
+        let q = (a - r) / b - if turned { 1.0 } else { 0.0 };
+        let down = q.floor() + if q - q.floor() > 0.5 { 1.0 } else { 0.0 };
+        let want = if b == 0.0 {
+            a / b
+        } else if q != 0.0 {
+            down
+        } else {
+            0f32.copysign(a / b)
+        };
+        assert!(same(floor[i], want), "floordiv({a:e}, {b:e}) is {:e}, not {want:e}", floor[i]);
+    }
+}
+
 /// Alone, among others, in place and read from every second place an element has the same bits, also beside ones of another way.
 #[test]
 fn bits_do_not_depend_on_neighbours_and_layout() {
     let xs: Vec<f32> = arguments().into_iter().step_by(577).chain([f32::NAN, 1.5, f32::INFINITY, -0.75, 3e7]).collect();
     let n = xs.len();
-    let texts = ROWS.iter().map(|(text, _)| *text);
+    let texts = ROWS.iter().map(|(text, _)| *text).chain(["fmod(a, 0.3)", "remainder(a, -7)", "floordiv(a, 0.3)"]);
     for text in texts {
         let bits = |v: &[f32]| v.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect::<Vec<u32>>();
         let together = bits(&run(text, &[&xs]));
