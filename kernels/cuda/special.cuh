@@ -152,7 +152,7 @@ OF_SPECIAL of_zeta(f64 s, f64 q) {
     if (q == -OF_INF) return OF_NAN;
     if (q == floor(q)) return OF_INF;
     if (of_fraction(s) != 0) return OF_NAN;
-    const f64 r = q - floor(q), negative = of_zeta_of_positive(s, 1 - r) - of_zeta_of_positive(s, 1 - q);
+    const f64 r = q - floor(q), negative = of_zeta_of_positive(s, -of_fraction(q)) - of_zeta_of_positive(s, 1 - q);
     return of_zeta_of_positive(s, r) + (of_even(s) ? negative : -negative);
 }
 OF_SPECIAL of_polygamma(f64 order, f64 x) {

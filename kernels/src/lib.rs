@@ -14,6 +14,7 @@ pub mod parallel;
 pub mod pool;
 pub mod resample;
 mod scalar;
+mod single;
 mod special;
 pub mod view;
 pub mod vmath;

@@ -378,7 +378,9 @@ impl Program {
             }
             for i in &self.once {
                 // SAFETY: all operands are registers that were filled before, with `step` elements.
-                unsafe { execute(i, i.operands.map(|s| slots[s as usize]), register(i.dst as usize), step, operands.zero) };
+                unsafe {
+                    execute(i, i.operands.map(|s| slots[s as usize]), register(i.dst as usize), step, operands.zero)
+                };
             }
             let mut instructions: SmallVec<[Instruction; 8]> = SmallVec::new();
             let instructions = match self.instructions.iter().any(|i| i.power) {

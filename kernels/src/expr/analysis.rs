@@ -142,7 +142,7 @@ fn range(e: &Expr) -> Range {
 macro_rules! unary_properties {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
-            $(wide $wide:path;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?

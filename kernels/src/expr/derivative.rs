@@ -195,7 +195,7 @@ fn gamma_density(a: Expr, x: Expr) -> Expr {
 macro_rules! unary_slopes {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
-            $(wide $wide:path;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -217,8 +217,8 @@ unary_functions!(unary_slopes);
 
 macro_rules! binary_slopes {
     ($($name:ident $text:literal $doc:literal {
-            $(real |$a:ident, $b:ident| $real:expr;)?
-            $(wide $wide:path;)?
+            $(real |$a:ident, $b:ident| $real:expr $(, single $one:path)?;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;

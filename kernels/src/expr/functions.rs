@@ -8,6 +8,7 @@
 //! | `real \|x\| ..` | the value in f32 and f64, generic over `T:`[`Real`](crate::vmath::Real); the CPU's loop is made of it. Left out if floats have none |
 //! | `, near ..` | the same without branches, for blocks of numbers up to [`Real::SIN_LIMIT`](crate::vmath::Real::SIN_LIMIT) only |
 //! | `wide f` | instead of `real`: the value in f64, by a function of [`crate::special`]. f32 numbers are rounded once from it |
+//! | `, single f` | behind one of the two: a function of [`crate::single`], of which the loop of f32 is made instead |
 //! | `int \|x\| ..` | the value in i64. Left out, integers are converted to a float first |
 //! | `complex \|z\| ..` | the value in complex numbers, by the functions of [`crate::cmath`]. Left out, complex numbers are refused |
 //! | `range \|a\| ..` | bounds of the value for an argument within `a`; any number if left out |
@@ -224,16 +225,16 @@ macro_rules! unary_functions {
             slope |x, y, dx| constant(0.0);
         }
         Lgamma "lgamma" "Logarithm of the absolute value of the gamma function." {
-            wide special::lgamma;
+            wide special::lgamma, single single::lgamma;
             slope |x, y, dx| times(un(Digamma, x()), dx);
         }
         Digamma "digamma" "Derivative of `lgamma`." {
-            wide special::digamma;
+            wide special::digamma, single single::digamma;
             monotony |a| claim(a.low > 0.0, Increasing);
             slope |x, y, dx| times(bin(Polygamma, constant(1.0), x()), dx);
         }
         Erfcx "erfcx" "`exp(x²) erfc(x)`" {
-            wide special::erfcx;
+            wide special::erfcx, single single::erfcx;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |_a| Decreasing;
             slope |x, y, dx| {
                 let by_square = bin(Mul, constant(2.0), bin(Mul, x(), y()));
@@ -241,7 +242,7 @@ macro_rules! unary_functions {
             };
         }
         Erfinv "erfinv" "Inverse of `erf`; NaN outside -1 to 1." {
-            wide special::erfinv;
+            wide special::erfinv, single single::erfinv;
             monotony |a| claim(a.low >= -1.0 && a.high <= 1.0, Increasing);
             slope |x, y, dx| {
                 let half_root_pi = 1.0 / std::f64::consts::FRAC_2_SQRT_PI;
@@ -249,7 +250,7 @@ macro_rules! unary_functions {
             };
         }
         Ndtri "ndtri" "Inverse of the normal distribution function; NaN outside 0 to 1." {
-            wide special::ndtri;
+            wide special::ndtri, single single::ndtri;
             monotony |a| claim(a.low >= 0.0 && a.high <= 1.0, Increasing);
             slope |x, y, dx| {
                 let bell = un(Exp, bin(Mul, constant(0.5), un(Square, y())));
@@ -257,22 +258,22 @@ macro_rules! unary_functions {
             };
         }
         I0 "i0" "Modified Bessel function of the first kind of order 0." {
-            wide special::i0;
+            wide special::i0, single single::i0;
             range |_a| Range::new(1.0, f64::INFINITY); monotony |a| a.away_from_zero();
             slope |x, y, dx| times(un(I1, x()), dx);
         }
         I0e "i0e" "`exp(-abs(x)) i0(x)`" {
-            wide special::i0e;
+            wide special::i0e, single single::i0e;
             range |_a| Range::new(0.0, 1.0);
             slope |x, y, dx| times(bin(Sub, un(I1e, x()), bin(Mul, un(Sign, x()), y())), dx);
         }
         I1 "i1" "Modified Bessel function of the first kind of order 1." {
-            wide special::i1;
+            wide special::i1, single single::i1;
             monotony |_a| Increasing;
             slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(I0, x()), bin(Div, y(), x()))), dx);
         }
         I1e "i1e" "`exp(-abs(x)) i1(x)`" {
-            wide special::i1e;
+            wide special::i1e, single single::i1e;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| {
                 let by = bin(Add, un(Sign, x()), un(Reciprocal, x()));
@@ -280,21 +281,21 @@ macro_rules! unary_functions {
             };
         }
         BesselJ0 "bessel_j0" "Bessel function of the first kind of order 0." {
-            wide special::bessel_j0;
+            wide special::bessel_j0, single single::bessel_j0;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| times(un(Neg, un(BesselJ1, x())), dx);
         }
         BesselJ1 "bessel_j1" "Bessel function of the first kind of order 1." {
-            wide special::bessel_j1;
+            wide special::bessel_j1, single single::bessel_j1;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| times(half_at_zero(x(), bin(Sub, un(BesselJ0, x()), bin(Div, y(), x()))), dx);
         }
         BesselY0 "bessel_y0" "Bessel function of the second kind of order 0; NaN below 0." {
-            wide special::bessel_y0;
+            wide special::bessel_y0, single single::bessel_y0;
             slope |x, y, dx| times(un(Neg, un(BesselY1, x())), dx);
         }
         BesselY1 "bessel_y1" "Bessel function of the second kind of order 1; NaN below 0." {
-            wide special::bessel_y1;
+            wide special::bessel_y1, single single::bessel_y1;
             slope |x, y, dx| {
                 // At zero the two terms are infinities of one sign, of which the second is larger.
                 let slope = bin(Sub, un(BesselY0, x()), bin(Div, y(), x()));
@@ -302,27 +303,27 @@ macro_rules! unary_functions {
             };
         }
         BesselK0 "bessel_k0" "Modified Bessel function of the second kind of order 0; NaN below 0." {
-            wide special::bessel_k0;
+            wide special::bessel_k0, single single::bessel_k0;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(un(Neg, un(BesselK1, x())), dx);
         }
         BesselK1 "bessel_k1" "Modified Bessel function of the second kind of order 1; NaN below 0." {
-            wide special::bessel_k1;
+            wide special::bessel_k1, single single::bessel_k1;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(un(Neg, bin(Add, un(BesselK0, x()), bin(Div, y(), x()))), dx);
         }
         BesselK0e "bessel_k0e" "`exp(x) bessel_k0(x)`" {
-            wide special::bessel_k0e;
+            wide special::bessel_k0e, single single::bessel_k0e;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(bin(Sub, y(), un(BesselK1e, x())), dx);
         }
         BesselK1e "bessel_k1e" "`exp(x) bessel_k1(x)`" {
-            wide special::bessel_k1e;
+            wide special::bessel_k1e, single single::bessel_k1e;
             range |_a| Range::new(0.0, f64::INFINITY); monotony |a| claim(a.low >= 0.0, Decreasing);
             slope |x, y, dx| times(bin(Sub, bin(Sub, y(), un(BesselK0e, x())), bin(Div, y(), x())), dx);
         }
         SphericalJ0 "spherical_j0" "`sin(x) / x`, and 1 of 0." {
-            wide special::spherical_j0;
+            wide special::spherical_j0, single single::spherical_j0;
             range |_a| Range::new(-1.0, 1.0);
             slope |x, y, dx| {
                 // Digits cancel near zero: there Taylor's series.
@@ -441,15 +442,15 @@ macro_rules! binary_functions {
             slope |a, b, da, db| constant(0.0);
         }
         Fmod "fmod" "Remainder with the sign of `a` (C)." {
-            real |a, b| a.fmod(b); int |a, b| integers::fmod(a, b);
+            real |a, b| a.fmod(b), single single::fmod; int |a, b| integers::fmod(a, b);
             slope |a, b, da, db| bin(Sub, da, times(un(Trunc, bin(Div, a(), b())), db));
         }
         Remainder "remainder" "Remainder with the sign of `b` (Python)." {
-            real |a, b| remainder(a, b); int |a, b| integers::remainder(a, b);
+            real |a, b| remainder(a, b), single single::remainder; int |a, b| integers::remainder(a, b);
             slope |a, b, da, db| bin(Sub, da, times(bin(FloorDiv, a(), b()), db));
         }
         FloorDiv "floordiv" "Quotient rounded down (Python)." {
-            real |a, b| floor_div(a, b); int |a, b| integers::floor_div(a, b);
+            real |a, b| floor_div(a, b), single single::floor_div; int |a, b| integers::floor_div(a, b);
             slope |a, b, da, db| constant(0.0);
         }
         Atan2 "atan2" "The angle of the point (b, a), in -pi to pi (C)." {
@@ -479,7 +480,7 @@ macro_rules! binary_functions {
             };
         }
         Polygamma "polygamma" "Derivative of order `a`, a whole number, of `digamma` at `b`." {
-            wide special::polygamma;
+            wide special::polygamma, single single::polygamma;
             slope |a, b, da, db| {
                 let next = bin(Polygamma, bin(Add, a(), constant(1.0)), b());
                 bin(Add, unknown(da), times(next, db))

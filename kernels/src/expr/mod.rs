@@ -29,7 +29,7 @@ pub use derivative::Wirtinger;
 pub(crate) use functions::{binary_functions, unary_functions};
 pub(crate) use numbers::Entries;
 pub use ops::{BinaryOp, UnaryOp};
-pub(crate) use ops::{floor_div, remainder, truth};
+pub(crate) use ops::{floor_div, floor_div_of, remainder, remainder_of, truth};
 
 use crate::{Builtin, DType, DTypeKind, Result};
 

@@ -18,7 +18,7 @@ macro_rules! has {
 macro_rules! unary_ops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
-            $(wide $wide:path;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -83,8 +83,8 @@ impl UnaryOp {
 
 macro_rules! binary_ops {
     ($($name:ident $text:literal $doc:literal {
-            $(real |$a:ident, $b:ident| $real:expr;)?
-            $(wide $wide:path;)?
+            $(real |$a:ident, $b:ident| $real:expr $(, single $one:path)?;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
@@ -183,7 +183,12 @@ pub(crate) fn truth<T: Real>(x: bool) -> T {
 /// Python's `a // b`: exact where the rounded quotient `a / b` is a whole number by chance.
 #[inline(always)]
 pub(crate) fn floor_div<T: Real>(a: T, b: T) -> T {
-    let r = a.fmod(b);
+    floor_div_of(a, b, a.fmod(b))
+}
+
+/// The same, of a remainder `r` with the sign of `a`.
+#[inline(always)]
+pub(crate) fn floor_div_of<T: Real>(a: T, b: T, r: T) -> T {
     let q = (a - r) / b;
     let q = if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { q - T::ONE } else { q };
     let down = q.floor();
@@ -195,6 +200,11 @@ pub(crate) fn floor_div<T: Real>(a: T, b: T) -> T {
 /// Python's `a % b`.
 #[inline(always)]
 pub(crate) fn remainder<T: Real>(a: T, b: T) -> T {
-    let r = a.fmod(b);
+    remainder_of(b, a.fmod(b))
+}
+
+/// The same, of a remainder `r` with the sign of `a`.
+#[inline(always)]
+pub(crate) fn remainder_of<T: Real>(b: T, r: T) -> T {
     if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { r + b } else { r }
 }

@@ -113,8 +113,9 @@ pub(crate) fn zeta(s: f64, q: f64) -> f64 {
         return f64::NAN;
     }
     // The terms below zero are a difference of two sums above, since their powers are whole: no loop over them.
-    let r = q - q.floor();
-    let negative = zeta_of_positive(s, 1.0 - r) - zeta_of_positive(s, 1.0 - q);
+    // 1 - r, where r is the part above the floor, with the digits that r loses just below a whole number.
+    let rest = -q.fract();
+    let (r, negative) = (q - q.floor(), zeta_of_positive(s, rest) - zeta_of_positive(s, 1.0 - q));
     zeta_of_positive(s, r) + if s % 2.0 == 0.0 { negative } else { -negative }
 }
 

@@ -1,9 +1,10 @@
 //! Special functions of real numbers: gamma, error and Bessel functions, orthogonal polynomials.
 //!
 //! Everything is computed in f64, with branches and loops, one number at a time: the parts of a function (series, continued fractions,
-//! tables of Chebyshev coefficients) differ so much that computing all of them for a whole vector would be slower. f32 numbers are
-//! rounded once, so they are right to half a unit of the last place nearly everywhere. The loops of `cpu/elementwise/loops.rs` call a
-//! function through a pointer: a new row costs no loop of its own.
+//! tables of Chebyshev coefficients) differ so much that computing all of them for a whole vector would be slower. The loops of
+//! `cpu/elementwise/loops.rs` call a function through a pointer: a new row costs no loop of its own. f32 numbers are rounded once, so
+//! they are right to half a unit of the last place nearly everywhere; for f32, much of this is also in [`crate::single`], in shorter
+//! polynomials and without branches.
 //!
 //! The crate `libm` (a port of musl) has `lgamma`, `tgamma`, `erf`, `erfc`, `j0`, `j1`, `y0` and `y1`. The rest is here. Tables were
 //! computed with 60 digits from the definitions in the comments; numbers in parentheses are formulas of the DLMF, <https://dlmf.nist.gov>.

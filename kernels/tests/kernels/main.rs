@@ -10,6 +10,7 @@ mod parallel;
 mod resample;
 mod rig;
 mod samples;
+mod single;
 mod special;
 mod threads;
 mod view;

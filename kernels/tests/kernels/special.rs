@@ -155,10 +155,10 @@ fn values_are_those_of_many_digits() {
     }
 }
 
-/// f32 is rounded once from f64, on the way through the loops.
+/// f32 is rounded once from f64, on the way through the loops. Two functions have a form in f32, of which `single.rs` knows the error.
 #[test]
 fn single_numbers_are_rounded_once() {
-    for (name, args, _) in VALUES {
+    for (name, args, _) in VALUES.iter().filter(|(name, ..)| !["erfinv", "spherical_j0"].contains(name)) {
         let text = if args.len() == 1 { format!("{name}(a)") } else { format!("{name}(a, b)") };
         let expr = Expr::parse(&text, &["a", "b"], &[]).unwrap();
         let singles: Vec<f64> = args.iter().map(|x| *x as f32 as f64).collect();

@@ -131,13 +131,17 @@ impl Compiler {
                     ((Op::Binary(one), [x, y, ..]), Op::Binary(two)) => match (Basic::of(one), Basic::of(two)) {
                         (Some(_), Some(Basic::Sub)) if inner == b => None,
                         (Some(one), Some(two)) => Some((Op::Pair(one, two), [x, y, other, x])),
-                        _ if real && (one, two) == (BinaryOp::Max, BinaryOp::Min) => Some((Op::Clamp, [x, y, other, x])),
+                        _ if real && (one, two) == (BinaryOp::Max, BinaryOp::Min) => {
+                            Some((Op::Clamp, [x, y, other, x]))
+                        }
                         _ => None,
                     },
                     ((Op::Binary(by), [x, y, ..]), Op::Select) if real && inner == a => {
                         Compare::of(by).map(|by| (Op::SelectBy(by), [x, y, b, c]))
                     }
-                    ((Op::Unary(UnaryOp::IsNan), [x, ..]), Op::Select) if inner == a && matches!(self.class, Class::F32 | Class::F64) => {
+                    ((Op::Unary(UnaryOp::IsNan), [x, ..]), Op::Select)
+                        if inner == a && matches!(self.class, Class::F32 | Class::F64) =>
+                    {
                         Some((Op::SelectBy(Compare::Ne), [x, x, b, c]))
                     }
                     _ => None,

@@ -8,7 +8,7 @@ use crate::cpu::copy::convert_run;
 use crate::cpu::lane::{Lane, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::expr::{BinaryOp, UnaryOp, binary_functions, floor_div, integers, remainder, truth, unary_functions};
 use crate::vmath::Real;
-use crate::{Builtin, Scalar};
+use crate::{Builtin, Scalar, single, special};
 use multiversion::multiversion;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
@@ -452,10 +452,70 @@ fn wide_of_two<T: Real>(a: T, b: T, f: fn(f64, f64) -> f64) -> T {
     T::from_f64(f(a.to_f64(), b.to_f64()))
 }
 
+/// A function of f32 that `crate::single` computes: whole blocks are read before they are written, and the last one is filled up, so
+/// there is one loop. Where the value does not hold, `$slow` gives it.
+macro_rules! single {
+    ($x:expr, |$v:ident, $w:ident| $fast:expr, $slow:expr) => {{
+        let Block { a, b, dst, n } = $x;
+        for at in (0..n).step_by(WIDTH) {
+            let len = WIDTH.min(n - at);
+            let (first, second) = (part(a.add(at), len), part(b.add(at), len));
+            let (mut out, mut holds) = ([0.0f32; WIDTH], [0u32; WIDTH]);
+            for i in 0..WIDTH {
+                let ($v, $w) = (first[i], second[i]);
+                let (value, held) = $fast;
+                out[i] = value;
+                holds[i] = held as u32;
+            }
+            if holds.iter().fold(1, |all, held| all & held) == 0 {
+                for i in (0..len).filter(|i| holds[*i] == 0) {
+                    let ($v, $w) = (first[i], second[i]);
+                    out[i] = $slow;
+                }
+            }
+            match len {
+                WIDTH => dst.add(at).cast::<[f32; WIDTH]>().write_unaligned(out),
+                _ => std::ptr::copy_nonoverlapping(out.as_ptr(), dst.add(at), len),
+            }
+        }
+    }};
+}
+
+/// A block of `len` elements, filled up with ones.
+///
+/// # Safety
+/// They are readable, and not more than the block.
+#[inline(always)]
+unsafe fn part(from: *const f32, len: usize) -> [f32; WIDTH] {
+    // SAFETY: by the contract of this function; reads ask for no alignment.
+    unsafe {
+        if len == WIDTH {
+            return from.cast::<[f32; WIDTH]>().read_unaligned();
+        }
+        let mut block = [1.0; WIDTH];
+        std::ptr::copy_nonoverlapping(from, block.as_mut_ptr(), len);
+        block
+    }
+}
+
+/// The function of f64 in the place of one of [`crate::single`].
+#[cold]
+#[inline(never)]
+fn slow(x: f32, f: fn(f64) -> f64) -> f32 {
+    wide(x, f)
+}
+
+/// The same for two numbers.
+#[cold]
+#[inline(never)]
+fn slow_of_two(a: f32, b: f32, f: fn(f64, f64) -> f64) -> f32 {
+    wide_of_two(a, b, f)
+}
+
 macro_rules! unary_loops {
     ($($name:ident $text:literal $doc:literal {
             $(real |$x:ident| $real:expr $(, near $near:expr)?;)?
-            $(wide $wide:path;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident| $int:expr;)?
             $(complex |$z:ident| $complex:expr;)?
             $(range |$r:ident| $range:expr;)?
@@ -485,6 +545,19 @@ macro_rules! unary_loops {
 
         /// # Safety
         /// See [`Lanes::unary`].
+        #[inline(always)]
+        unsafe fn unary_single(op: UnaryOp, block: Block<f32>) {
+            // SAFETY: by the contract of this function.
+            unsafe {
+                match op {
+                    $($($(UnaryOp::$name => single!(block, |x, _same| $single(x), slow(x, $wide)),)?)?)*
+                    _ => unary_real(op, block),
+                }
+            }
+        }
+
+        /// # Safety
+        /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
         unsafe fn unary_i64(op: UnaryOp, block: Block<i64>) {
             // SAFETY: by the contract of this function.
@@ -502,8 +575,8 @@ unary_functions!(unary_loops);
 
 macro_rules! binary_loops {
     ($($name:ident $text:literal $doc:literal {
-            $(real |$a:ident, $b:ident| $real:expr;)?
-            $(wide $wide:path;)?
+            $(real |$a:ident, $b:ident| $real:expr $(, single $one:path)?;)?
+            $(wide $wide:path $(, single $single:path)?;)?
             $(int |$i:ident, $j:ident| $int:expr;)?
             $(complex |$y:ident, $z:ident| $complex:expr;)?
             slope |$sa:ident, $sb:ident, $da:ident, $db:ident| $slope:expr;
@@ -527,6 +600,20 @@ macro_rules! binary_loops {
 
         /// # Safety
         /// See [`Lanes::unary`].
+        #[inline(always)]
+        unsafe fn binary_single(op: BinaryOp, block: Block<f32>) {
+            // SAFETY: by the contract of this function.
+            unsafe {
+                match op {
+                    $($($(BinaryOp::$name => single!(block, |$a, $b| $one($a, $b), $real),)?)?)*
+                    $($($(BinaryOp::$name => single!(block, |a, b| $single(a, b), slow_of_two(a, b, $wide)),)?)?)*
+                    _ => binary_real(op, block),
+                }
+            }
+        }
+
+        /// # Safety
+        /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
         unsafe fn binary_i64(op: BinaryOp, block: Block<i64>) {
             // SAFETY: by the contract of this function.
@@ -543,20 +630,20 @@ macro_rules! binary_loops {
 binary_functions!(binary_loops);
 
 macro_rules! real_lanes {
-    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident $clamp:ident $by:ident $raised:ident $rounded:ident |$s:ident| $scalar:expr) => {
+    ($t:ident $unary:ident by $unary_of:ident, $binary:ident by $binary_of:ident; $pair:ident $select:ident $clamp:ident $by:ident $raised:ident $rounded:ident |$s:ident| $scalar:expr) => {
         /// # Safety
         /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
         unsafe fn $unary(op: UnaryOp, x: Block<$t>) {
             // SAFETY: by the contract of this function.
-            unsafe { unary_real(op, x) }
+            unsafe { $unary_of(op, x) }
         }
         /// # Safety
         /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
         unsafe fn $binary(op: BinaryOp, x: Block<$t>) {
             // SAFETY: by the contract of this function.
-            unsafe { binary_real(op, x) }
+            unsafe { $binary_of(op, x) }
         }
         /// # Safety
         /// See [`Lanes::unary`].
@@ -635,8 +722,8 @@ macro_rules! real_lanes {
         }
     };
 }
-real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 clamp_f32 select_by_f32 raised_f32 rounded_f32 |s| s.to_f64() as f32);
-real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 clamp_f64 select_by_f64 raised_f64 rounded_through |s| s.to_f64());
+real_lanes!(f32 unary_f32 by unary_single, binary_f32 by binary_single; pair_f32 select_f32 clamp_f32 select_by_f32 raised_f32 rounded_f32 |s| s.to_f64() as f32);
+real_lanes!(f64 unary_f64 by unary_real, binary_f64 by binary_real; pair_f64 select_f64 clamp_f64 select_by_f64 raised_f64 rounded_through |s| s.to_f64());
 
 /// # Safety
 /// See [`Lanes::unary`].

@@ -251,10 +251,13 @@ fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut
         }
         if F::LOSES_NAN {
             for [a, b] in block.as_chunks::<2>().0 {
-                nan = std::array::from_fn(|l| if P::unordered(P::load(a[l]), P::load(b[l])) { u32::MAX } else { nan[l] });
+                nan =
+                    std::array::from_fn(|l| if P::unordered(P::load(a[l]), P::load(b[l])) { u32::MAX } else { nan[l] });
             }
             if let [last] = block.as_chunks::<2>().1 {
-                nan = std::array::from_fn(|l| if P::unordered(P::load(last[l]), P::load(last[l])) { u32::MAX } else { nan[l] });
+                nan = std::array::from_fn(|l| {
+                    if P::unordered(P::load(last[l]), P::load(last[l])) { u32::MAX } else { nan[l] }
+                });
             }
         }
     }
